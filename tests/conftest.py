@@ -1,0 +1,38 @@
+"""Shared test plumbing: `async def` tests run under trio.
+
+A test that takes the `autojump_clock` fixture runs on trio's mock clock, so that waiting costs no time.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+TEST_SECONDS_MAX = 120
+
+
+@pytest.fixture
+def autojump_clock() -> Iterator[trio.testing.MockClock]:
+    """A mock clock that jumps to the next deadline as soon as every task is blocked."""
+    yield trio.testing.MockClock(autojump_threshold=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in wanted}
+    clock = next((value for value in arguments.values() if isinstance(value, trio.testing.MockClock)), None)
+
+    async def run() -> None:
+        with trio.fail_after(TEST_SECONDS_MAX):
+            await pyfuncitem.obj(**arguments)
+
+    trio.run(run, clock=clock)
+    return True
