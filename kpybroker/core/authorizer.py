@@ -1,0 +1,111 @@
+"""Who may do what to which resource: the vocabulary and the hook that dispatch and handlers ask.
+
+Numbers are Kafka's `AclOperation` and `ResourceType` codes, as they travel in ACL requests and in the
+authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is what Kafka does without
+`authorizer.class.name`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+
+class Operation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+CLUSTER_NAME = "kafka-cluster"
+
+# The operations that make sense on a resource: AclEntry.supportedOperations.
+SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (Operation.READ, Operation.DESCRIBE, Operation.DELETE),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """`User:ANONYMOUS` on a plain listener, as Kafka prints it."""
+
+    type: str = "User"
+    name: str = "ANONYMOUS"
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+ANONYMOUS = Principal()
+
+
+class Authorizer(Protocol):
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool: ...
+
+
+class AllowAll:
+    """No `authorizer.class.name`: everything is allowed."""
+
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        return True
+
+
+def authorized_operations(
+    authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, name: str
+) -> int:
+    """The bit field of operations the principal may do: bit N set for operation code N."""
+    return sum(
+        1 << operation
+        for operation in SUPPORTED_OPERATIONS[resource_type]
+        if authorizer.authorize(principal, host, operation, resource_type, name)
+    )
