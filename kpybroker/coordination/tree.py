@@ -1,0 +1,198 @@
+"""The contract of the znode tree: what `embedded`, `zookeeper` and `faults` all keep
+(tests/coordination/test_contract.py).
+
+One `Tree` is one client with one session at a time, as one `org.apache.zookeeper.ZooKeeper` handle. Rules:
+
+* **Order.** Operations are performed in the order of their submission. Results and events come in the tree's
+  order; a watch event reaches the listener before any result that shows the change it announces, also when
+  the watcher made the change itself.
+* **Listener.** One plain function, called in the loop, which must not block and must not raise; as a rule it
+  puts the event in a queue.
+* **Watches** fire once; one watch of a path and kind (data or children) is kept however often it is set; they
+  survive a reconnection, and what was missed meanwhile is announced then. They end with the session.
+* **Unknown outcomes.** `ConnectionLoss` is handed to the caller, always. Nothing is retried here; the helpers
+  at the end of this module retry what may be retried, and say so.
+* **Expiry** is an event, and every operation answers `SessionExpired` until `reopen` makes the next session
+  (Kafka's `ZooKeeperClient.reinitialize`); the generation then grows by one.
+
+It does not know what Kafka keeps in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kpybroker.core import tree as t
+from kpybroker.core.tree import (
+    ANY_VERSION,
+    Acl,
+    Created,
+    NodeChildren,
+    NodeData,
+    Operation,
+    PartResult,
+    Result,
+    Stat,
+    TreeError,
+    TreeEvent,
+)
+
+Listener = Callable[[TreeEvent], None]
+
+
+class CoordinationUnavailable(Exception):
+    """The tree could not be reached or opened. `place` is the connect string or the file, `cause` is in one
+    line."""
+
+    def __init__(self, place: str, cause: str) -> None:
+        super().__init__(f"{place}: {cause}")
+        self.place = place
+        self.cause = cause
+
+
+class Tree(Protocol):
+    """One client of the tree. Implementations derive from it for the conveniences, which are the same for
+    all."""
+
+    @property
+    def session_id(self) -> int:
+        """The session's id, 0 when there is none."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """How many sessions this client has had: 0 before `start`."""
+        ...
+
+    @property
+    def connected(self) -> bool: ...
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        """The session timeout that the tree granted."""
+        ...
+
+    def listen(self, listener: Listener) -> None:
+        """Set the one listener, before `start`."""
+        ...
+
+    async def start(self, timeout: float) -> None:
+        """Open the first session. Raises `CoordinationUnavailable` after `timeout` seconds."""
+        ...
+
+    async def reopen(self) -> None:
+        """Open a new session in place of the one that expired, waiting for as long as it takes. A session
+        that is alive is left as it is, and a second call while one is under way waits for that one."""
+        ...
+
+    async def wait_until_connected(self) -> None:
+        """Return once connected. Raises `SessionExpired`, `AuthFailed` or `TreeClosed` when that cannot
+        come."""
+        ...
+
+    async def close(self) -> None:
+        """End the session and with it its ephemeral nodes. May be called more than once."""
+        ...
+
+    async def submit_many(self, ops: Sequence[Operation]) -> list[Result | TreeError]:
+        """Perform all, pipelined and in order; each answers for itself. One answer an operation, in the same
+        order."""
+        ...
+
+    async def submit(self, op: Operation) -> Result:
+        """Perform one operation; its error is raised."""
+        (result,) = await self.submit_many((op,))
+        if isinstance(result, TreeError):
+            raise result
+        return result
+
+    async def get(self, path: str, *, watch: bool = False) -> NodeData:
+        result = await self.submit(t.Get(path, watch))
+        assert isinstance(result, NodeData)
+        return result
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        result = await self.submit(t.Exists(path, watch))
+        assert result is None or isinstance(result, Stat)
+        return result
+
+    async def children(self, path: str, *, watch: bool = False) -> NodeChildren:
+        result = await self.submit(t.Children(path, watch))
+        assert isinstance(result, NodeChildren)
+        return result
+
+    async def create(
+        self,
+        path: str,
+        data: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
+        acl: tuple[Acl, ...] | None = None,
+    ) -> Created:
+        result = await self.submit(t.Create(path, data, ephemeral, sequential, acl))
+        assert isinstance(result, Created)
+        return result
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        result = await self.submit(t.SetData(path, data, version))
+        assert isinstance(result, Stat)
+        return result
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self.submit(t.Delete(path, version))
+
+    async def multi(self, *ops: t.Create | t.SetData | t.Delete | t.Check) -> tuple[PartResult, ...]:
+        result = await self.submit(t.Multi(ops))
+        assert isinstance(result, tuple)
+        return result
+
+
+async def retry_until_connected(tree: Tree, ops: Sequence[Operation]) -> list[Result | TreeError]:
+    """Perform `ops`, and repeat those that ended in `ConnectionLoss` once there is a connection again.
+
+    As KafkaZkClient.retryRequestsUntilConnected, with the same caveat: a repeated write may meet its own
+    first run (`NodeExists`, `BadVersion`, `NoNode`), which the caller must tell from another's. Raises
+    `SessionExpired` when the session ends.
+    """
+    answers: list[Result | TreeError] = await tree.submit_many(ops)
+    while lost := [i for i, answer in enumerate(answers) if isinstance(answer, t.ConnectionLoss)]:
+        await tree.wait_until_connected()
+        again = await tree.submit_many([ops[i] for i in lost])
+        for i, answer in zip(lost, again, strict=True):
+            answers[i] = answer
+    return answers
+
+
+async def create_recursive(tree: Tree, path: str, data: bytes = b"", *, fail_if_exists: bool = True) -> None:
+    """Create `path` and whatever of its parents is missing, as KafkaZkClient.createRecursive."""
+    while True:
+        (answer,) = await retry_until_connected(tree, [t.Create(path, data)])
+        if isinstance(answer, t.NoNode):
+            await create_recursive(tree, t.parent_path(path), fail_if_exists=False)
+            continue
+        if isinstance(answer, t.NodeExists) and not fail_if_exists:
+            return
+        if isinstance(answer, TreeError):
+            raise answer
+        return
+
+
+async def delete_recursive(tree: Tree, path: str) -> bool:
+    """Delete `path` and all below it; True if it was there. As KafkaZkClient.deleteRecursive."""
+    while True:
+        (listed,) = await retry_until_connected(tree, [t.Children(path)])
+        if isinstance(listed, t.NoNode):
+            return False
+        if isinstance(listed, TreeError):
+            raise listed
+        assert isinstance(listed, NodeChildren)
+        for name in listed.names:
+            await delete_recursive(tree, f"{path.rstrip('/')}/{name}")
+        (answer,) = await retry_until_connected(tree, [t.Delete(path)])
+        if isinstance(answer, t.NotEmpty):
+            continue  # somebody created a child meanwhile
+        if isinstance(answer, TreeError) and not isinstance(answer, t.NoNode):
+            raise answer
+        return True
