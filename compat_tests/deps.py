@@ -1,0 +1,115 @@
+"""Brings what the compatibility tests run but do not build: jars, kcat, a second kafka-python.
+
+    python compat_tests/deps.py            # all of it; a second run does nothing
+    python compat_tests/deps.py jars kcat  # some of it
+
+Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml`, with a stamp keyed by the pom, so
+an edited pom fetches again. `KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
+Standard library only: it runs before anything is installed. It does not install Java or Maven.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+POMS = ROOT / "compat_tests" / "jvm"
+COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+OLD_KAFKA_PYTHON = "2.2.15"
+TRIES_MAX = 3
+
+
+class DependencyError(Exception):
+    """Something could not be brought; the message says what to do."""
+
+
+def jars_dir(name: str) -> Path:
+    """Where the jars of `name` are (`kafka-3.9.1`, `kafka-4`, `spark-4.0.0`)."""
+    override = os.environ.get("KPYBROKER_KAFKA_LIBS")
+    return Path(override) if override and name == "kafka-3.9.1" else CACHE / "jvm" / name
+
+
+def old_kafka_python_dir() -> Path:
+    return CACHE / "py" / f"kafka-python-{OLD_KAFKA_PYTHON}"
+
+
+def _run(command: list[str]) -> None:
+    """Run `command` quietly; registries stumble, so a failure is tried again before its output is shown."""
+    for _ in range(TRIES_MAX):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode == 0:
+            return
+    raise DependencyError(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}")
+
+
+def _once(target: Path, key: str, fill: Callable[[Path], None]) -> None:
+    """Fill `target` unless its stamp says that it holds `key` already; never leave it half full."""
+    stamp = target / ".stamp"
+    if stamp.is_file() and stamp.read_text() == key:
+        return
+    fresh = target.with_name(target.name + f".{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    fill(fresh)
+    (fresh / ".stamp").write_text(key)
+    shutil.rmtree(target, ignore_errors=True)
+    fresh.rename(target)
+    print(f"test-deps: {target.relative_to(ROOT)}")
+
+
+def fetch_jars() -> None:
+    if shutil.which("mvn") is None:
+        raise DependencyError("mvn is missing: install Maven and Java 17 (apt-get install maven openjdk-17-jdk)")
+    for pom in sorted(POMS.glob("pom-*.xml")):
+        name = pom.stem.removeprefix("pom-")
+        if os.environ.get("KPYBROKER_KAFKA_LIBS") and name == "kafka-3.9.1":
+            continue
+        key = hashlib.sha256(pom.read_bytes()).hexdigest()
+        maven = ["mvn", "-q", "-B", "-ntp", "-f", str(pom), COPY_GOAL, "-DincludeScope=runtime"]
+        _once(CACHE / "jvm" / name, key, lambda out, maven=maven: _run([*maven, f"-DoutputDirectory={out}"]))
+
+
+def fetch_kcat() -> None:
+    if shutil.which("kcat") is not None:
+        return
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise DependencyError("kcat is missing and only root can install it: sudo apt-get install kcat")
+    _run(["apt-get", "update", "-qq"])
+    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "kcat"])
+    print("test-deps: kcat")
+
+
+def fetch_old_kafka_python() -> None:
+    requirement = f"kafka-python=={OLD_KAFKA_PYTHON}"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
+    _once(
+        old_kafka_python_dir(), requirement, lambda out: _run([*pip, "--no-deps", "--target", str(out), requirement])
+    )
+
+
+STEPS = {"jars": fetch_jars, "kcat": fetch_kcat, "kafka-python": fetch_old_kafka_python}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in STEPS]
+    if unknown:
+        print(f"test-deps: unknown {unknown}; one of {list(STEPS)}", file=sys.stderr)
+        return 2
+    try:
+        for name in names or STEPS:
+            STEPS[name]()
+    except DependencyError as error:
+        print(f"test-deps: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
