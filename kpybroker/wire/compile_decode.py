@@ -1,0 +1,277 @@
+"""Compiles one decode function per (message class, version).
+
+The function is flat: nested structs become nested loops, consecutive fixed-size fields and the length byte after them one
+`struct` call, and objects are filled without calling `__init__`. Its signature is (buffer, position, end, budget)
+-> (message, position); `budget` is the number of array elements and unknown tagged fields it may still create.
+
+What a count claims is checked against the bytes left before anything is built, so memory stays proportional to the frame.
+Not here: the bounds of the frame itself, and any meaning of the values.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.primitives import (
+    FORMATS,
+    Buffer,
+    array_unpacker,
+    claim,
+    read_tagged_fields,
+    string_length_tail,
+    varint_tail,
+)
+from kpybroker.wire.schema import Field, Message, is_flexible, struct_fields
+from kpybroker.wire.source import Source
+
+Decoder = Callable[[Buffer, int, int, int], tuple[Any, int]]
+
+
+def _bad_length(name: str) -> ProtocolError:
+    return ProtocolError(f"{name}: null where it may not be, or longer than the frame")
+
+
+_NAMESPACE = {
+    "new": object.__new__,
+    "varint_tail": varint_tail,
+    "string_length_tail": string_length_tail,
+    "claim": claim,
+    "read_tagged_fields": read_tagged_fields,
+    "bad_length": _bad_length,
+    "ProtocolError": ProtocolError,
+    **{f"unpack_array_{name}": array_unpacker(fmt) for name, fmt in FORMATS.items()},
+}
+
+
+def compile_decoder(message_class: type[Message], version: int) -> Decoder:
+    """The decode function of one version; the caller keeps it."""
+    writer = _DecoderWriter(message_class, version)
+    writer.struct(message_class, "message")
+    writer.flush()
+    writer.source.line("return message, p")
+    label = f"decode {message_class.__name__} v{version}"
+    decoder: Decoder = writer.source.compile("buffer, p, end, budget", label)
+    return decoder
+
+
+def min_size(message_class: type[Message], struct_class: type[Message], version: int) -> int:
+    """The fewest bytes one struct can take in this version."""
+    flexible = is_flexible(message_class, version)
+    total = 1 if flexible else 0
+    for field in struct_fields(message_class, struct_class):
+        if field.present(version) and not field.is_tagged(version):
+            total += field_min_size(message_class, field, version)
+    return total
+
+
+def field_min_size(message_class: type[Message], field: Field, version: int) -> int:
+    if field.array:
+        return 1 if is_flexible(message_class, version) else 4
+    if field.struct is not None:
+        return 1 if field.is_nullable(version) else min_size(message_class, field.struct, version)
+    return _primitive_min_size(field.type_name, is_flexible(message_class, version))
+
+
+def _primitive_min_size(type_name: str, flexible: bool) -> int:
+    if type_name in FORMATS:
+        return struct.calcsize(">" + FORMATS[type_name])
+    if flexible:
+        return 1
+    return 2 if type_name == "string" else 4
+
+
+class _DecoderWriter:
+    """Walks a schema at one version and writes the decode function's body.
+
+    `_run` holds fixed-size values not yet read: (format, assignment target). `flush` reads them in one go.
+    """
+
+    def __init__(self, message_class: type[Message], version: int) -> None:
+        self.message_class = message_class
+        self.version = version
+        self.flexible = is_flexible(message_class, version)
+        self.source = Source(_NAMESPACE)
+        self._run: list[tuple[str, str]] = []
+
+    def flush(self) -> None:
+        run, self._run = self._run, []
+        if not run:
+            return
+        formats = "".join(fmt for fmt, _ in run)
+        targets = ", ".join(target for _, target in run)
+        if formats == "B":
+            self.source.line(f"{targets} = buffer[p]")
+        else:
+            comma = "," if len(run) == 1 else ""
+            self.source.line(f"{targets}{comma} = {self.source.unpacker(formats)}(buffer, p)")
+        self.source.line(f"p += {struct.calcsize('>' + formats)}")
+
+    def struct(self, struct_class: type[Message], target: str) -> None:
+        """Creates the object in `target` and reads its fields into it; may leave a pending run."""
+        self.source.line(f"{target} = new({self.source.bind(struct_class.__name__ + '_', struct_class)})")
+        tagged = []
+        for field in struct_fields(self.message_class, struct_class):
+            attribute = f"{target}.{field.name}"
+            if not field.present(self.version):
+                self._default(field, attribute)
+            elif field.is_tagged(self.version):
+                self._default(field, attribute)
+                tagged.append(field)
+            else:
+                self._field(field, attribute)
+        self.source.line(f"{target}.unknown_tagged_fields = ()")
+        if self.flexible:
+            self._tagged_section(tagged, target)
+
+    def _default(self, field: Field, attribute: str) -> None:
+        if field.default != ():
+            self.source.line(f"{attribute} = {field.default!r}")
+        elif field.array:
+            self.source.line(f"{attribute} = []")
+        else:
+            assert field.struct is not None
+            self.source.line(f"{attribute} = {self.source.bind(field.struct.__name__ + '_', field.struct)}()")
+
+    def _field(self, field: Field, attribute: str) -> None:
+        if field.array:
+            self._array(field, attribute)
+        elif field.struct is not None:
+            self._nested(field, field.struct, attribute)
+        else:
+            self._primitive(field.type_name, attribute, field.is_nullable(self.version))
+
+    def _primitive(self, type_name: str, target: str, nullable: bool) -> None:
+        if type_name in FORMATS:
+            self._run.append((FORMATS[type_name], target))
+            return
+        line = self.source.line
+        self._length(string=type_name == "string")
+        if nullable:
+            with self.source.block("if n < 0:"):
+                line(f"{target} = None")
+            with self.source.block("else:"):
+                self._payload(type_name, target)
+        else:
+            self._payload(type_name, target)
+
+    def _payload(self, type_name: str, target: str) -> None:
+        self.source.line("q = p + n")
+        with self.source.block("if not p <= q <= end:"):
+            self.source.line(f"raise bad_length({target.rpartition('.')[2]!r})")
+        value = {
+            "string": "str(buffer[p:q], 'utf-8')",
+            "bytes": "bytes(buffer[p:q])",
+            "records": "memoryview(buffer)[p:q]",
+        }[type_name]
+        self.source.line(f"{target} = {value}")
+        self.source.line("p = q")
+
+    def _length(self, string: bool = False) -> None:
+        """Leaves a length or count in `n`, negative for null."""
+        if not self.flexible:
+            self._run.append(("h" if string else "i", "n"))
+            self.flush()
+            return
+        self._run.append(("B", "n"))
+        self.flush()
+        with self.source.block("if n > 127:"):
+            self.source.line(f"n, p = {'string_length_tail' if string else 'varint_tail'}(buffer, p, n)")
+        self.source.line("n -= 1")
+
+    def _array(self, field: Field, attribute: str) -> None:
+        self._length()
+        if field.is_nullable(self.version):
+            with self.source.block("if n < 0:"):
+                self.source.line(f"{attribute} = None")
+            with self.source.block("else:"):
+                self._elements(field, attribute)
+                self.flush()
+        else:
+            self._elements(field, attribute)
+
+    def _elements(self, field: Field, attribute: str) -> None:
+        line = self.source.line
+        if field.struct is not None:
+            smallest = min_size(self.message_class, field.struct, self.version)
+        else:
+            smallest = _primitive_min_size(field.type_name, self.flexible)
+        line(f"budget = claim(n, {max(smallest, 1)}, end - p, budget)")
+        if field.type_name in FORMATS:
+            line(f"{attribute} = unpack_array_{field.type_name}(buffer, p, n)")
+            line(f"p += n * {smallest}")
+            return
+        items = self.source.name("items")
+        line(f"{items} = []")
+        line(f"{attribute} = {items}")
+        with self.source.block("for _ in range(n):"):
+            item = self.source.name("item")
+            if field.struct is not None:
+                self.struct(field.struct, item)
+            else:
+                self._primitive(field.type_name, item, nullable=False)
+            self.flush()
+            line(f"{items}.append({item})")
+
+    def _nested(self, field: Field, struct_class: type[Message], attribute: str) -> None:
+        nested = self.source.name("nested")
+        if field.is_nullable(self.version):
+            self._run.append(("b", "n"))
+            self.flush()
+            with self.source.block("if n < 0:"):
+                self.source.line(f"{attribute} = None")
+            with self.source.block("else:"):
+                self.struct(struct_class, nested)
+                self.flush()
+                self.source.line(f"{attribute} = {nested}")
+            return
+        self.struct(struct_class, nested)
+        self.flush()
+        self.source.line(f"{attribute} = {nested}")
+
+    def _tagged_section(self, tagged: list[Field], target: str) -> None:
+        line = self.source.line
+        count = self.source.name("tags")
+        self._run.append(("B", count))
+        self.flush()
+        with self.source.block(f"if {count}:"):
+            if not tagged:
+                line(
+                    f"{target}.unknown_tagged_fields, p, budget"
+                    f" = read_tagged_fields(buffer, p, end, {count}, budget)"
+                )
+                return
+            with self.source.block(f"if {count} > 127:"):
+                line(f"{count}, p = varint_tail(buffer, p, {count})")
+            line(f"budget = claim({count}, 2, end - p, budget)")
+            unknown = self.source.name("unknown")
+            line(f"{unknown} = []")
+            with self.source.block(f"for _ in range({count}):"):
+                self._one_tag(tagged, target, unknown)
+            with self.source.block(f"if {unknown}:"):
+                line(f"{target}.unknown_tagged_fields = tuple({unknown})")
+
+    def _one_tag(self, tagged: list[Field], target: str, unknown: str) -> None:
+        line = self.source.line
+        stop = self.source.name("stop")
+        for variable in ("tag", "size"):
+            line(f"{variable} = buffer[p]")
+            line("p += 1")
+            with self.source.block(f"if {variable} > 127:"):
+                line(f"{variable}, p = varint_tail(buffer, p, {variable})")
+        line(f"{stop} = p + size")
+        with self.source.block(f"if {stop} > end:"):
+            line("raise ProtocolError(f'tagged field {tag} claims {size} bytes, {end - p} are left')")
+        keyword = "if"
+        for field in tagged:
+            with self.source.block(f"{keyword} tag == {field.tag}:"):
+                self._field(field, f"{target}.{field.name}")
+                self.flush()
+            keyword = "elif"
+        with self.source.block("else:"):
+            line(f"{unknown}.append((tag, bytes(buffer[p:{stop}])))")
+            line(f"p = {stop}")
+        with self.source.block(f"if p != {stop}:"):
+            line(f"raise ProtocolError('a tagged field of {target.rstrip('0123456789')} has another size')")

@@ -1,0 +1,108 @@
+"""Request and response headers, by hand: they are read before it is known what follows.
+
+Traps kept here: the client id has a two-byte length in every version, flexible ones too; ControlledShutdown 0 has none;
+the header of an API or version we do not know is read as far as the client id, as Kafka does, so that the answer can name
+the request. What may be refused is the caller's business. Frames' sizes are not part of a header.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kpybroker.wire.api import API_INFO, ApiInfo, ApiKey
+from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.primitives import Buffer, read_tagged_fields, unsigned_varint, write_tagged_fields
+from kpybroker.wire.schema import TaggedFields
+
+_KEY_VERSION_ID = struct.Struct(">hhi")
+_CLIENT_ID_LENGTH = struct.Struct(">h")
+_CORRELATION_ID = struct.Struct(">i")
+
+MAX_HEADER_TAGS = 1000
+"""Tagged fields a header may hold. Kafka defines none."""
+
+
+@dataclass(slots=True)
+class RequestHeader:
+    """`body_offset` is where the body starts in the frame. `api_key` is an int: the key may be unknown to us."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int = 0
+    unknown_tagged_fields: TaggedFields = ()
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """As in ApiInfo; 1 for an API that is not known."""
+    info = _INFO_BY_KEY.get(api_key)
+    return 1 if info is None else info.request_header_version(api_version)
+
+
+_INFO_BY_KEY: dict[int, ApiInfo] = {int(key): info for key, info in API_INFO.items()}
+
+
+def decode_request_header(frame: Buffer) -> RequestHeader:
+    """The header at the start of a frame (its size already taken off). Raises ProtocolError."""
+    try:
+        api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame, 0)
+        version = request_header_version(api_key, api_version)
+        if version == 0:
+            return RequestHeader(api_key, api_version, correlation_id, None, 8)
+        client_id, position = _client_id(frame, 8)
+        tags: TaggedFields = ()
+        if version == 2:
+            count = frame[position]
+            position += 1
+            if count:
+                tags, position, _ = read_tagged_fields(frame, position, len(frame), count, MAX_HEADER_TAGS)
+        return RequestHeader(api_key, api_version, correlation_id, client_id, position, tags)
+    except (IndexError, struct.error):
+        raise ProtocolError("the request header is cut short") from None
+    except UnicodeDecodeError:
+        raise ProtocolError("the client id is not UTF-8") from None
+
+
+def _client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
+    (length,) = _CLIENT_ID_LENGTH.unpack_from(frame, position)
+    position += 2
+    if length < 0:
+        return None, position
+    if length > len(frame) - position:
+        raise ProtocolError(f"the client id claims {length} bytes, {len(frame) - position} are left")
+    return str(frame[position : position + length], "utf-8"), position + length
+
+
+def encode_request_header(header: RequestHeader) -> bytes:
+    """The header's bytes, in the version its API and API version call for."""
+    version = request_header_version(header.api_key, header.api_version)
+    out = [_KEY_VERSION_ID.pack(header.api_key, header.api_version, header.correlation_id)]
+    if version >= 1:
+        client_id = None if header.client_id is None else header.client_id.encode()
+        out.append(_CLIENT_ID_LENGTH.pack(-1 if client_id is None else len(client_id)))
+        out.append(client_id or b"")
+    if version >= 2:
+        out.append(unsigned_varint(len(header.unknown_tagged_fields)))
+        write_tagged_fields(out.append, header.unknown_tagged_fields)
+    return b"".join(out)
+
+
+def encode_response_header(api_key: ApiKey, api_version: int, correlation_id: int) -> bytes:
+    """Four or five bytes: the correlation id, and an empty tagged section where the version has one."""
+    flexible = API_INFO[api_key].response_header_version(api_version) == 1
+    return _CORRELATION_ID.pack(correlation_id) + (b"\0" if flexible else b"")
+
+
+def decode_response_header(frame: Buffer, api_key: ApiKey, api_version: int) -> tuple[int, int]:
+    """(correlation id, where the body starts). Raises ProtocolError."""
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 0)
+        position = 4
+        if API_INFO[api_key].response_header_version(api_version) == 1:
+            count = frame[position]
+            _, position, _ = read_tagged_fields(frame, position + 1, len(frame), count, MAX_HEADER_TAGS)
+        return correlation_id, position
+    except (IndexError, struct.error):
+        raise ProtocolError("the response header is cut short") from None
