@@ -40,7 +40,7 @@ class Stat:
 
 # --- access control lists -----------------------------------------------------------------------------------
 
-READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16
+READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16  # org.apache.zookeeper.ZooDefs.Perms
 ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
 
 
@@ -317,6 +317,11 @@ class MultiFailed(TreeError):
 def parent_path(path: str) -> str:
     """`/a/b` -> `/a`, `/a` -> `/`."""
     return path[: path.rindex("/")] or "/"
+
+
+def path_of(op: Operation) -> str:
+    """The path an operation is about; "" for a `Multi`."""
+    return "" if isinstance(op, Multi) else op.path
 
 
 def check_path(path: str) -> None:

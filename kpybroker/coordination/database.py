@@ -1,0 +1,171 @@
+"""The SQLite file of the embedded tree: one row a node, loaded once, then only written.
+
+Rules:
+
+* one transaction is one group of writes, with the zxid of the last of them; `synchronous=FULL` and a
+  write-ahead log make it one fsync a transaction;
+* every method but `open_database` may be called in any thread, one at a time (`embedded` holds a lock);
+* the file is held exclusively while it is open, so a second process gets a clear error.
+
+It does not interpret what it stores.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from kpybroker.coordination.image import Image, Node
+from kpybroker.coordination.tree import CoordinationUnavailable
+from kpybroker.core.tree import Acl
+
+FORMAT_VERSION = 1
+APPLICATION_ID = 0x6B70790A  # "kpy\n": tells this file from other SQLite files
+
+Row = tuple[str, bytes, int, int, int, int, int, int, int, int, int, str]
+
+_SCHEMA = """
+CREATE TABLE node (
+  path TEXT PRIMARY KEY, data BLOB NOT NULL, czxid INTEGER NOT NULL, mzxid INTEGER NOT NULL, ctime INTEGER NOT
+  NULL, mtime INTEGER NOT NULL, version INTEGER NOT NULL, creates INTEGER NOT NULL, aversion INTEGER NOT NULL,
+  ephemeral_owner INTEGER NOT NULL, pzxid INTEGER NOT NULL, acl TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE latest (id INTEGER PRIMARY KEY CHECK (id = 1), zxid INTEGER NOT NULL);
+INSERT INTO latest VALUES (1, 0);
+"""
+
+
+def row_of(path: str, node: Node) -> Row:
+    acl = "" if node.acl == _OPEN else "\n".join(f"{a.permissions} {a.scheme} {a.identity}" for a in node.acl)
+    return (
+        path,
+        node.data,
+        node.czxid,
+        node.mzxid,
+        node.ctime,
+        node.mtime,
+        node.version,
+        node.creates,
+        node.aversion,
+        node.ephemeral_owner,
+        node.pzxid,
+        acl,
+    )
+
+
+_OPEN = (Acl(31, "world", "anyone"),)
+
+
+def _node_of(row: Row) -> Node:
+    _, data, czxid, mzxid, ctime, mtime, version, creates, aversion, owner, pzxid, acl = row
+    node = Node(bytes(data), _acl_of(acl), czxid, ctime, owner)
+    node.mzxid, node.mtime, node.version, node.creates = mzxid, mtime, version, creates
+    node.aversion, node.pzxid = aversion, pzxid
+    return node
+
+
+def _acl_of(text: str) -> tuple[Acl, ...]:
+    if not text:
+        return _OPEN
+    parts = (line.split(" ", 2) for line in text.split("\n"))
+    return tuple(Acl(int(permissions), scheme, identity) for permissions, scheme, identity in parts)
+
+
+class Database:
+    """An open file; see `open_database`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def load(self) -> tuple[Image, int]:
+        """All nodes, and the last zxid."""
+        image = Image()
+        # "/" sorts before every character but the lowest punctuation, so order by depth, then by path.
+        rows: Iterator[Row] = self._connection.execute(
+            "SELECT * FROM node ORDER BY length(path) - length(replace(path, '/', '')), path"
+        )
+        for row in rows:
+            image.add(row[0], _node_of(row))
+        (zxid,) = self._connection.execute("SELECT zxid FROM latest").fetchone()
+        return image, zxid
+
+    def commit(self, rows: Mapping[str, Row | None], zxid: int) -> None:
+        """Save `rows` (None: the node is gone) and `zxid`, durable when this returns. Raises
+        sqlite3.Error."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(
+                "DELETE FROM node WHERE path = ?", [(p,) for p, row in rows.items() if row is None]
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                [row for row in rows.values() if row is not None],
+            )
+            connection.execute("UPDATE latest SET zxid = ?", (zxid,))
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def is_disk_full(error: Exception) -> bool:
+    """True for the one failure after which the same transaction may be tried again."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_FULL
+
+
+def open_database(path: Path) -> tuple[Database, Image, int]:
+    """Open or create the file and load it. Raises `CoordinationUnavailable` with the cause in one line."""
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise CoordinationUnavailable(str(path), f"cannot be opened ({error})") from error
+    try:
+        _prepare(connection, path)
+        database = Database(connection)
+        image, zxid = database.load()
+    except (sqlite3.Error, KeyError, ValueError, TypeError) as error:
+        connection.close()
+        raise CoordinationUnavailable(str(path), _explain(error)) from error
+    except CoordinationUnavailable:
+        connection.close()
+        raise
+    return database, image, zxid
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return "is in use by another process"
+    if isinstance(error, sqlite3.OperationalError):
+        return f"cannot be read or written ({error})"
+    return f"is damaged ({error}); put back a copy, or remove it to start with an empty cluster"
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # Exclusive before the first access: the write-ahead log then needs no shared memory file.
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    connection.execute("PRAGMA synchronous=FULL")
+    with closing(connection.execute("PRAGMA user_version")) as cursor:
+        (version,) = cursor.fetchone()
+    if version == FORMAT_VERSION:
+        connection.execute("PRAGMA journal_mode=WAL")
+        _take_lock(connection)
+    elif version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        connection.execute("PRAGMA journal_mode=WAL")
+        stamp = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT_VERSION};"
+        connection.executescript(f"BEGIN; {stamp} {_SCHEMA} COMMIT;")
+    else:
+        raise CoordinationUnavailable(
+            str(path), f"has format version {version}, and this kpybroker knows {FORMAT_VERSION}"
+        )
+
+
+def _take_lock(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ROLLBACK")

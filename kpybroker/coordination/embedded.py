@@ -1,0 +1,294 @@
+"""The embedded tree: in this process, in memory, and durable in one SQLite file when it is given one.
+
+One `EmbeddedStore` holds the nodes; each broker of the process opens its own `EmbeddedTree` on it, its
+session.
+
+Rules:
+
+* operations are applied to memory at once, in the loop; nobody is told of a change, by an answer or by a
+  watch event, before it is committed. Reads too wait for what they have seen;
+* commits run off the loop (`run_off_loop`), one at a time, and each takes all that is waiting (group commit);
+* the sessions of a process end with it: what ephemeral nodes the file still holds are deleted when it is
+  opened;
+* zxids grow over restarts; sessions are numbered by them, so no two have the same id;
+* a failed commit answers `SystemFailure` to all who waited for it. When the disk was full the changes stay in
+  memory and the next operation tries again; any other failure is final, since a failed fsync must not be
+  retried.
+
+A session here never loses its connection, and expires only when a test says so (`expire`). An operation that
+finds nothing to wait for returns without a checkpoint. No trio: the loop is whoever calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from kpybroker.coordination.image import Change, Image, Watches
+from kpybroker.coordination.tree import Listener, Tree
+from kpybroker.core import tree as t
+from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, path_of
+
+if TYPE_CHECKING:
+    from kpybroker.coordination.database import Database, Row
+
+T = TypeVar("T")
+
+
+class RunOffLoop(Protocol):
+    """Run a plain function where it may block, and wait for it (`trio.to_thread.run_sync` in the broker)."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class _Committer:
+    """What is applied and not yet saved, and the one who saves it. Loop and commit threads meet here."""
+
+    def __init__(self, database: Database, zxid: int) -> None:
+        self._database = database
+        self._guard = threading.Lock()  # over the two fields below; never held during input or output
+        self._rows: dict[str, Row | None] = {}
+        self._applied_zxid = zxid
+        self._committing = threading.Lock()
+        self.committed_zxid = zxid
+        self._failure: Exception | None = None
+
+    def add(self, change: Change, image: Image) -> None:
+        from kpybroker.coordination.database import row_of
+
+        with self._guard:
+            for path in change.touched:
+                node = image.nodes.get(path)
+                self._rows[path] = None if node is None else row_of(path, node)
+            self._applied_zxid = change.zxid
+
+    def commit_up_to(self, zxid: int) -> None:
+        """Return once `zxid` is on disk. Raises `SystemFailure`. Runs off the loop."""
+        with self._committing:
+            if self.committed_zxid >= zxid:
+                return  # the one who held the lock before us has saved ours with its own
+            if self._failure is not None:
+                raise t.SystemFailure(message=f"the coordination file failed earlier: {self._failure}")
+            with self._guard:
+                rows, self._rows, applied = self._rows, {}, self._applied_zxid
+            try:
+                self._database.commit(rows, applied)
+            except Exception as error:
+                self._give_back(rows, error)
+                raise t.SystemFailure(message=f"the coordination file cannot be written: {error}") from error
+            self.committed_zxid = applied
+
+    def _give_back(self, rows: dict[str, Row | None], error: Exception) -> None:
+        from kpybroker.coordination.database import is_disk_full
+
+        with self._guard:
+            self._rows = {**rows, **self._rows}
+        if not is_disk_full(error):
+            self._failure = error
+
+    def close(self) -> None:
+        with self._committing:
+            self._database.close()
+
+
+class EmbeddedStore:
+    """The nodes and sessions of one process. Make it with `open` or `in_memory`."""
+
+    def __init__(
+        self,
+        image: Image,
+        zxid: int,
+        committer: _Committer | None,
+        run_off_loop: RunOffLoop | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._image = image
+        self._zxid = zxid  # the last one given, to a change or to a session
+        self._changed_zxid = zxid  # the last change's
+        self._committer = committer
+        self._run_off_loop = run_off_loop
+        self._now_ms = now_ms
+        self._watches = Watches()
+        self._sessions: dict[int, EmbeddedTree] = {}
+        self._untold: deque[tuple[int, EmbeddedTree, TreeEvent]] = deque()  # by zxid; at most one a watch set
+
+    @classmethod
+    def in_memory(cls, now_ms: Callable[[], int]) -> EmbeddedStore:
+        """A tree that is gone with the process."""
+        return cls(Image(), 0, None, None, now_ms)
+
+    @classmethod
+    def open(cls, path: Path, run_off_loop: RunOffLoop, now_ms: Callable[[], int]) -> EmbeddedStore:
+        """Open or create the file: a few milliseconds, in the calling thread. Raises
+        `CoordinationUnavailable`."""
+        from kpybroker.coordination.database import open_database
+
+        database, image, zxid = open_database(path)
+        store = cls(image, zxid, _Committer(database, zxid), run_off_loop, now_ms)
+        for session_id in list(image.owners):
+            store._end(session_id)  # their process is gone; saved with the first write
+        return store
+
+    def session(self, timeout_ms: int = 18_000) -> EmbeddedTree:
+        """A client of this store, not yet started."""
+        return EmbeddedTree(self, timeout_ms)
+
+    async def close(self) -> None:
+        """End all sessions, save, and close the file."""
+        for tree in list(self._sessions.values()):
+            await tree.close()
+        await self.settle()
+        if self._committer is not None:
+            assert self._run_off_loop is not None
+            await self._run_off_loop(self._committer.close)
+
+    # --- for EmbeddedTree ------------------------------------------------------------
+
+    def begin_session(self, tree: EmbeddedTree) -> int:
+        self._zxid += 1
+        self._sessions[self._zxid] = tree
+        return self._zxid
+
+    def end_session(self, session_id: int) -> None:
+        if self._sessions.pop(session_id, None) is not None:
+            self._watches.forget(session_id)
+            self._end(session_id)
+
+    def perform(self, op: t.Operation, session_id: int) -> t.Result:
+        """Apply one operation to memory. The caller answers after `settle`."""
+        if isinstance(op, t.Get | t.Exists | t.Children | t.GetAcl):
+            result = self._image.read(op)
+            if not isinstance(op, t.GetAcl) and op.watch:
+                self._watches.register(op, session_id)
+            return result
+        change = self._image.write(op, session_id, self._zxid + 1, self._now_ms())
+        self._record(change)
+        return change.result
+
+    async def settle(self) -> None:
+        """Wait until all that is applied now is committed, then tell the watchers. Raises `SystemFailure`."""
+        committer, wanted = self._committer, self._changed_zxid
+        if committer is None:
+            self._tell(wanted)
+            return
+        if committer.committed_zxid < wanted:
+            assert self._run_off_loop is not None
+            await self._run_off_loop(lambda: committer.commit_up_to(wanted))
+        self._tell(committer.committed_zxid)
+
+    # --------------------------------------------------------------------------------------------------------
+
+    def _end(self, session_id: int) -> None:
+        self._record(self._image.end_session(session_id, self._zxid + 1, self._now_ms()))
+
+    def _record(self, change: Change) -> None:
+        if not change.touched:
+            return
+        self._zxid = self._changed_zxid = change.zxid
+        for kind, path in change.triggers:
+            for session_id in self._watches.fire(kind, path):
+                tree = self._sessions[session_id]
+                self._untold.append((change.zxid, tree, WatchEvent(kind, path, tree.generation)))
+        if self._committer is not None:
+            self._committer.add(change, self._image)
+
+    def _tell(self, zxid: int) -> None:
+        untold = self._untold
+        while untold and untold[0][0] <= zxid:
+            _, tree, event = untold.popleft()
+            tree.deliver(event)
+
+
+class EmbeddedTree(Tree):
+    """A session on an `EmbeddedStore`."""
+
+    def __init__(self, store: EmbeddedStore, timeout_ms: int) -> None:
+        self._store = store
+        self._timeout_ms = timeout_ms
+        self._listener: Listener | None = None
+        self._session_id = 0
+        self._generation = 0
+        self._refusal: type[t.SessionExpired] | type[t.TreeClosed] | None = (
+            t.TreeClosed
+        )  # why nothing is performed
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def connected(self) -> bool:
+        return self._refusal is None
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        return self._timeout_ms
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def start(self, timeout: float) -> None:
+        assert self._generation == 0, "started twice"
+        self._begin()
+
+    async def reopen(self) -> None:
+        if self._refusal is t.SessionExpired:
+            self._begin()
+        elif self._refusal is t.TreeClosed:
+            raise t.TreeClosed
+
+    async def wait_until_connected(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def close(self) -> None:
+        if self._refusal is not t.TreeClosed:
+            self._refusal = t.TreeClosed
+            self._store.end_session(self._session_id)
+            self._session_id = 0
+            await self._store.settle()
+
+    async def expire(self) -> None:
+        """End the session as ZooKeeper does when it heard nothing for the session timeout. For tests."""
+        if self._refusal is None:
+            self._refusal = t.SessionExpired
+            self._store.end_session(self._session_id)
+            await self._store.settle()
+            self.deliver(SessionEvent(SessionState.EXPIRED, self._generation))
+
+    async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        if self._refusal is not None:
+            return [self._refusal(path_of(op)) for op in ops]
+        answers = [self._perform(op) for op in ops]
+        try:
+            await self._store.settle()
+        except t.SystemFailure as failure:
+            return [t.SystemFailure(path_of(op), str(failure)) for op in ops]
+        return answers
+
+    def deliver(self, event: TreeEvent) -> None:
+        """Called by the store, in the loop. What an ended session had still to hear is dropped."""
+        stale = isinstance(event, WatchEvent) and (
+            self._refusal is not None or event.generation != self._generation
+        )
+        if self._listener is not None and not stale:
+            self._listener(event)
+
+    def _begin(self) -> None:
+        self._session_id = self._store.begin_session(self)
+        self._generation += 1
+        self._refusal = None
+        self.deliver(SessionEvent(SessionState.CONNECTED, self._generation))
+
+    def _perform(self, op: t.Operation) -> t.Result | t.TreeError:
+        try:
+            return self._store.perform(op, self._session_id)
+        except t.TreeError as error:
+            return error

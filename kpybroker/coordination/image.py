@@ -1,0 +1,295 @@
+"""The znode tree in memory, as ZooKeeper's DataTree and PrepRequestProcessor keep it: nodes, and what a write
+does.
+
+Rules:
+
+* a write either happens whole or raises a `TreeError` and leaves nothing behind (a `Multi` undoes its parts);
+* a write tells which nodes it touched (their rows are to be saved) and which watches it triggers; it does
+  neither;
+* the zxid, the time and the session are arguments.
+
+What it deliberately does not do: keep watches or sessions (see `embedded`), save (see `database`), or enforce
+ACLs. They are stored and returned, but whoever reaches this tree is the broker itself, in its own process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kpybroker.core import tree as t
+from kpybroker.core.tree import Acl, Stat, WatchType, parent_path
+
+
+class Node:
+    """A node; `creates` counts the children ever created in it, and numbers the sequential ones."""
+
+    __slots__ = (
+        "acl",
+        "aversion",
+        "children",
+        "creates",
+        "ctime",
+        "czxid",
+        "data",
+        "ephemeral_owner",
+        "mtime",
+        "mzxid",
+        "pzxid",
+        "version",
+    )
+
+    def __init__(
+        self, data: bytes, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int
+    ) -> None:
+        self.data = data
+        self.acl = acl
+        self.czxid = self.mzxid = self.pzxid = zxid
+        self.ctime = self.mtime = now_ms
+        self.version = self.creates = self.aversion = 0
+        self.ephemeral_owner = ephemeral_owner
+        self.children: dict[str, None] = {}
+
+    def stat(self) -> Stat:
+        return Stat(
+            self.czxid,
+            self.mzxid,
+            self.ctime,
+            self.mtime,
+            self.version,
+            # ZooKeeper keeps the number of creations and shows creations + deletions (DataNode.copyStat).
+            self.creates * 2 - len(self.children),
+            self.aversion,
+            self.ephemeral_owner,
+            len(self.data),
+            len(self.children),
+            self.pzxid,
+        )
+
+
+@dataclass(slots=True)
+class Change:
+    """What one write did: its result, the nodes it touched, the watches it triggers, in order."""
+
+    session_id: int
+    zxid: int
+    now_ms: int
+    result: t.Result = None
+    touched: dict[str, None] = field(default_factory=dict)
+    triggers: list[tuple[WatchType, str]] = field(default_factory=list)
+    undo: list[Callable[[], None]] = field(default_factory=list)
+
+
+class Image:
+    """All nodes by path. `owners` has the ephemeral nodes of each session that has any."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {"/": Node(b"", t.OPEN_ACL_UNSAFE, 0, 0, 0)}
+        self.owners: dict[int, dict[str, None]] = {}
+
+    def add(self, path: str, node: Node) -> None:
+        """Put back a node that was loaded, parents first. Raises KeyError when the parent is missing."""
+        if path != "/":
+            self.nodes[parent_path(path)].children[path[path.rindex("/") + 1 :]] = None
+            if node.ephemeral_owner:
+                self.owners.setdefault(node.ephemeral_owner, {})[path] = None
+        self.nodes[path] = node
+
+    def read(self, op: t.ReadOperation) -> t.Result:
+        t.check_path(op.path)
+        node = self.nodes.get(op.path)
+        if node is None:
+            if isinstance(op, t.Exists):
+                return None
+            raise t.NoNode(op.path)
+        match op:
+            case t.Get():
+                return t.NodeData(node.data, node.stat())
+            case t.Exists():
+                return node.stat()
+            case t.Children():
+                return t.NodeChildren(tuple(node.children), node.stat())
+            case t.GetAcl():
+                return t.NodeAcl(node.acl, node.stat())
+
+    def write(self, op: t.WriteOperation, session_id: int, zxid: int, now_ms: int) -> Change:
+        change = Change(session_id, zxid, now_ms)
+        if isinstance(op, t.Multi):
+            self._multi(op, change)
+        else:
+            change.result = self._part(op, change)
+        return change
+
+    def end_session(self, session_id: int, zxid: int, now_ms: int) -> Change:
+        """Delete the session's ephemeral nodes, all under one zxid as ZooKeeper's closeSession does."""
+        change = Change(session_id, zxid, now_ms)
+        for path in list(self.owners.get(session_id, ())):
+            self._delete(t.Delete(path), change)
+        return change
+
+    def _multi(self, op: t.Multi, change: Change) -> None:
+        results: list[t.PartResult] = []
+        for index, part in enumerate(op.ops):
+            try:
+                result = self._part(part, change)
+            except t.TreeError as error:
+                for step in reversed(change.undo):
+                    step()
+                before = tuple(t.RolledBack(other.path) for other in op.ops[:index])
+                after = tuple(t.RuntimeInconsistency(other.path) for other in op.ops[index + 1 :])
+                raise t.MultiFailed((*before, error, *after)) from None
+            results.append(t.Created(result.path, None) if isinstance(result, t.Created) else result)
+        change.result = tuple(results)
+
+    def _part(self, op: t.Create | t.SetData | t.Delete | t.Check | t.SetAcl, change: Change) -> t.PartResult:
+        match op:
+            case t.Create():
+                return self._create(op, change)
+            case t.SetData():
+                return self._set_data(op, change)
+            case t.Delete():
+                self._delete(op, change)
+                return None
+            case t.Check():
+                _expect_version(self._node(op.path).version, op.version, op.path)
+                return None
+            case t.SetAcl():
+                return self._set_acl(op, change)
+
+    def _node(self, path: str) -> Node:
+        t.check_path(path)
+        try:
+            return self.nodes[path]
+        except KeyError:
+            raise t.NoNode(path) from None
+
+    def _create(self, op: t.Create, change: Change) -> t.Created:
+        # A sequential path may end in "/": the number is then the whole name.
+        t.check_path(op.path + "0" if op.sequential else op.path)
+        if op.path == "/":
+            raise t.NodeExists(op.path)
+        acl = t.OPEN_ACL_UNSAFE if op.acl is None else op.acl
+        if not acl:
+            raise t.InvalidAcl(op.path)
+        parent = self._node(parent_path(op.path))
+        path = f"{op.path}{parent.creates:010d}" if op.sequential else op.path
+        if path in self.nodes:
+            raise t.NodeExists(path)
+        if parent.ephemeral_owner:
+            raise t.NoChildrenForEphemerals(path)
+        owner = change.session_id if op.ephemeral else 0
+        node = Node(op.data, acl, change.zxid, change.now_ms, owner)
+        self._link(path, node, change)
+        change.triggers.append((WatchType.NODE_CREATED, path))
+        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(path)))
+        return t.Created(path, node.stat())
+
+    def _link(self, path: str, node: Node, change: Change) -> None:
+        parent, name = self.nodes[parent_path(path)], path[path.rindex("/") + 1 :]
+        pzxid_before = parent.pzxid
+        self.nodes[path] = node
+        parent.children[name] = None
+        parent.creates += 1
+        parent.pzxid = change.zxid
+        if node.ephemeral_owner:
+            self.owners.setdefault(node.ephemeral_owner, {})[path] = None
+
+        def undo() -> None:
+            del self.nodes[path], parent.children[name]
+            parent.creates -= 1
+            parent.pzxid = pzxid_before
+            self._disown(path, node)
+
+        change.undo.append(undo)
+        change.touched[path] = change.touched[parent_path(path)] = None
+
+    def _delete(self, op: t.Delete, change: Change) -> None:
+        if op.path == "/":
+            raise t.BadArguments(op.path, "the root cannot be deleted")
+        node = self._node(op.path)
+        _expect_version(node.version, op.version, op.path)
+        if node.children:
+            raise t.NotEmpty(op.path)
+        parent, name = self.nodes[parent_path(op.path)], op.path[op.path.rindex("/") + 1 :]
+        pzxid_before = parent.pzxid
+        del self.nodes[op.path], parent.children[name]
+        parent.pzxid = change.zxid
+        self._disown(op.path, node)
+
+        def undo() -> None:
+            self.add(op.path, node)
+            parent.pzxid = pzxid_before
+
+        change.undo.append(undo)
+        change.touched[op.path] = change.touched[parent_path(op.path)] = None
+        change.triggers.append((WatchType.NODE_DELETED, op.path))
+        change.triggers.append((WatchType.NODE_CHILDREN_CHANGED, parent_path(op.path)))
+
+    def _disown(self, path: str, node: Node) -> None:
+        if node.ephemeral_owner:
+            owned = self.owners[node.ephemeral_owner]
+            del owned[path]
+            if not owned:
+                del self.owners[node.ephemeral_owner]
+
+    def _set_data(self, op: t.SetData, change: Change) -> Stat:
+        node = self._node(op.path)
+        _expect_version(node.version, op.version, op.path)
+        before = (node.data, node.mzxid, node.mtime, node.version)
+        node.data, node.mzxid, node.mtime, node.version = (
+            op.data,
+            change.zxid,
+            change.now_ms,
+            node.version + 1,
+        )
+
+        def undo() -> None:
+            node.data, node.mzxid, node.mtime, node.version = before
+
+        change.undo.append(undo)
+        change.touched[op.path] = None
+        change.triggers.append((WatchType.NODE_DATA_CHANGED, op.path))
+        return node.stat()
+
+    def _set_acl(self, op: t.SetAcl, change: Change) -> Stat:
+        node = self._node(op.path)
+        if not op.acl:
+            raise t.InvalidAcl(op.path)
+        _expect_version(node.aversion, op.version, op.path)
+        node.acl, node.aversion = op.acl, node.aversion + 1
+        change.touched[op.path] = None
+        return node.stat()
+
+
+def _expect_version(actual: int, expected: int, path: str) -> None:
+    if expected not in (t.ANY_VERSION, actual):
+        raise t.BadVersion(path, f"version {actual} where {expected} was expected")
+
+
+class Watches:
+    """Who watches what: one-shot, one a session, path and kind."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, dict[int, None]] = {}
+        self._children: dict[str, dict[int, None]] = {}
+
+    def register(self, op: t.Get | t.Exists | t.Children, session_id: int) -> None:
+        table = self._children if isinstance(op, t.Children) else self._data
+        table.setdefault(op.path, {})[session_id] = None
+
+    def fire(self, kind: WatchType, path: str) -> Iterator[int]:
+        """The sessions to tell, each once, whose watches are gone by this (WatchManager.triggerWatch)."""
+        told: dict[int, None] = {}
+        if kind is not WatchType.NODE_CHILDREN_CHANGED:
+            told.update(self._data.pop(path, {}))
+        if kind in (WatchType.NODE_CHILDREN_CHANGED, WatchType.NODE_DELETED):
+            told.update(self._children.pop(path, {}))
+        return iter(told)
+
+    def forget(self, session_id: int) -> None:
+        """Drop all watches of a session that has ended."""
+        for table in (self._data, self._children):
+            for path in [path for path, sessions in table.items() if session_id in sessions]:
+                del table[path][session_id]
+                if not table[path]:
+                    del table[path]
