@@ -44,7 +44,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
 _INFO_BY_KEY: dict[int, ApiInfo] = {int(key): info for key, info in API_INFO.items()}
 
 
-def decode_request_header(frame: Buffer) -> RequestHeader:
+def parse_request_header(frame: Buffer) -> RequestHeader:
     """The header at the start of a frame (its size already taken off). Raises ProtocolError."""
     try:
         api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame, 0)
@@ -95,7 +95,7 @@ def encode_response_header(api_key: ApiKey, api_version: int, correlation_id: in
     return _CORRELATION_ID.pack(correlation_id) + (b"\0" if flexible else b"")
 
 
-def decode_response_header(frame: Buffer, api_key: ApiKey, api_version: int) -> tuple[int, int]:
+def parse_response_header(frame: Buffer, api_key: ApiKey, api_version: int) -> tuple[int, int]:
     """(correlation id, where the body starts). Raises ProtocolError."""
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 0)
