@@ -1,0 +1,164 @@
+"""The compatibility harness: other people's clients against a running broker, and the same tests against real Kafka.
+
+    pytest compat_tests --broker=kpybroker                           # ours, on its embedded coordination tree
+    pytest compat_tests --broker=kpybroker --coordination=zookeeper  # ours, on real ZooKeeper
+    pytest compat_tests --broker=kafka                               # Apache Kafka 3.9.1 in ZooKeeper mode
+
+Test ids are the same for every target. `broker` is shared by the whole session, so a test makes its own topics and
+groups (`topic`, `name`); a test that stops or configures a broker starts its own (`own_broker`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.support.clients import Client
+from compat_tests.support.members import Member, start_member
+from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.tools import VERSIONS, Tools
+
+MakeTopic = Callable[..., str]
+StartBroker = Callable[..., Broker]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("compatibility")
+    group.addoption("--broker", choices=["kpybroker", "kafka"], default=os.environ.get("COMPAT_BROKER", "kpybroker"))
+    group.addoption("--coordination", choices=["embedded", "zookeeper"], default="embedded", help="for kpybroker")
+    group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"compatibility tests run against: {config.getoption('--broker')}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The reading of the files on disk comes last, when every test has left its load there."""
+    items.sort(key=lambda item: "test_log_files" in item.nodeid)
+
+
+class Launcher:
+    """Starts brokers of the chosen kind, and ZooKeeper when one needs it; ends them all with the session."""
+
+    def __init__(self, kind: str, coordination: str, directory: Path) -> None:
+        self.kind = kind
+        self._needs_zookeeper = kind == "kafka" or coordination == "zookeeper"
+        self._directory = directory
+        self._zookeeper: ZooKeeper | None = None
+        self._brokers: list[Broker] = []
+
+    def broker(self, **overrides: str) -> Broker:
+        """A new broker with its own files; `overrides` are configuration keys with `_` for `.`."""
+        name = f"broker-{len(self._brokers)}"
+        keys = {key.replace("_", "."): str(value) for key, value in overrides.items()}
+        broker = Broker(self.kind, self._directory / name, self._zookeeper_for(name), keys)
+        self._brokers.append(broker)
+        broker.start()
+        return broker
+
+    def _zookeeper_for(self, name: str) -> str | None:
+        if not self._needs_zookeeper:
+            return None
+        if self._zookeeper is None:
+            self._zookeeper = ZooKeeper(self._directory / "zookeeper")
+            self._zookeeper.start()
+        return f"{self._zookeeper.connect}/{name}"
+
+    def close(self) -> None:
+        for broker in self._brokers:
+            broker.kill()
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
+
+
+@pytest.fixture(scope="session")
+def launcher(request: pytest.FixtureRequest) -> Iterator[Launcher]:
+    directory = Path(tempfile.mkdtemp(prefix="compat-"))
+    options = request.config.option
+    started = Launcher(options.broker, options.coordination, directory)
+    yield started
+    started.close()
+    if options.keep_files:
+        print(f"\nbroker files: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def broker(launcher: Launcher) -> Broker:
+    """The broker that the whole session shares."""
+    return launcher.broker()
+
+
+@pytest.fixture
+def own_broker(launcher: Launcher) -> Iterator[StartBroker]:
+    """Starts brokers for one test; it may stop, kill and restart them."""
+    started: list[Broker] = []
+
+    def start(**overrides: str) -> Broker:
+        started.append(launcher.broker(**overrides))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name of this test's own, for topics and groups; it tells which test made it."""
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", request.node.name.removeprefix("test_")).strip("-")
+    return f"{words}-{uuid.uuid4().hex[:6]}"
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int, config: dict[str, Any]) -> None:
+    keys = {key.replace("_", "."): str(value) for key, value in config.items()}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    made = admin.create_topics([NewTopic(topic, partitions, 1, config=keys)], operation_timeout=30)
+    made[topic].result(timeout=30)
+
+
+@pytest.fixture
+def topic(broker: Broker, name: str) -> MakeTopic:
+    """Makes topics: `topic(partitions=1, suffix="", max_message_bytes=...)`."""
+
+    def make(partitions: int = 1, suffix: str = "", **config: Any) -> str:
+        create_topic(broker.bootstrap, name + suffix, partitions, config)
+        return name + suffix
+
+    return make
+
+
+@pytest.fixture
+def client(broker: Broker) -> Callable[[str], Client]:
+    return lambda client_name: Client(client_name, broker.bootstrap)
+
+
+@pytest.fixture(params=VERSIONS)
+def tools(request: pytest.FixtureRequest, broker: Broker) -> Tools:
+    """Kafka's tools, once from each set of jars."""
+    return Tools(request.param, broker.bootstrap)
+
+
+@pytest.fixture
+def join(broker: Broker) -> Iterator[Callable[..., Member]]:
+    """Starts group members: `join("confluent", group=..., topics=[...])`; what still runs at the end is killed."""
+    members: list[Member] = []
+
+    def start(client_name: str, bootstrap: str | None = None, **spec: Any) -> Member:
+        members.append(start_member(client_name, bootstrap or broker.bootstrap, **spec))
+        return members[-1]
+
+    yield start
+    for member in members:
+        member.kill()

@@ -1,0 +1,238 @@
+"""The brokers under test as processes: real ZooKeeper, real Kafka 3.9.1, kpybroker; all from one server.properties.
+
+Every process has its own directory and its own free port, is stopped by its own pid, and dies with pytest.
+"Ready" is the log line `[KafkaServer id=N] started`, which both brokers write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from compat_tests.deps import ROOT, jars_dir
+from compat_tests.support.waiting import eventually
+
+START_DEADLINE_S = 60.0
+STOP_DEADLINE_S = 60.0
+PR_SET_PDEATHSIG = 1
+# below the ephemeral range, so that an outgoing connection never sits on a port that a restart needs
+PORTS = range(20_000, 32_000)
+
+LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
+
+
+def free_port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def _die_with_parent() -> None:
+    """Runs in the child: a pytest that is killed outright must not leave brokers behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Service:
+    """One background process with its output in a file."""
+
+    def __init__(self, name: str, command: list[str], directory: Path, env: dict[str, str] | None = None) -> None:
+        self.name = name
+        self.command = command
+        self.directory = directory
+        self.log_file = directory / f"{name}.log"
+        self._env = {**os.environ, **(env or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def output(self) -> str:
+        """What the process has written since its last start."""
+        with self.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
+
+    def start(self, ready: Callable[[str], bool]) -> None:
+        """Start and wait until `ready(output)`; a process that ends first fails with what it said."""
+        assert not self.running, f"{self.name} runs already"
+        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                env=self._env,
+                preexec_fn=_die_with_parent,
+            )
+
+        def is_ready() -> bool:
+            if not self.running:
+                raise RuntimeError(f"{self.name} ended at once: {self.command}\n{self.tail()}")
+            return ready(self.output())
+
+        try:
+            eventually(is_ready, f"{self.name} ready", START_DEADLINE_S)
+        except AssertionError:
+            self.kill()
+            raise AssertionError(f"{self.name} was not ready in {START_DEADLINE_S} s:\n{self.tail()}") from None
+
+    def stop(self) -> int:
+        """SIGTERM, then wait for the end; returns the exit code. One that does not end is killed, and that fails."""
+        if self._process is None:
+            return 0
+        if self.running:
+            self._process.terminate()
+        try:
+            return self._process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self.name} ignored SIGTERM for {STOP_DEADLINE_S} s:\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self, lines_max: int = 60) -> str:
+        return "\n".join(self.output().splitlines()[-lines_max:])
+
+
+def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
+    return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", f"{jars_dir('kafka-3.9.1')}/*", main_class]\
+        + list(arguments)
+
+
+def write_properties(path: Path, values: dict[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+
+
+class ZooKeeper:
+    """A standalone ZooKeeper 3.8 from Kafka's own jars; each broker of a run gets its own chroot in it."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self.port = free_port()
+        config = directory / "zookeeper.properties"
+        write_properties(
+            config,
+            {
+                "dataDir": str(directory / "data"),
+                "clientPort": str(self.port),
+                "clientPortAddress": "127.0.0.1",
+                "admin.enableServer": "false",
+                "maxClientCnxns": "0",
+            },
+        )
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        self.service = Service("zookeeper", jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC"]), directory)
+
+    @property
+    def connect(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.service.start(lambda _: _accepts(self.port))
+
+    def stop(self) -> None:
+        self.service.kill()
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def stock_properties(port: int, data_dir: Path) -> dict[str, str]:
+    """The server.properties of Kafka's own download, with this broker's port and directory."""
+    return {
+        "broker.id": "0",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "num.network.threads": "3",
+        "num.io.threads": "8",
+        "socket.send.buffer.bytes": "102400",
+        "socket.receive.buffer.bytes": "102400",
+        "socket.request.max.bytes": "104857600",
+        "log.dirs": str(data_dir),
+        "num.partitions": "1",
+        "num.recovery.threads.per.data.dir": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "log.retention.hours": "168",
+        "log.retention.check.interval.ms": "300000",
+        "zookeeper.connection.timeout.ms": "18000",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+class Broker:
+    """One broker process, real Kafka or kpybroker, that can be stopped, killed and started again on its files."""
+
+    def __init__(self, kind: str, directory: Path, zookeeper: str | None, overrides: dict[str, str]) -> None:
+        directory.mkdir(parents=True)
+        self.kind = kind
+        self.port = free_port()
+        self.data_dir = directory / "data"
+        self.properties = stock_properties(self.port, self.data_dir)
+        if zookeeper is not None:
+            self.properties["zookeeper.connect"] = zookeeper
+        else:
+            del self.properties["zookeeper.connection.timeout.ms"]
+        self.properties |= overrides
+        self.config_file = directory / "server.properties"
+        write_properties(self.config_file, self.properties)
+        if kind == "kafka":
+            command = jvm("kafka.Kafka", str(self.config_file), options=["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"])
+        else:
+            command = [str(kpybroker_executable()), "server", str(self.config_file)]
+        self.service = Service(kind, command, directory)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def node_id(self) -> int:
+        return int(self.properties["broker.id"])
+
+    def start(self) -> None:
+        line = f"[KafkaServer id={self.node_id}] started"
+        self.service.start(lambda output: line in output)
+
+    def stop(self) -> None:
+        code = self.service.stop()
+        assert code in (0, 143, -signal.SIGTERM), f"{self.kind} stopped with exit code {code}:\n{self.service.tail()}"
+
+    def kill(self) -> None:
+        self.service.kill()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
+def kpybroker_executable() -> Path:
+    override = os.environ.get("KPYBROKER")
+    return Path(override) if override else Path(sys.executable).with_name("kpybroker")

@@ -1,0 +1,152 @@
+"""Kafka's own command line tools, from the 3.9.1 and from the 4.x jars, and kcat, each run as a user runs them.
+
+A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
+archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
+use its archive starts without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from compat_tests.deps import CACHE, ROOT, jars_dir
+
+TOOL_DEADLINE_S = 60.0
+LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
+JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
+
+JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4"}
+VERSIONS = tuple(JARS)
+
+MAIN_CLASSES = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "dump-log": "kafka.tools.DumpLogSegments",
+}
+# where 3.9.1 still had the Scala one
+MAIN_CLASSES_3_9 = {
+    "console-producer": "kafka.tools.ConsoleProducer",
+    "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "cluster": "kafka.tools.ClusterTool",
+}
+# tools that do not take --bootstrap-server
+BOOTSTRAP_OPTION = {"producer-perf-test": None, "dump-log": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    command: list[str]
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.out.splitlines() if line.strip()]
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.command)}\nexit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def run_process(
+    command: list[str],
+    stdin: str | bytes | None = None,
+    check: bool = True,
+    deadline_s: float = TOOL_DEADLINE_S,
+    env: dict[str, str] | None = None,
+) -> Result:
+    """Run to the end; with `check`, a non-zero exit code fails and shows all that the tool said."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    try:
+        done = subprocess.run(
+            command, input=data or b"", capture_output=True, timeout=deadline_s, env={**os.environ, **(env or {})}
+        )
+    except subprocess.TimeoutExpired as late:
+        said = Result(command, -1, _text(late.stdout), _text(late.stderr))
+        raise AssertionError(f"no end within {deadline_s} s: {said}") from None
+    result = Result(command, done.returncode, _text(done.stdout), _text(done.stderr))
+    assert not check or result.code == 0, str(result)
+    return result
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode(errors="replace")
+
+
+@cache
+def _class_path(version: str) -> str:
+    """Every jar by name: an archive of classes is bound to the exact class path."""
+    jars = sorted(jars_dir(JARS[version]).glob("*.jar"))
+    assert jars, f"no jars in {jars_dir(JARS[version])}: run make test-deps"
+    return ":".join(map(str, jars))
+
+
+@cache
+def _java_version() -> str:
+    return subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+
+
+def _archive(version: str, main: str) -> Path:
+    key = hashlib.sha256((_class_path(version) + _java_version()).encode()).hexdigest()[:12]
+    return CACHE / "jvm" / "cds" / f"{version}-{main.rpartition('.')[2]}-{key}.jsa"
+
+
+class Tools:
+    """The tools of one Kafka version against one broker."""
+
+    def __init__(self, version: str, bootstrap: str) -> None:
+        self.version = version
+        self.bootstrap = bootstrap
+
+    def command(self, tool: str, *arguments: str) -> list[str]:
+        """The command line of `kafka-<tool>.sh`, with --bootstrap-server filled in."""
+        main = self._main_class(tool)
+        option = BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
+        where = [option, self.bootstrap] if option else []
+        return [*self._java(main), main, *where, *arguments]
+
+    def run(
+        self,
+        tool: str,
+        *arguments: str,
+        stdin: str | bytes | None = None,
+        check: bool = True,
+        deadline_s: float = TOOL_DEADLINE_S,
+    ) -> Result:
+        archive = _archive(self.version, self._main_class(tool))
+        fresh = archive.with_suffix(f".{os.getpid()}")
+        command = self.command(tool, *arguments)
+        if not archive.exists():
+            archive.parent.mkdir(parents=True, exist_ok=True)
+            command.insert(1, f"-XX:ArchiveClassesAtExit={fresh}")
+        result = run_process(command, stdin, check, deadline_s)
+        if fresh.exists():
+            fresh.rename(archive)
+        return result
+
+    def _main_class(self, tool: str) -> str:
+        early = MAIN_CLASSES_3_9.get(tool) if self.version == "3.9.1" else None
+        return early or MAIN_CLASSES[tool]
+
+    def _java(self, main: str) -> list[str]:
+        archive = _archive(self.version, main)
+        shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+        options = [*JVM_OPTIONS, *shared, f"-Dlog4j.configuration=file:{LOG4J}"]
+        return ["java", *options, "-cp", _class_path(self.version)]
