@@ -1,0 +1,87 @@
+"""What runs beside the requests: retention, flushing, checkpoints, deletions, and the supervision of it all.
+
+Every fsync runs in a thread; the loop only decides what is to be synced and notes that it was. Intervals are Kafka's keys.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.storage.errors import LogDirError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+RESTART_DELAY_S = 1.0
+
+
+async def supervised(broker: Broker, name: str, function: Callable[[], Awaitable[None]]) -> None:
+    """Run a background task for the broker's life: a failing directory goes offline, any other failure restarts it."""
+    while True:
+        try:
+            await function()
+            return
+        except LogDirError as error:
+            broker.log_dir_failed(error)
+        except Exception:
+            log.exception("[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name)
+        await trio.sleep(RESTART_DELAY_S)
+
+
+async def clean_logs(broker: Broker) -> None:
+    """Retention, and removal of files whose `file.delete.delay.ms` has passed."""
+    while True:
+        await trio.sleep(broker.config.get_int("log.retention.check.interval.ms") / 1000)
+        broker.logs.cleanup_logs(broker.clock.time_ms())
+        for partition in broker.replicas:
+            partition.log_start_may_have_moved()
+
+
+async def remove_deleted(broker: Broker) -> None:
+    while True:
+        await trio.sleep(broker.config.get_int("log.segment.delete.delay.ms") / 1000)
+        jobs = broker.logs.deletions_due(broker.clock.time_ms())
+        if jobs:
+            await trio.to_thread.run_sync(_run_all, jobs)
+
+
+async def flush_logs(broker: Broker) -> None:
+    """`log.flush.interval.ms` and a topic's `flush.ms`."""
+    while True:
+        interval_ms = min(broker.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
+        await trio.sleep(interval_ms / 1000)
+        for job in broker.logs.flush_jobs(broker.clock.time_ms()):
+            await trio.to_thread.run_sync(job.run)
+            job.complete()
+
+
+async def checkpoint_recovery_points(broker: Broker) -> None:
+    while True:
+        await trio.sleep(broker.config.get_int("log.flush.offset.checkpoint.interval.ms") / 1000)
+        await trio.to_thread.run_sync(broker.logs.recovery_point_checkpoint())
+
+
+async def checkpoint_high_watermarks(broker: Broker) -> None:
+    while True:
+        await trio.sleep(broker.config.get_int("replica.high.watermark.checkpoint.interval.ms") / 1000)
+        await trio.to_thread.run_sync(broker.logs.high_watermark_checkpoint())
+
+
+def _run_all(jobs: list[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()
+
+
+TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {
+    "kafka-log-retention": clean_logs,
+    "kafka-delete-logs": remove_deleted,
+    "kafka-log-flusher": flush_logs,
+    "kafka-recovery-point-checkpoint": checkpoint_recovery_points,
+    "highwatermark-checkpoint": checkpoint_high_watermarks,
+}

@@ -1,0 +1,171 @@
+"""From a frame to the bytes of its answer: API key -> handler, version gate, principal, authorizer.
+
+Advertised is exactly what stands in `SERVED`; a test holds it against the handlers' own ledgers. Handlers and their
+messages are imported on an API's first use. Whatever a handler raises becomes its API's error response; only a frame
+that cannot be understood ends the connection, as in Kafka's `KafkaApis` and `SocketServer`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.broker.context import ConnectionInfo, RequestContext
+from kpybroker.broker.transport import Part
+from kpybroker.wire.api import API_INFO, ApiKey
+from kpybroker.wire.codec import decode_from, encode_parts
+from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
+from kpybroker.wire.headers import decode_request_header
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+log = logging.getLogger("kafka.request.logger")
+api_log = logging.getLogger("kafka.server.KafkaApis")
+
+# What is served, and so what ApiVersions says: (oldest, newest) version.
+SERVED: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.PRODUCE: (0, 11),
+    ApiKey.FETCH: (0, 17),
+    ApiKey.LIST_OFFSETS: (0, 9),
+    ApiKey.METADATA: (0, 12),
+    ApiKey.LEADER_AND_ISR: (0, 7),
+    ApiKey.STOP_REPLICA: (0, 4),
+    ApiKey.UPDATE_METADATA: (0, 8),
+    ApiKey.OFFSET_COMMIT: (0, 9),
+    ApiKey.OFFSET_FETCH: (0, 9),
+    ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.JOIN_GROUP: (0, 9),
+    ApiKey.HEARTBEAT: (0, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.SYNC_GROUP: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (0, 5),
+    ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.CREATE_TOPICS: (0, 7),
+    ApiKey.DELETE_TOPICS: (0, 6),
+    ApiKey.DELETE_RECORDS: (0, 2),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (0, 4),
+    ApiKey.DESCRIBE_CONFIGS: (0, 4),
+    ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLUSTER: (0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+    ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
+}
+
+Handle = Callable[["Broker", Any, RequestContext], Awaitable[Any]]
+ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
+
+
+class Route:
+    """One served (API, version)."""
+
+    __slots__ = ("error_response", "flexible_response", "handle", "key", "request_class", "version")
+
+    def __init__(self, key: ApiKey, version: int) -> None:
+        info = API_INFO[key]
+        module = import_module(f"kpybroker.broker.handlers.{key.name.lower()}")
+        self.key = key
+        self.version = version
+        self.handle: Handle = module.handle
+        self.error_response: ErrorResponse = module.error_response
+        self.request_class = info.request_class()
+        self.flexible_response = info.response_header_version(version) == 1
+
+
+class Dispatcher:
+    """Belongs to one Broker. `requests` counts requests by (API key, version) for the metrics."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[tuple[int, int], Route] = {}
+        self.requests: dict[tuple[int, int], int] = {}
+
+    def _route(self, api_key: int, version: int) -> Route:
+        route = self._routes.get((api_key, version))
+        if route is not None:
+            return route
+        try:
+            key = ApiKey(api_key)
+            oldest, newest = SERVED[key]
+        except (ValueError, KeyError):
+            raise ProtocolError(f"API key {api_key} is not served here") from None
+        if not oldest <= version <= newest:
+            if key is not ApiKey.API_VERSIONS:
+                raise ProtocolError(f"{key.name} version {version} is not served; {oldest} to {newest} are")
+            # KIP-511: a client of a later Kafka asks first; it is told in version 0 which versions it may use.
+            route = Route(key, 0)
+        else:
+            route = Route(key, version)
+            self._routes[api_key, version] = route
+        return route
+
+    async def answer(
+        self, frame: bytearray, connection: ConnectionInfo
+    ) -> tuple[list[Part] | None, RequestContext]:
+        """The parts of the response frame, or None when there is none (acks=0).
+
+        Raises ProtocolError for a frame that is no request, which ends the connection.
+        """
+        header = decode_request_header(frame)
+        route = self._route(header.api_key, header.api_version)
+        context = RequestContext(
+            connection,
+            self._broker.authorizer,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            time.perf_counter_ns(),
+        )
+        counter = (header.api_key, header.api_version)
+        self.requests[counter] = self.requests.get(counter, 0) + 1
+        if route.version != header.api_version:
+            request = route.request_class()  # an ApiVersions of the future: its body can't be read
+        else:
+            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, route.version)
+        response = await self._handle(route, request, context)
+        if response is None:
+            return None, context
+        return self._frame(route, header.correlation_id, response), context
+
+    async def _handle(self, route: Route, request: Any, context: RequestContext) -> Any:
+        try:
+            return await route.handle(self._broker, request, context)
+        except KafkaError as error:
+            return route.error_response(request, context, error)
+        except ProtocolError:
+            raise
+        except Exception:
+            api_log.exception(
+                "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
+                self._broker.node_id,
+                route.key.name,
+                route.version,
+                context.connection_id,
+            )
+            unknown = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return route.error_response(request, context, unknown)
+
+    @staticmethod
+    def _frame(route: Route, correlation_id: int, response: Any) -> list[Part]:
+        parts: list[Part] = encode_parts(response, route.version)
+        head = correlation_id.to_bytes(4, "big", signed=True)
+        if route.flexible_response:
+            head += b"\x00"
+        size = len(head)
+        for part in parts:
+            size += len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size
+        if len(parts) == 1 and isinstance(parts[0], bytes):
+            return [size.to_bytes(4, "big") + head + parts[0]]
+        parts.insert(0, size.to_bytes(4, "big") + head)
+        return parts

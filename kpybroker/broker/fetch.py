@@ -1,0 +1,289 @@
+"""Serving fetches: which partitions to visit, what to read of each, and how long to wait for more.
+
+The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions themselves
+are `core.fetch_session`. Records leave as slices of segment files and are never looked at, except for clients so old that they need an
+older format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.core.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.fetch import FetchResponse
+from kpybroker.wire.records.convert import down_convert, needs_down_conversion
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.partition import Partition
+    from kpybroker.storage.log import Log
+    from kpybroker.storage.slice import FileSlice
+
+PartitionData = FetchResponse.PartitionData
+READ_COMMITTED = 1
+VISITS_BETWEEN_CHECKPOINTS = 200
+_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchParams:
+    """What one fetch request asks for as a whole. Bytes and milliseconds."""
+
+    version: int
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    readable: Callable[[str], bool]
+    """Whether the client may read a topic, by name."""
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def cuts_hard(self) -> bool:
+        """Versions 0-2 know no whole-batch rule (KIP-74): limits are hard and a batch may be cut."""
+        return self.version <= 2
+
+
+class Visit:
+    """One partition's answer; `slices` are to be released after sending."""
+
+    __slots__ = ("cached", "data", "is_special", "size", "slice")
+
+    def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
+        self.cached = cached
+        self.data = data
+        self.size = 0
+        self.slice: FileSlice | None = None
+        self.is_special = False
+
+
+class Fetches:
+    """Belongs to one Broker: its fetch sessions and the reading."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.sessions = FetchSessionCache(
+            broker.config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe
+        )
+
+    def new_session_ids(self) -> Iterator[int]:
+        while True:
+            yield self._broker.random.randrange(1, 0x7FFFFFFF)
+
+    async def fetch(self, session: FetchSession, params: FetchParams) -> list[Visit]:
+        """Visit the dirty partitions, waiting until `min_bytes` or `max_wait_ms`; every visited one is reported.
+
+        The caller sends the answers and releases the slices.
+        """
+        clock = self._broker.clock
+        deadline = clock.monotonic() + params.max_wait_ms / 1000
+        answers: dict[PartitionKey, Visit] = {}
+        try:
+            while True:
+                marks = session.marks
+                await self._visit_dirty(session, params, answers)
+                size = sum(visit.size for visit in answers.values())
+                if (
+                    size >= params.min_bytes
+                    or not session.partitions
+                    or any(visit.is_special for visit in answers.values())
+                    or deadline <= clock.monotonic()
+                ):
+                    return list(answers.values())
+                if session.marks == marks:
+                    await self._wait_for_news(session, params.min_bytes - size, deadline)
+        except BaseException:
+            release(answers.values())
+            raise
+        finally:
+            if session.session_id == 0:
+                self._unsubscribe(session)
+
+    async def _wait_for_news(self, session: FetchSession, bytes_missing: int, deadline: float) -> None:
+        woken = trio.Event()
+        missing = bytes_missing
+
+        def on_dirty(appended_bytes: int) -> None:
+            nonlocal missing
+            missing -= appended_bytes
+            if appended_bytes == 0 or missing <= 0:
+                woken.set()
+
+        session.on_dirty = on_dirty
+        try:
+            with trio.move_on_at(deadline):
+                await woken.wait()
+        finally:
+            session.on_dirty = None
+
+    async def _visit_dirty(
+        self, session: FetchSession, params: FetchParams, answers: dict[PartitionKey, Visit]
+    ) -> None:
+        left = params.max_bytes
+        has_records = False
+        for visited, key in enumerate(session.take_dirty(), start=1):
+            if left <= 0 and session.session_id != 0:
+                break  # stays dirty, its turn comes first next time
+            session.visiting(key)
+            before = answers.get(key)
+            if before is not None:
+                release((before,))
+            self.subscribe(session, key)
+            cached = session.partitions[key]
+            visit = self._visit(cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard)
+            answers[key] = visit
+            if visit.size or visit.is_special:
+                session.stays_dirty(key)
+            left -= visit.size
+            has_records = has_records or visit.size > 0
+            if visited % VISITS_BETWEEN_CHECKPOINTS == 0:
+                await trio.lowlevel.checkpoint()
+
+    def _visit(self, cached: CachedPartition, params: FetchParams, left: int, *, min_one: bool) -> Visit:
+        topic_id, name, index = cached.key
+        visit = Visit(cached, PartitionData(partition_index=index))
+        try:
+            if not name:
+                name = self._broker.metadata.topic_name(topic_id) or ""
+                if not name:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            if not params.readable(name):
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            partition = self._broker.replicas.hosted(name, index)
+            if params.version >= 13 and partition.topic_id != topic_id:
+                raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            self._read(visit, partition, params, min(left, cached.max_bytes), min_one=min_one)
+        except KafkaError as error:
+            self._refuse(visit, error, name, params)
+        except LogDirError as error:
+            self._broker.log_dir_failed(error)
+            self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), name, params)
+        return visit
+
+    def _read(
+        self, visit: Visit, partition: Partition, params: FetchParams, limit: int, *, min_one: bool
+    ) -> None:
+        cached, data = visit.cached, visit.data
+        log = partition.leader_log()
+        partition.check_leader_epoch(cached.current_leader_epoch)
+        if self._diverges(visit, log):
+            return
+        if params.is_follower:
+            bound = log.log_end_offset
+        elif params.isolation_level == READ_COMMITTED:
+            bound = log.last_stable_offset
+        else:
+            bound = log.high_watermark
+        found = log.read(cached.fetch_offset, limit, max_offset=bound, min_one_message=min_one)
+        visit.slice = found.slice
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        data.aborted_transactions = None
+        if params.isolation_level == READ_COMMITTED and not params.is_follower:
+            data.aborted_transactions = [
+                FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in log.aborted_transactions(cached.fetch_offset, found)
+            ]
+        data.records = b""
+        if found.slice is not None:
+            self._fill_records(visit, log, found.slice, params.version)
+
+    @staticmethod
+    def _fill_records(visit: Visit, log: Log, records: FileSlice, version: int) -> None:
+        if version < 10 and log.config.compression_type == "zstd":
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if version >= 4:
+            visit.data.records = records
+            visit.size = records.size
+            return
+        magic = 1 if version >= 2 else 0
+        stored = records.read()
+        if needs_down_conversion(stored, magic):
+            if not log.config.message_downconversion_enable:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+            stored = down_convert(stored, magic, visit.cached.fetch_offset)
+        visit.data.records = stored
+        visit.size = len(stored)
+
+    def _refuse(self, visit: Visit, error: KafkaError, topic: str, params: FetchParams) -> None:
+        if visit.slice is not None:
+            visit.slice.release()
+            visit.slice = None
+        index = visit.cached.key[2]
+        data = visit.data = PartitionData(
+            partition_index=index,
+            error_code=error.code,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+        visit.size = 0
+        visit.is_special = True
+        partition = self._broker.replicas.partition(topic, index)
+        if params.version >= 16 and error.code in _MOVED and partition is not None:
+            data.current_leader.leader_id = partition.leader_id
+            data.current_leader.leader_epoch = partition.leader_epoch
+
+    @staticmethod
+    def _diverges(visit: Visit, log: Log) -> bool:
+        """KIP-595's truncation on fetch: tell a reader whose last epoch ends elsewhere here."""
+        cached, data = visit.cached, visit.data
+        if cached.last_fetched_epoch < 0:
+            return False
+        epoch, end_offset = log.end_offset_for_epoch(cached.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch >= cached.last_fetched_epoch and end_offset >= cached.fetch_offset:
+            return False
+        data.diverging_epoch.epoch = epoch
+        data.diverging_epoch.end_offset = end_offset
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        data.aborted_transactions = None
+        data.records = b""
+        visit.is_special = True
+        return True
+
+    def _partition(self, key: PartitionKey) -> Partition | None:
+        name = key[1] or self._broker.metadata.topic_name(key[0])
+        return self._broker.replicas.partition(name, key[2]) if name else None
+
+    def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
+        partition = self._partition(key)
+        if partition is not None:
+            partition.subscribe(session, key)
+
+    def unsubscribe(self, session: FetchSession, key: PartitionKey) -> None:
+        partition = self._partition(key)
+        if partition is not None:
+            partition.unsubscribe(session)
+
+    def _subscribe(self, session: FetchSession) -> None:
+        for key in session.partitions:
+            self.subscribe(session, key)
+
+    def _unsubscribe(self, session: FetchSession) -> None:
+        for key in session.partitions:
+            self.unsubscribe(session, key)
+
+
+def release(visits: Iterable[Visit]) -> None:
+    """Give the file slices back, whether or not they were sent."""
+    for visit in visits:
+        if visit.slice is not None:
+            visit.slice.release()
+            visit.slice = None

@@ -1,0 +1,77 @@
+"""DeleteRecords 0-2: move partitions' log start, so that what lies before is gone.
+
+Answers once every replica's log start has followed, or with REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+LEDGER = Ledger(ApiKey.DELETE_RECORDS, 0, 2, {0: "by offset, -1 for the high watermark", 2: "flexible"})
+
+INVALID_LOW_WATERMARK = -1
+PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
+TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            TopicResult(
+                name=topic.name,
+                partitions=[
+                    _delete(broker, context, topic.name, wanted.partition_index, wanted.offset)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(broker: Broker, context: RequestContext, topic: str, index: int, offset: int) -> PartitionResult:
+    try:
+        if not context.authorized(Operation.DELETE, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if broker.metadata.is_internal(topic):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        low_watermark = broker.replicas.hosted(topic, index).delete_records(offset)
+    except KafkaError as error:
+        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
+    except LogDirError as error:
+        broker.log_dir_failed(error)
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
+    return PartitionResult(partition_index=index, low_watermark=low_watermark)
+
+
+def error_response(
+    request: DeleteRecordsRequest, context: RequestContext, error: KafkaError
+) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            TopicResult(
+                name=topic.name,
+                partitions=[
+                    PartitionResult(
+                        partition_index=wanted.partition_index,
+                        low_watermark=INVALID_LOW_WATERMARK,
+                        error_code=error.code,
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

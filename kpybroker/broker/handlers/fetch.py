@@ -1,0 +1,164 @@
+"""Fetch 0-17: read record batches from partitions, for consumers and followers.
+
+Sessions (KIP-227) as in `core.fetch_session`; records leave by `sendfile`. Consumers read up to the high watermark, or
+the last stable offset with READ_COMMITTED, followers up to the log end. The batch that holds the offset comes whole, so
+the first may lie partly below it and may exceed the limits (KIP-74). Versions below 4 get message sets of magic 0 or 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.fetch import FetchParams, Visit, release
+from kpybroker.broker.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+LEDGER = Ledger(
+    ApiKey.FETCH,
+    0,
+    17,
+    {
+        0: "message sets of magic 0",
+        1: "throttle time",
+        2: "magic 1",
+        3: "a limit for the whole response",
+        4: "record batches (magic 2), isolation level, last stable offset, aborted transactions",
+        5: "log start offset",
+        7: "fetch sessions",
+        9: "leader epoch fencing",
+        10: "zstd",
+        11: "rack id (read from the leader, see GUARANTEES)",
+        12: "flexible; last fetched epoch and divergence",
+        13: "topic ids",
+        15: "replica state instead of replica id",
+        16: "the current leader and its endpoint (KIP-951)",
+        17: "directory id of a follower",
+    },
+    absent="preferred read replicas (KIP-392) come with replication",
+)
+
+ZERO_UUID = bytes(16)
+
+
+async def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
+    params = _params(broker, request, context)
+    if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    now_ms = broker.clock.time_ms()
+    fetches = broker.fetches
+    try:
+        session = fetches.sessions.session_for(
+            request.session_id,
+            request.session_epoch,
+            is_follower=params.is_follower,
+            uses_topic_ids=params.version >= 13,
+            now_ms=now_ms,
+        )
+    except KafkaError as error:
+        return error_response(request, context, error)
+    is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+    _update_session(broker, session, request, params.version)
+    if not is_full and not session.partitions:
+        fetches.sessions.remove(session.session_id)
+        session.session_id = 0
+    visits = await fetches.fetch(session, params)
+    context.on_sent = [lambda: release(visits)]
+    if request.session_epoch == INITIAL_EPOCH and params.version >= 7 and session.partitions:
+        fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
+    return _response(broker, session, visits, is_full=is_full, by_id=params.version >= 13)
+
+
+def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchParams:
+    version = context.api_version
+    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
+    if replica_id < 0:
+        max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
+    return FetchParams(
+        version=version,
+        replica_id=replica_id,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation_level=request.isolation_level,
+        readable=lambda name: (
+            replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name)
+        ),
+    )
+
+
+def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> None:
+    kept = session.session_id != 0
+    for topic in request.topics:
+        name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
+        for wanted in topic.partitions:
+            key = (topic_id, name, wanted.partition)
+            cached = CachedPartition(
+                key,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.last_fetched_epoch,
+                wanted.log_start_offset,
+            )
+            session.put(cached)
+    for forgotten in request.forgotten_topics_data:
+        name, topic_id = ("", forgotten.topic_id) if version >= 13 else (forgotten.topic, ZERO_UUID)
+        for index in forgotten.partitions:
+            key = (topic_id, name, index)
+            if session.forget(key) and kept:
+                broker.fetches.unsubscribe(session, key)
+
+
+def _response(
+    broker: Broker, session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool
+) -> FetchResponse:
+    """All partitions of a full request, in its order; the news of an incremental one."""
+    topics: dict[PartitionKey | str | bytes, FetchResponse.FetchableTopicResponse] = {}
+    kept = session.session_id != 0
+    for visit in visits:
+        key, data = visit.cached.key, visit.data
+        has_records = visit.size > 0
+        if kept:
+            news = visit.cached.is_news(
+                data.high_watermark, data.log_start_offset, has_records=has_records, is_special=visit.is_special
+            )
+            if not news and not is_full:
+                continue
+        topic_key: str | bytes = key[0] if by_id else key[1]
+        topic = topics.get(topic_key)
+        if topic is None:
+            topic = topics[topic_key] = FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0])
+        topic.partitions.append(data)
+    return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+
+
+def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:
+    if context.api_version >= 7:
+        return FetchResponse(error_code=error.code)
+    return FetchResponse(
+        responses=[
+            FetchResponse.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    FetchResponse.PartitionData(
+                        partition_index=wanted.partition,
+                        error_code=error.code,
+                        high_watermark=-1,
+                        last_stable_offset=-1,
+                        records=b"",
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

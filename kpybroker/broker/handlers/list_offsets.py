@@ -1,0 +1,152 @@
+"""ListOffsets 0-9: the offset for a timestamp, and the special timestamps.
+
+-1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the record with the
+largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is tiered), -5 the last tiered
+offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as before Kafka 0.10.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.partition import Partition
+    from kpybroker.storage.log import Log
+
+LEDGER = Ledger(
+    ApiKey.LIST_OFFSETS,
+    0,
+    9,
+    {
+        0: "segment starts before a time",
+        1: "one offset and its timestamp",
+        2: "isolation level, throttle time",
+        4: "leader epochs",
+        6: "flexible",
+        7: "max timestamp (-3)",
+        8: "earliest local (-4)",
+        9: "latest tiered (-5)",
+    },
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+READ_COMMITTED = 1
+CONSUMER_REPLICA = -1
+DEBUGGING_REPLICA = -2
+UNKNOWN = -1
+PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
+TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
+WantedPartition = ListOffsetsRequest.ListOffsetsPartition
+
+# The version from which a special timestamp is understood.
+_SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    seen: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            try:
+                if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                answer = _answer(broker, request, context.api_version, topic.name, wanted)
+            except KafkaError as error:
+                answer = _refusal(wanted, error.code)
+            except LogDirError as error:
+                broker.log_dir_failed(error)
+                answer = _refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+            answers.append(answer)
+        response.topics.append(TopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _answer(
+    broker: Broker, request: ListOffsetsRequest, version: int, topic: str, wanted: WantedPartition
+) -> PartitionResponse:
+    partition = broker.replicas.hosted(topic, wanted.partition_index)
+    log = partition.online_log() if request.replica_id == DEBUGGING_REPLICA else partition.leader_log()
+    partition.check_leader_epoch(wanted.current_leader_epoch)
+    end = _visible_end(log, request)
+    answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
+    if version == 0:
+        answer.old_style_offsets = _segment_starts(log, wanted, end)
+        return answer
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    answer.timestamp, answer.offset, answer.leader_epoch = _find(partition, log, wanted.timestamp, end)
+    return answer
+
+
+def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
+    if request.replica_id != CONSUMER_REPLICA:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+
+
+def _find(partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), each -1 where there is none."""
+    if timestamp == LATEST:
+        return UNKNOWN, end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return UNKNOWN, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
+    if timestamp == LATEST_TIERED:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp)
+    if found is None or found.offset >= end:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    return found.timestamp, found.offset, log.epoch_for_offset(found.offset)
+
+
+def _segment_starts(log: Log, wanted: WantedPartition, end: int) -> list[int]:
+    """`legacyFetchOffsetsBefore`: starts of segments last written before the time, and the end, newest first."""
+    starts = [(segment.base_offset, segment.last_modified_ms) for segment in log.segments() if segment.size > 0]
+    if log.active_segment.size > 0 or not starts:
+        starts.append((log.log_end_offset, log.last_modified_ms))
+    if wanted.timestamp == LATEST:
+        chosen = len(starts) - 1
+    elif wanted.timestamp == EARLIEST:
+        chosen = 0
+    else:
+        chosen = max((at for at, (_, ms) in enumerate(starts) if ms <= wanted.timestamp), default=-1)
+    count = max(0, min(wanted.max_num_offsets, chosen + 1))
+    found = sorted((starts[chosen - step][0] for step in range(count)), reverse=True)
+    if end == log.log_end_offset or not any(offset > end for offset in found):
+        return found
+    kept = [offset for offset in found if offset < end]
+    return ([end, *kept])[: wanted.max_num_offsets]
+
+
+def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=wanted.partition_index, error_code=code, timestamp=UNKNOWN, offset=UNKNOWN
+    )
+
+
+def error_response(request: ListOffsetsRequest, context: RequestContext, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions])
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,172 @@
+"""Produce 0-11: append record batches to partitions.
+
+Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with acks=-1,
+come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
+client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.partition import Partition
+
+LEDGER = Ledger(
+    ApiKey.PRODUCE,
+    0,
+    11,
+    {
+        0: "message sets of magic 0",
+        1: "throttle time",
+        2: "magic 1; log append time in the answer",
+        3: "record batches (magic 2), transactional id",
+        4: "KAFKA_STORAGE_ERROR",
+        5: "log start offset",
+        7: "zstd",
+        8: "per-record errors",
+        9: "flexible",
+        10: "the current leader and its endpoint with NOT_LEADER_OR_FOLLOWER (KIP-951)",
+        11: "transaction errors a client may abort on (KIP-890)",
+    },
+)
+
+PartitionResponse = ProduceResponse.PartitionProduceResponse
+ACKS = (-1, 0, 1)
+_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+async def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+    if request.transactional_id is not None and not context.authorized(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    response = ProduceResponse()
+    waits: list[tuple[Partition, int, PartitionResponse]] = []
+    acks, version = request.acks, context.api_version
+    now_ms = broker.clock.time_ms()
+    for topic in request.topic_data:
+        authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
+        answers = []
+        for data in topic.partition_data:
+            answer = PartitionResponse(index=data.index)
+            answers.append(answer)
+            try:
+                if not authorized:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                partition = broker.replicas.hosted(topic.name, data.index)
+                last_offset = _append(partition, data.records, acks, version, now_ms, answer)
+            except KafkaError as error:
+                _fill_error(broker, answer, error, topic.name, data.index, context)
+            except LogDirError as error:
+                broker.log_dir_failed(error)
+                _fill_error(
+                    broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context
+                )
+            else:
+                if acks == -1 and partition.high_watermark <= last_offset:
+                    waits.append((partition, last_offset + 1, answer))
+        response.responses.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
+    if acks == 0:
+        _end_connection_on_error(response)
+        return None
+    if waits:
+        await _wait_for_replicas(broker, waits, request.timeout_ms)
+    return response
+
+
+def _append(
+    partition: Partition,
+    records: bytes | memoryview | None,
+    acks: int,
+    version: int,
+    now_ms: int,
+    answer: PartitionResponse,
+) -> int:
+    """Append and fill the answer; returns the last offset the batch occupies."""
+    if acks not in ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if records is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request must bring records")
+    assert isinstance(records, memoryview)
+    info = partition.append(records, acks, version, now_ms)
+    answer.base_offset = info.first_offset
+    answer.log_append_time_ms = info.log_append_time
+    answer.log_start_offset = info.log_start_offset
+    return info.last_offset
+
+
+def _fill_error(
+    broker: Broker, answer: PartitionResponse, error: KafkaError, topic: str, index: int, context: RequestContext
+) -> None:
+    answer.error_code = error.code
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+    record_errors = getattr(error, "record_errors", ())
+    answer.record_errors = [
+        ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
+        for position, message in record_errors
+    ]
+    answer.error_message = error.message
+    if context.api_version >= 10 and error.code in _MOVED:
+        partition = broker.replicas.partition(topic, index)
+        if partition is not None:
+            answer.current_leader.leader_id = partition.leader_id
+            answer.current_leader.leader_epoch = partition.leader_epoch
+
+
+def _end_connection_on_error(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                raise ProtocolError(
+                    f"produce with acks=0 failed with {ErrorCode(answer.error_code).name} for {topic.name}-{answer.index}"
+                )
+
+
+async def _wait_for_replicas(
+    broker: Broker, waits: list[tuple[Partition, int, PartitionResponse]], timeout_ms: int
+) -> None:
+    deadline = broker.clock.monotonic() + max(timeout_ms, 0) / 1000
+    for partition, offset, answer in waits:
+        timed_out = True
+        try:
+            with trio.move_on_at(deadline):
+                await partition.wait_high_watermark(offset)
+                timed_out = False
+        except KafkaError as error:
+            answer.error_code = error.code
+            answer.base_offset = -1
+        else:
+            if timed_out:
+                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                answer.base_offset = -1
+
+
+def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:
+    if request.acks == 0:
+        raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
+    return ProduceResponse(
+        responses=[
+            ProduceResponse.TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1)
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )

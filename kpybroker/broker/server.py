@@ -1,0 +1,244 @@
+"""Listeners and connections: one task per connection, one request in progress on each.
+
+Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
+closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
+(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing. Whatever goes wrong on
+a connection ends that connection, never the broker.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from dataclasses import dataclass
+
+import trio
+
+from kpybroker.broker.clock import Clock
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.dispatch import Dispatcher
+from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader
+from kpybroker.broker.transport import Listener, Stream
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.authorizer import ANONYMOUS, Principal
+from kpybroker.wire.errors import ProtocolError
+
+log = logging.getLogger("kafka.network.SocketServer")
+
+REQUESTS_BETWEEN_CHECKPOINTS = 8
+ACCEPT_PAUSE_S = 0.1
+IDLE_SWEEPS_PER_LIMIT = 10
+_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    name: str
+    security_protocol: str
+    listener: Listener
+
+
+class Connection:
+    """What is known about one client connection (a `ConnectionInfo`)."""
+
+    __slots__ = (
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "last_active",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "scope",
+        "security_protocol",
+        "stream",
+        "waiting_on_broker",
+    )
+
+    def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
+        self.stream = stream
+        self.local_host, self.local_port = stream.local_address
+        self.client_host, self.client_port = stream.remote_address
+        self.listener_name = bound.name
+        self.security_protocol = bound.security_protocol
+        self.principal: Principal = ANONYMOUS
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.connection_id = (
+            f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
+        )
+        self.last_active = now
+        self.waiting_on_broker = False
+        self.scope = trio.CancelScope()
+
+
+class RequestMemory:
+    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
+
+    Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._used = 0
+        self._lot = trio.lowlevel.ParkingLot()
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    async def wait_room(self) -> None:
+        while 0 < self._bytes_max <= self._used:
+            await self._lot.park()
+
+    def take(self, size: int) -> None:
+        self._used += size
+
+    def give_back(self, size: int) -> None:
+        self._used -= size
+        if self._lot and self._used < self._bytes_max:
+            self._lot.unpark_all()
+
+
+class Server:
+    """Serves bound listeners until cancelled."""
+
+    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._config = config
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
+        self._connections: dict[int, Connection] = {}
+        self._per_ip: dict[str, int] = {}
+        self._next_number = 0
+        self._slot_freed = trio.Event()
+        self.accepted_total = 0
+        self.refused_total = 0
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def serve(self, listeners: list[BoundListener]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._close_idle)
+            for bound in listeners:
+                nursery.start_soon(self._accept, bound, nursery)
+
+    async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
+        while True:
+            await self._wait_for_slot()
+            try:
+                stream = await bound.listener.accept()
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                log.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
+                await trio.sleep(ACCEPT_PAUSE_S)
+                continue
+            connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
+            self._next_number += 1
+            if self._refuses(connection.client_host):
+                self.refused_total += 1
+                stream.close()
+                continue
+            self.accepted_total += 1
+            nursery.start_soon(self._serve_connection, connection)
+
+    async def _wait_for_slot(self) -> None:
+        while len(self._connections) >= self._config.get_int("max.connections"):
+            self._slot_freed = trio.Event()
+            await self._slot_freed.wait()
+
+    def _refuses(self, host: str) -> bool:
+        limit = self._config.get_int("max.connections.per.ip")
+        for entry in self._config.get_list("max.connections.per.ip.overrides"):
+            name, _, value = entry.rpartition(":")
+            if name == host:
+                limit = int(value)
+        if self._per_ip.get(host, 0) < limit:
+            return False
+        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
+        return True
+
+    async def _serve_connection(self, connection: Connection) -> None:
+        key = id(connection)
+        host = connection.client_host
+        self._connections[key] = connection
+        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+        try:
+            with connection.scope:
+                await self._serve_requests(connection)
+        except ProtocolError as error:
+            log.warning("Closing connection %s: %s", connection.connection_id, error)
+        except (OSError, EOFError, trio.ClosedResourceError) as error:
+            log.debug("Connection %s ended: %s", connection.connection_id, error)
+        except Exception:
+            log.exception("Closing connection %s after an unexpected error", connection.connection_id)
+        finally:
+            connection.stream.close()
+            del self._connections[key]
+            self._per_ip[host] -= 1
+            if not self._per_ip[host]:
+                del self._per_ip[host]
+            self._slot_freed.set()
+
+    async def _serve_requests(self, connection: Connection) -> None:
+        def mark_active() -> None:
+            connection.last_active = self._clock.monotonic()
+
+        frames = FrameReader(
+            connection.stream, self._scratch, self._config.get_int("socket.request.max.bytes"), mark_active
+        )
+        served = 0
+        while True:
+            await self._memory.wait_room()
+            frame = await frames.next_frame()
+            if frame is None:
+                return
+            size = len(frame)
+            self._memory.take(size)
+            try:
+                await self._serve_one(connection, frame)
+            finally:
+                self._memory.give_back(size)
+            del frame
+            mark_active()
+            served += 1
+            if served % REQUESTS_BETWEEN_CHECKPOINTS == 0:
+                await trio.lowlevel.checkpoint()
+
+    async def _serve_one(self, connection: Connection, frame: bytearray) -> None:
+        connection.waiting_on_broker = True
+        parts, context = await self._dispatcher.answer(frame, connection)
+        connection.waiting_on_broker = False
+        try:
+            if parts is not None:
+                connection.last_active = self._clock.monotonic()
+                await connection.stream.send_parts(parts)
+        finally:
+            _run_on_sent(context)
+
+    async def _close_idle(self) -> None:
+        """Ends connections without traffic; one that waits for the broker is not idle."""
+        while True:
+            idle_s = self._config.get_int("connections.max.idle.ms") / 1000
+            if idle_s < 0:
+                await trio.sleep(60)
+                continue
+            await trio.sleep(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
+            horizon = self._clock.monotonic() - idle_s
+            for connection in list(self._connections.values()):
+                if connection.last_active < horizon and not connection.waiting_on_broker:
+                    log.debug("About to close the idle connection from %s", connection.connection_id)
+                    connection.scope.cancel()
+
+
+def _run_on_sent(context: RequestContext) -> None:
+    if context.on_sent:
+        for callback in context.on_sent:
+            callback()

@@ -1,0 +1,47 @@
+"""The loop-stall gauge: how long one turn of the loop kept everybody else waiting. It runs always, in tests too."""
+
+from __future__ import annotations
+
+import time
+
+import trio
+
+BUCKETS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class LoopStallGauge(trio.abc.Instrument):
+    """Measures from one return of the I/O wait to the next entry: two clock reads a turn, whatever the load.
+
+    `counts[i]` turns took at most `BUCKETS_MS[i]` (the last entry: longer); `max_s` is the longest since `reset`.
+    """
+
+    def __init__(self) -> None:
+        self._woke = 0.0
+        self.max_s = 0.0
+        self.turns = 0
+        self.counts = [0] * (len(BUCKETS_MS) + 1)
+
+    def reset(self) -> None:
+        self.max_s = 0.0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self._woke = time.perf_counter()
+
+    def before_io_wait(self, timeout: float) -> None:
+        if not self._woke:
+            return
+        held_s = time.perf_counter() - self._woke
+        self.turns += 1
+        if held_s > 0.001:
+            if held_s > self.max_s:
+                self.max_s = held_s
+            self._count(held_s * 1000)
+        else:
+            self.counts[0] += 1
+
+    def _count(self, held_ms: float) -> None:
+        for index, bound in enumerate(BUCKETS_MS):
+            if held_ms <= bound:
+                self.counts[index] += 1
+                return
+        self.counts[-1] += 1

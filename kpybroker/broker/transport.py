@@ -1,0 +1,266 @@
+"""The transport seam: bytes in and out of sockets, nothing about Kafka.
+
+`SocketTransport` works on raw non-blocking sockets: it tries the system call first and waits for readiness only
+when the kernel says so, which on one core costs half of what `trio.SocketStream` does. A part of an answer is
+bytes, or a slice of a segment file: small slices are read and leave in one `sendmsg` with their neighbours, large
+ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for as long as the
+disk takes, so its first and last page are probed with `preadv(RWF_NOWAIT)`, and a cold slice is read once in a
+thread before it is sent.
+
+Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
+serve all connections.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+SMALL_SLICE_BYTES = 32 * 1024
+SENDFILE_STEP_BYTES = 128 * 1024
+SENDMSG_BUFFERS_MAX = 64
+
+HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
+_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+
+
+class FileSlice(Protocol):
+    """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    def fileno(self) -> int: ...
+    def read(self) -> bytes: ...
+
+
+Buffer = bytes | bytearray | memoryview
+Part = Buffer | FileSlice
+
+
+class Stream(Protocol):
+    local_address: tuple[str, int]
+    remote_address: tuple[str, int]
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Bytes placed at the start of `buffer`; 0 at the end of the stream. Raises OSError when broken."""
+        ...
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        """All parts, in order. Raises OSError when the peer is gone."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    address: tuple[str, int]
+
+    async def accept(self) -> Stream: ...
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    def listen(self, host: str, port: int, backlog: int) -> Listener:
+        """Bind now; raises OSError. Port 0 takes a free one."""
+        ...
+
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream: ...
+
+
+class SocketTransport:
+    """TCP. `send_buffer_bytes` and `receive_buffer_bytes` are Kafka's `socket.*.buffer.bytes` (-1: the system's)."""
+
+    def __init__(self, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+
+    def listen(self, host: str, port: int, backlog: int) -> Listener:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        address = host or "::"
+        if not host:
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            address = "::" if family == socket.AF_INET6 else "0.0.0.0"
+        info = socket.getaddrinfo(address, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and not host:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            if self._receive_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+            sock.bind(info[4])
+            sock.listen(backlog)
+            sock.setblocking(False)
+        except BaseException:
+            sock.close()
+            raise
+        return SocketListener(sock, self._send_buffer_bytes)
+
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        with trio.move_on_after(timeout_s):
+            stream = await trio.open_tcp_stream(host, port)
+            sock = socket.socket(fileno=stream.socket.detach())
+            return SocketStream(sock, self._send_buffer_bytes)
+        raise TimeoutError(errno.ETIMEDOUT, f"no connection to {host}:{port} within {timeout_s:g} s")
+
+
+class SocketListener:
+    def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
+        self._sock = sock
+        self._send_buffer_bytes = send_buffer_bytes
+        self.address = _host_and_port(sock.getsockname())
+
+    async def accept(self) -> Stream:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while True:
+            try:
+                sock, _ = self._sock.accept()
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._sock)
+            else:
+                try:
+                    return SocketStream(sock, self._send_buffer_bytes)
+                except OSError:  # the client left between the handshake and the accept
+                    sock.close()
+
+    def close(self) -> None:
+        trio.lowlevel.notify_closing(self._sock)
+        self._sock.close()
+
+
+class SocketStream:
+    def __init__(self, sock: socket.socket, send_buffer_bytes: int = -1) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        self._sock = sock
+        self.local_address = _host_and_port(sock.getsockname())
+        self.remote_address = _host_and_port(sock.getpeername())
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        sock = self._sock
+        while True:
+            try:
+                return sock.recv_into(buffer)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(sock)
+            except InterruptedError:
+                continue
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        buffers: list[Buffer] = []
+        for part in parts:
+            if isinstance(part, bytes | bytearray | memoryview):
+                buffers.append(part)
+            elif part.size <= SMALL_SLICE_BYTES or not HAS_SENDFILE:
+                buffers.append(await _read_slice(part))
+            else:
+                await self._send_buffers(buffers, more=True)
+                buffers = []
+                await self._send_file(part)
+        await self._send_buffers(buffers, more=False)
+
+    def close(self) -> None:
+        if self._sock.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._sock)
+            self._sock.close()
+
+    async def _send_buffers(self, buffers: list[Buffer], more: bool) -> None:
+        if not buffers:
+            return
+        flags = socket.MSG_MORE if more and HAS_SENDFILE else 0
+        sock = self._sock
+        if len(buffers) == 1:
+            view: Buffer = buffers[0]
+        elif sum(map(len, buffers)) <= SMALL_SLICE_BYTES:
+            view = b"".join(buffers)
+        else:
+            await self._send_many(buffers, flags)
+            return
+        while True:
+            try:
+                sent = sock.send(view, flags)
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(sock)
+                continue
+            if sent == len(view):
+                return
+            view = memoryview(view)[sent:]
+
+    async def _send_many(self, buffers: list[Buffer], flags: int) -> None:
+        sock = self._sock
+        left = [memoryview(buffer) for buffer in buffers]
+        first = 0
+        while first < len(left):
+            try:
+                sent = sock.sendmsg(left[first : first + SENDMSG_BUFFERS_MAX], (), flags)
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(sock)
+                continue
+            while first < len(left) and sent >= len(left[first]):
+                sent -= len(left[first])
+                first += 1
+            if sent:
+                left[first] = left[first][sent:]
+
+    async def _send_file(self, part: FileSlice) -> None:
+        out, source = self._sock.fileno(), part.fileno()
+        position, end = part.position, part.position + part.size
+        warm_until = position
+        while position < end:
+            if position >= warm_until:
+                warm_until = min(position + SENDFILE_STEP_BYTES, end)
+                if not _is_warm(source, position, warm_until):
+                    await trio.to_thread.run_sync(os.pread, source, warm_until - position, position)
+            try:
+                sent = os.sendfile(out, source, position, warm_until - position)
+            except BlockingIOError:
+                await trio.lowlevel.wait_writable(self._sock)
+                continue
+            if sent == 0:
+                raise OSError(errno.EIO, "segment file is shorter than the slice being sent")
+            position += sent
+
+
+async def _read_slice(part: FileSlice) -> bytes:
+    """The slice's bytes; from the page cache at once, from the disk in a thread."""
+    if _is_warm(part.fileno(), part.position, part.position + part.size):
+        return part.read()
+    return await trio.to_thread.run_sync(part.read)
+
+
+_PROBE = [bytearray(1)]
+
+
+def _is_warm(file_descriptor: int, start: int, end: int) -> bool:
+    """Whether the first and the last page are in the page cache (True where that cannot be asked)."""
+    if not _RWF_NOWAIT or start >= end:
+        return True
+    try:
+        os.preadv(file_descriptor, _PROBE, start, _RWF_NOWAIT)
+        if end - start > 4096:
+            os.preadv(file_descriptor, _PROBE, end - 1, _RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EINVAL):  # this filesystem can't say
+            return True
+        raise
+    return True
+
+
+def _host_and_port(address: tuple[object, ...] | str) -> tuple[str, int]:
+    host, port = str(address[0]), address[1]
+    assert isinstance(port, int)
+    return host.removeprefix("::ffff:"), port

@@ -1,0 +1,230 @@
+"""Fetch sessions (KIP-227): what a consumer already told the broker, and what it already knows.
+
+A session remembers each partition's fetch position and what was last answered for it, so that a later request names
+only changes and the answer only news. Every fetch goes through a `FetchSession`; one that asks for none gets a session that is thrown
+away afterwards.
+
+A session keeps a *dirty* set: partitions that may have something to say. A partition is dirty when it is new or its position was
+changed by the client, when it last answered with records or an error, when it was not reached within the size limit, and when the broker
+marks it (append, high watermark, log start, leadership). Only dirty partitions are visited, so that 1 000 quiet
+partitions cost nothing. This differs from Kafka, which visits all of them, and gives the same answers.
+
+Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id ends that session; an
+incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or INVALID_FETCH_SESSION_EPOCH; a session left without partitions
+ends; a partition that answered with records goes to the back of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EVICTION_MS = 120_000
+
+# (topic id, "", partition index) where the client speaks in topic ids, else (zero id, topic name, partition index)
+PartitionKey = tuple[bytes, str, int]
+
+
+class CachedPartition:
+    """One partition's fetch position, limits, and the news last sent."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "key",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "sent_log_start_offset",
+    )
+
+    def __init__(
+        self,
+        key: PartitionKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+    ) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.high_watermark = -1
+        self.sent_log_start_offset = -1
+
+    def take_position(self, other: CachedPartition) -> None:
+        self.fetch_offset = other.fetch_offset
+        self.max_bytes = other.max_bytes
+        self.current_leader_epoch = other.current_leader_epoch
+        self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
+
+    def is_news(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
+        """Whether an incremental answer must name this partition; remembers what is sent.
+
+        `is_special` is an error, a preferred read replica or a diverging epoch; the next answer names it again.
+        """
+        news = (
+            has_records
+            or is_special
+            or high_watermark != self.high_watermark
+            or log_start_offset != self.sent_log_start_offset
+        )
+        self.high_watermark = -1 if is_special else high_watermark
+        self.sent_log_start_offset = log_start_offset
+        return news
+
+
+class FetchSession:
+    """`session_id` is 0 for a session that is not kept."""
+
+    __slots__ = (
+        "created_ms",
+        "dirty",
+        "epoch",
+        "is_follower",
+        "last_used_ms",
+        "marks",
+        "on_dirty",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(self, *, is_follower: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = INVALID_SESSION_ID
+        self.epoch = INITIAL_EPOCH
+        self.is_follower = is_follower
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.partitions: dict[PartitionKey, CachedPartition] = {}
+        self.dirty: dict[PartitionKey, None] = {}
+        self.marks = 0
+        self.on_dirty: Callable[[int], None] | None = None
+
+    def put(self, partition: CachedPartition) -> bool:
+        """Add or move one partition; True when it is new to the session."""
+        known = self.partitions.get(partition.key)
+        self.dirty[partition.key] = None
+        if known is None:
+            self.partitions[partition.key] = partition
+            return True
+        known.take_position(partition)
+        return False
+
+    def forget(self, key: PartitionKey) -> bool:
+        self.dirty.pop(key, None)
+        return self.partitions.pop(key, None) is not None
+
+    def mark_dirty(self, key: PartitionKey, appended_bytes: int) -> None:
+        """The broker has news about `key`; `appended_bytes` of it are records."""
+        if key in self.partitions:
+            self.dirty[key] = None
+            self.marks += 1
+            if self.on_dirty is not None:
+                self.on_dirty(appended_bytes)
+
+    def take_dirty(self) -> list[PartitionKey]:
+        """Whom to visit, in turn. Each visit begins with `visiting` and may end with `stays_dirty`."""
+        return list(self.dirty)
+
+    def visiting(self, key: PartitionKey) -> None:
+        self.dirty.pop(key, None)
+
+    def stays_dirty(self, key: PartitionKey) -> None:
+        """It answered with records or an error: visit it next time too, after the others."""
+        self.dirty[key] = None
+
+    def next_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == 0x7FFFFFFF else self.epoch + 1
+
+
+class FetchSessionCache:
+    """At most `slots_max` sessions (`max.incremental.fetch.session.cache.slots`).
+
+    When full, a newcomer takes the place of a session unused for two minutes, or of a smaller consumer's session when
+    it is a follower's or is larger, as Kafka does; otherwise it stays without one.
+    """
+
+    def __init__(self, slots_max: int, on_removed: Callable[[FetchSession], None]) -> None:
+        self._slots_max = slots_max
+        self._on_removed = on_removed
+        self._sessions: dict[int, FetchSession] = {}  # least recently used first
+        self.evictions_total = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions_total(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def session_for(
+        self, session_id: int, epoch: int, *, is_follower: bool, uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession:
+        """The session a request speaks of. A full request gets a new, empty one that is not kept yet.
+
+        Raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self.remove(session_id)
+            return FetchSession(is_follower=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.next_epoch()
+        self.touch(session, now_ms)
+        return session
+
+    def touch(self, session: FetchSession, now_ms: int) -> None:
+        session.last_used_ms = now_ms
+        if self._sessions.pop(session.session_id, None) is not None:
+            self._sessions[session.session_id] = session
+
+    def keep(self, session: FetchSession, new_ids: Iterable[int], now_ms: int) -> bool:
+        """Give a full request's session a place and an id from `new_ids` (random, endless); False when there is no room."""
+        if len(self._sessions) >= self._slots_max and not self._evict(session, now_ms):
+            return False
+        session.session_id = next(
+            new_id for new_id in new_ids if new_id != INVALID_SESSION_ID and new_id not in self._sessions
+        )
+        session.epoch = 1
+        self._sessions[session.session_id] = session
+        return True
+
+    def remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._on_removed(session)
+
+    def _evict(self, newcomer: FetchSession, now_ms: int) -> bool:
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms > EVICTION_MS:
+            victim = oldest
+        else:
+            victim = min(self._sessions.values(), key=_rank)
+            if _rank(newcomer) <= _rank(victim) or now_ms - victim.created_ms <= EVICTION_MS:
+                return False
+        self.remove(victim.session_id)
+        self.evictions_total += 1
+        return True
+
+
+def _rank(session: FetchSession) -> tuple[bool, int]:
+    return session.is_follower, len(session.partitions)
