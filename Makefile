@@ -1,0 +1,54 @@
+# Every target installs what it needs itself. See docs/TESTING.md for the suites.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak fuzz demo specs clean
+
+help:            ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
+
+$(BIN)/kpybroker: pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "kpybroker needs $(PYTHON): set PYTHON=/path/to/python3.11 or newer"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+install: $(BIN)/kpybroker  ## .venv with the broker in it
+
+run: install     ## start a broker on 127.0.0.1:9092 and say what to do next
+	$(BIN)/kpybroker dev
+
+$(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,tools,spark,console]'
+	@touch $@
+
+test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
+	$(BIN)/python -m compat_tests.deps
+
+lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts, stale specs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m protocol_specs.generate --check
+
+test: lint test-deps  ## everything that must pass before a change lands
+	$(PYTEST) tests compat_tests
+
+unit: $(VENV)/.test-stamp  ## the fast tests only
+	$(PYTEST) tests
+
+compat: test-deps  ## other people's clients and tools against kpybroker
+	$(PYTEST) compat_tests --broker=kpybroker
+
+compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
+	$(PYTEST) compat_tests --broker=kafka
+
+specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
+	$(BIN)/python -m protocol_specs.generate
+
+clean:
+	rm -rf $(VENV) .cache
