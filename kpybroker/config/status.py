@@ -1,0 +1,62 @@
+"""What becomes of a key: honoured, or without effect and why.
+
+A row names one of these codes; the sentence is what the start-up report and `docs/CONFIGURATION.md` print.
+Every key of Kafka 3.9.1 is accepted, validated and described; a key without effect is never dropped in
+silence.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HONOURED: Final = "honoured"
+WITH_REPLICATION: Final = "with-replication"
+WITH_CLEANER: Final = "with-cleaner"
+WITH_TRANSACTIONS: Final = "with-transactions"
+WITH_QUOTAS: Final = "with-quotas"
+NO_TLS: Final = "no-tls"
+NO_SASL: Final = "no-sasl"
+NO_AUTHORIZER: Final = "no-authorizer"
+NO_KRAFT: Final = "no-kraft"
+KRAFT_MAPPED: Final = "kraft-mapped"
+NO_TIERED_STORAGE: Final = "no-tiered-storage"
+NO_CONSUMER_PROTOCOL: Final = "no-consumer-protocol"
+NO_SHARE_GROUPS: Final = "no-share-groups"
+NO_JVM_PLUGIN: Final = "no-jvm-plugin"
+NO_JMX: Final = "no-jmx"
+NO_THREADS: Final = "no-threads"
+NO_PURGATORY: Final = "no-purgatory"
+NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
+NO_PASSWORD_ENCODER: Final = "no-password-encoder"
+NO_ZOOKEEPER_TLS: Final = "no-zookeeper-tls"
+SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
+ALWAYS_SPARSE: Final = "always-sparse"
+ONE_LISTENER_PLANE: Final = "one-listener-plane"
+ASYNC_COMMIT: Final = "async-commit"
+
+REASONS: Final[dict[str, str]] = {
+    HONOURED: "",
+    WITH_REPLICATION: "takes effect with replication between brokers, which is not built yet",
+    WITH_CLEANER: "takes effect with the log cleaner, which is not built yet",
+    WITH_TRANSACTIONS: "takes effect with transactions, which are not built yet",
+    WITH_QUOTAS: "takes effect with quotas, which are not built yet",
+    NO_TLS: "TLS listeners are not available yet",
+    NO_SASL: "SASL listeners are not available yet",
+    NO_AUTHORIZER: "no authorizer is available yet: every request is allowed",
+    NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
+    KRAFT_MAPPED: "KRaft key: mapped to its ZooKeeper-mode counterpart",
+    NO_TIERED_STORAGE: "there is no tiered storage: all data stay in the local log directories",
+    NO_CONSUMER_PROTOCOL: "the consumer group protocol of KIP-848 is not served",
+    NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
+    NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
+    NO_JMX: "there is no JMX: metrics are read over HTTP",
+    NO_THREADS: "one event loop does this work: there is no thread pool to size",
+    NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
+    NO_DELEGATION_TOKENS: "delegation tokens are not available yet",
+    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none has to be encoded",
+    NO_ZOOKEEPER_TLS: "ZooKeeper is reached in plain text only, for now",
+    SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
+    ALWAYS_SPARSE: "files grow as they are written: a Linux file system gains nothing from preallocation",
+    ONE_LISTENER_PLANE: "requests are not queued, so no separate plane is needed to overtake a queue",
+    ASYNC_COMMIT: "as in Kafka, only -1 is accepted",
+}

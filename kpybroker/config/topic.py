@@ -1,0 +1,153 @@
+"""`LogConfig`: the configuration of one topic's logs, parsed.
+
+Fields are Kafka's topic keys with `.` and `-` replaced by `_`, and hold effective values, as Kafka's
+`LogConfig` object does: overrides of the topic on top of the broker's defaults. `overridden` names the keys
+that the topic itself sets. Immutable: a configuration change makes a new one and hands it to the log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kpybroker.config.topic_keys import TOPIC_ROWS, TopicRow
+from kpybroker.config.values import LONG_MAX, ConfigError, Value, check_value, parse_value
+
+TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
+
+COMPACT: Final = "compact"
+DELETE: Final = "delete"
+NO_RETENTION_LIMIT: Final = -1
+
+
+class UnknownTopicConfig(ValueError):
+    """Kafka: `InvalidConfigurationException("Unknown topic config name: x")`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown topic config name: {name}")
+        self.name = name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LogConfig:
+    """One topic's log settings. Sizes in bytes, times in milliseconds."""
+
+    segment_bytes: int = 1024**3
+    segment_ms: int = 604_800_000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024**2
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    retention_bytes: int = NO_RETENTION_LIMIT
+    retention_ms: int = 604_800_000
+    max_message_bytes: int = 1_048_588
+    index_interval_bytes: int = 4096
+    delete_retention_ms: int = 86_400_000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    file_delete_delay_ms: int = 60_000
+    min_cleanable_dirty_ratio: float = 0.5
+    cleanup_policy: frozenset[str] = frozenset({DELETE})
+    unclean_leader_election_enable: bool = False
+    min_insync_replicas: int = 1
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    preallocate: bool = False
+    message_format_version: str = "3.0-IV1"
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_difference_max_ms: int = LONG_MAX
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = LONG_MAX
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    message_downconversion_enable: bool = True
+    remote_storage_enable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    overridden: frozenset[str] = frozenset()
+
+    @property
+    def compact(self) -> bool:
+        return COMPACT in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return DELETE in self.cleanup_policy
+
+    @classmethod
+    def from_props(cls, overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
+        """`defaults` (the broker's) with the topic's `overrides` on top.
+
+        Raises `ConfigError` for a value that its key does not take. Names that are not topic keys are
+        ignored here, as in Kafka: ZooKeeper may hold keys of another version; `validate_topic_props` is the
+        gate for what clients send.
+        """
+        parsed = {
+            name: parse_topic_value(name, text) for name, text in overrides.items() if name in TOPIC_KEYS
+        }
+        base = defaults if defaults is not None else KAFKA_DEFAULTS
+        if not parsed:
+            return base
+        changes: dict[str, Any] = {
+            field_name(name): _field_value(name, value) for name, value in parsed.items()
+        }
+        _apply_timestamp_fallback(changes)
+        return dataclasses.replace(base, overridden=frozenset(parsed), **changes)
+
+
+KAFKA_DEFAULTS: Final = LogConfig()
+
+
+def field_name(key: str) -> str:
+    return key.replace(".", "_").replace("-", "_")
+
+
+def _field_value(name: str, value: Value) -> Value:
+    return frozenset(value) if name == "cleanup.policy" else value
+
+
+def _apply_timestamp_fallback(changes: dict[str, Any]) -> None:
+    """KIP-937: the older `difference` key stands in for each of the two newer ones that is left at its
+    default.
+    """
+    difference = changes.get("message_timestamp_difference_max_ms")
+    if difference is None:
+        return
+    for newer in ("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"):
+        if changes.get(newer, LONG_MAX) == LONG_MAX:
+            changes[newer] = difference
+
+
+def parse_topic_value(name: str, text: str | None) -> Value:
+    """The checked value of one topic key; raises `ConfigError`."""
+    _, type_name, _, validator, *_ = TOPIC_KEYS[name]
+    value = parse_value(name, type_name, text)
+    if value is None:
+        raise ConfigError(name, None, "Value must be non-null")
+    check_value(name, value, validator)
+    return value
+
+
+def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
+    """What `LogConfig.validate` checks for CreateTopics and the configuration APIs; the resulting
+    configuration.
+
+    Raises `UnknownTopicConfig` or `ConfigError`.
+    """
+    for name in overrides:
+        if name not in TOPIC_KEYS:
+            raise UnknownTopicConfig(name)
+    config = LogConfig.from_props(overrides, defaults)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError(
+            "max.compaction.lag.ms",
+            config.max_compaction_lag_ms,
+            "conflict topic config setting min.compaction.lag.ms "
+            f"({config.min_compaction_lag_ms}) > max.compaction.lag.ms ({config.max_compaction_lag_ms})",
+        )
+    return config

@@ -1,0 +1,274 @@
+"""Configuration values: text -> typed value -> text, and the checks on them.
+
+The rules are those of Kafka's `ConfigDef`: how a string is trimmed and parsed for each type, how a parsed
+value is written back (`DescribeConfigs` shows the parsed value, so `0.50` becomes `0.5`), and what a
+validator says when it refuses. The wording of those sentences reaches clients and is part of the protocol
+in practice, so it is Kafka's.
+
+A key's rules are plain tuples (see `definition.py`), so that importing the 300 keys costs next to nothing;
+this module gives them a meaning. It does not know any key, and it does not read files.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+Value = Any
+"""bool, int, float, str, tuple[str, ...] or None, as the key's type says."""
+
+BOOLEAN: Final = "BOOLEAN"
+STRING: Final = "STRING"
+INT: Final = "INT"
+SHORT: Final = "SHORT"
+LONG: Final = "LONG"
+DOUBLE: Final = "DOUBLE"
+LIST: Final = "LIST"
+CLASS: Final = "CLASS"
+PASSWORD: Final = "PASSWORD"
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+_INTEGER_BITS: Final = {INT: 32, SHORT: 16, LONG: 64}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
+_COMMA: Final = re.compile(r"\s*,\s*")
+
+
+class ConfigError(ValueError):
+    """A value that a key does not take. `str()` is Kafka's `ConfigException` sentence."""
+
+    def __init__(self, name: str, value: object, reason: str = "") -> None:
+        self.name = name
+        self.value = value
+        self.reason = reason
+        super().__init__(
+            f"Invalid value {_shown(value)} for configuration {name}" + (f": {reason}" if reason else "")
+        )
+
+
+def _shown(value: object) -> str:
+    """A value as Java's string concatenation would show it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(str(item) for item in value) + "]"
+    return java_double(value) if isinstance(value, float) else str(value)
+
+
+# --- parsing ----------------------------------------------------------------------------------------------
+
+
+def _parse_boolean(name: str, text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ConfigError(name, text, "Expected value to be either true or false")
+    return lowered == "true"
+
+
+def _parse_integer(name: str, text: str, type_name: str) -> int:
+    bits = _INTEGER_BITS[type_name]
+    number = int(text) if _INTEGER.fullmatch(text) and len(text) <= 40 else None
+    if number is None or not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ConfigError(name, text, f"Not a number of type {type_name}")
+    return number
+
+
+def _parse_double(name: str, text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise ConfigError(name, text, "Not a number of type DOUBLE")
+    return float(text if text.endswith(("y", "N")) else text.rstrip("fFdD"))
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(_COMMA.split(text)) if text else ()
+
+
+def parse_value(name: str, type_name: str, text: str | None) -> Value:
+    """The typed value of `text`; `ConfigError` when it is not of that type. None stays None (Kafka's null)."""
+    if text is None:
+        return None
+    trimmed = text.strip()
+    if type_name in _INTEGER_BITS:
+        return _parse_integer(name, trimmed, type_name)
+    if type_name == BOOLEAN:
+        return _parse_boolean(name, trimmed)
+    if type_name == DOUBLE:
+        return _parse_double(name, trimmed)
+    if type_name == LIST:
+        return _parse_list(trimmed)
+    return trimmed
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+
+def java_double(number: float) -> str:
+    """`Double.toString` of Java: plain between 10^-3 and 10^7, else one digit before the point and an `E`."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0:
+        return "-0.0" if math.copysign(1, number) < 0 else "0.0"
+    if 1e-3 <= abs(number) < 1e7:
+        plain = repr(number)
+        return plain if "e" not in plain else f"{number:f}"
+    mantissa, _, exponent = f"{number!r}".lower().partition("e")
+    if not exponent:  # Python writes up to 10^16 plainly
+        mantissa, _, exponent = f"{number:.16e}".partition("e")
+        digits = next(d for d in range(1, 18) if float(f"{number:.{d}e}") == number)
+        mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}E{int(exponent)}"
+
+
+def value_text(value: Value, type_name: str) -> str | None:
+    """How `ConfigDef.convertToString` writes a parsed value."""
+    if value is None:
+        return None
+    if type_name == BOOLEAN:
+        return "true" if value else "false"
+    if type_name == LIST:
+        return ",".join(value)
+    return java_double(value) if type_name == DOUBLE else str(value)
+
+
+# --- validators -------------------------------------------------------------------------------------------
+#
+# A validator is a tuple: its name in `_CHECKS` and its arguments.
+
+Validator = tuple[Any, ...]
+
+
+def at_least(minimum: float) -> Validator:
+    return ("range", minimum, None)
+
+
+def between(minimum: float, maximum: float) -> Validator:
+    return ("range", minimum, maximum)
+
+
+def one_of(*choices: str) -> Validator:
+    return ("one_of", *choices)
+
+
+def any_case_one_of(*choices: str) -> Validator:
+    return ("any_case_one_of", *choices)
+
+
+def list_of(*choices: str) -> Validator:
+    return ("list_of", *choices)
+
+
+NON_EMPTY: Final[Validator] = ("non_empty",)
+NON_NULL: Final[Validator] = ("non_null",)
+POSITIVE_OR_MINUS_ONE: Final[Validator] = ("positive_or_minus_one",)
+GZIP_LEVEL: Final[Validator] = ("gzip_level",)
+METADATA_VERSION: Final[Validator] = ("metadata_version",)
+THROTTLED_REPLICAS: Final[Validator] = ("throttled_replicas",)
+ANYTHING: Final[Validator] = ("anything",)
+
+
+def _number(bound: float, like: Value) -> str:
+    return (
+        _shown(float(bound)) if isinstance(like, float) and not float(bound).is_integer() else str(int(bound))
+    )
+
+
+def _check_range(name: str, value: Value, minimum: float, maximum: float | None) -> None:
+    if value is None:
+        raise ConfigError(name, None, "Value must be non-null")
+    if value < minimum:
+        raise ConfigError(name, value, f"Value must be at least {_number(minimum, value)}")
+    if maximum is not None and value > maximum:
+        raise ConfigError(name, value, f"Value must be no more than {_number(maximum, value)}")
+
+
+def _check_one_of(name: str, value: Value, *choices: str) -> None:
+    if value not in choices:
+        raise ConfigError(name, value, "String must be one of: " + ", ".join(choices))
+
+
+def _check_any_case_one_of(name: str, value: Value, *choices: str) -> None:
+    if value is None or value.upper() not in choices:
+        raise ConfigError(name, value, "String must be one of (case insensitive): " + ", ".join(choices))
+
+
+def _check_list_of(name: str, value: Value, *choices: str) -> None:
+    for item in value or ():
+        _check_one_of(name, item, *choices)
+
+
+def _check_non_empty(name: str, value: Value) -> None:
+    if value == "":
+        raise ConfigError(name, value, "String must be non-empty")
+
+
+def _check_non_null(name: str, value: Value) -> None:
+    if value is None:
+        raise ConfigError(name, None, "entry must be non null")
+
+
+def _check_positive_or_minus_one(name: str, value: Value) -> None:
+    if value != -1 and value < 1:
+        raise ConfigError(name, value, "Value can be -1 or greater than 0")
+
+
+def _check_gzip_level(name: str, value: Value) -> None:
+    if value != -1 and not 1 <= value <= 9:
+        raise ConfigError(name, value, "Value must be between 1 and 9 or equal to -1")
+
+
+def _check_metadata_version(name: str, value: Value) -> None:
+    from kpybroker.config.metadata_versions import is_metadata_version
+
+    if not is_metadata_version(value):
+        raise ConfigError(name, value, f"Version `{value}` is not a valid version")
+
+
+_THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
+
+
+def _check_throttled_replicas(name: str, value: Value) -> None:
+    if value is None:
+        raise ConfigError(
+            name, None, "Config value must be a list"
+        )  # pragma: no cover - a list key is never null
+    if value != ("*",) and not all(_THROTTLED.fullmatch(item.strip()) for item in value):
+        raise ConfigError(
+            name,
+            value,
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        )
+
+
+def _check_nothing(name: str, value: Value) -> None:
+    """Kafka declares no check for this key."""
+
+
+_CHECKS: Final[dict[str, Callable[..., None]]] = {
+    "range": _check_range,
+    "one_of": _check_one_of,
+    "any_case_one_of": _check_any_case_one_of,
+    "list_of": _check_list_of,
+    "non_empty": _check_non_empty,
+    "non_null": _check_non_null,
+    "positive_or_minus_one": _check_positive_or_minus_one,
+    "gzip_level": _check_gzip_level,
+    "metadata_version": _check_metadata_version,
+    "throttled_replicas": _check_throttled_replicas,
+    "anything": _check_nothing,
+}
+
+
+def check_value(name: str, value: Value, validator: Validator) -> None:
+    """Raise `ConfigError` when `value` breaks the key's rule."""
+    _CHECKS[validator[0]](name, value, *validator[1:])
