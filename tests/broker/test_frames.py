@@ -1,0 +1,105 @@
+"""Frames come out whole however the bytes arrive, and no claimed size is believed."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kpybroker.broker.frames import SMALL_FRAME_BYTES_MAX, FrameReader
+from kpybroker.broker.transport import Part
+from kpybroker.wire.errors import ProtocolError
+
+
+class PiecewiseStream:
+    """Delivers the given pieces, one a receive, then the end of the stream."""
+
+    local_address = ("127.0.0.1", 9092)
+    remote_address = ("127.0.0.1", 1)
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = list(pieces)
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        if not self.pieces:
+            return 0
+        piece = self.pieces[0][: len(buffer)]
+        rest = self.pieces[0][len(piece) :]
+        self.pieces[:1] = [rest] if rest else []
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    async def send_parts(self, parts: list[Part]) -> None:
+        raise AssertionError("nothing is sent here")
+
+    def close(self) -> None:
+        self.pieces = []
+
+
+def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
+    return FrameReader(PiecewiseStream(pieces), memoryview(bytearray(scratch)), frame_bytes_max, lambda: None)
+
+
+def drain(frames: FrameReader) -> list[bytes]:
+    """Run the coroutine without a loop: nothing in it ever waits."""
+
+    async def all_frames() -> list[bytes]:
+        found = []
+        while (frame := await frames.next_frame()) is not None:
+            found.append(bytes(frame))
+        return found
+
+    return run(all_frames())
+
+
+def run(coroutine):  # type: ignore[no-untyped-def]
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("waited for something")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.binary(max_size=300), max_size=6), st.lists(st.integers(1, 40), min_size=1), st.integers(8, 128))
+def test_frames_are_the_same_however_they_are_cut(bodies: list[bytes], cuts: list[int], scratch: int) -> None:
+    data = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    pieces, position, turn = [], 0, 0
+    while position < len(data):
+        step = cuts[turn % len(cuts)]
+        pieces.append(data[position : position + step])
+        position, turn = position + step, turn + 1
+    assert drain(reader(pieces, scratch=scratch)) == bodies
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
+def test_a_size_out_of_bounds_is_refused_at_once(size: int) -> None:
+    with pytest.raises(ProtocolError):
+        drain(reader([size.to_bytes(4, "big", signed=True)], frame_bytes_max=100))
+
+
+def test_only_produce_may_be_larger_than_the_small_bound() -> None:
+    size = (SMALL_FRAME_BYTES_MAX + 1).to_bytes(4, "big")
+    with pytest.raises(ProtocolError, match="only Produce"):
+        drain(reader([size + b"\x00\x03\x00\x00"]))
+    with pytest.raises(EOFError):
+        drain(reader([size + b"\x00\x00\x00\x00"]))
+
+
+def test_a_claimed_size_takes_no_memory_before_its_bytes_come() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(EOFError):
+            drain(reader([(90 * 1024 * 1024).to_bytes(4, "big") + bytes(1000)]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_a_stream_that_ends_inside_a_frame_is_told_from_one_that_ends_between() -> None:
+    assert drain(reader([])) == []
+    with pytest.raises(EOFError):
+        drain(reader([b"\x00\x00"]))
