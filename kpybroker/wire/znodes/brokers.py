@@ -1,0 +1,142 @@
+"""The controller, the cluster and the brokers: bytes <-> values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kpybroker.wire.map_order import java_hash_map_order
+from kpybroker.wire.znodes.jackson import (
+    ZnodeError,
+    immutable,
+    integer,
+    mutable,
+    ordered,
+    parse,
+    string,
+    to_json,
+)
+from kpybroker.wire.znodes.paths import CLUSTER_ID, CONTROLLER, broker_path
+
+
+def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
+    values = {"version": 2, "brokerid": broker_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
+    return to_json(immutable(values))
+
+
+def decode_controller(data: bytes) -> int:
+    """The controller's broker id."""
+    return parse(CONTROLLER, data, lambda values: integer(values["brokerid"]))
+
+
+def encode_number(value: int) -> bytes:
+    """`/controller_epoch` and `/consumers/<group>/offsets/<topic>/<partition>`: decimal text."""
+    return str(value).encode()
+
+
+def decode_number(data: bytes) -> int:
+    try:
+        return int(data.decode("ascii"))
+    except ValueError as error:
+        raise ZnodeError(f"not a number: {data!r}") from error
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return to_json(immutable({"version": "1", "id": cluster_id}))
+
+
+def decode_cluster_id(data: bytes) -> str:
+    return parse(CLUSTER_ID, data, lambda values: string(values["id"]))
+
+
+_DEFAULT_PROTOCOLS = {name: name for name in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    host: str
+    port: int
+    listener_name: str
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """`/brokers/ids/<id>`. `features` maps a name to its least and greatest supported version."""
+
+    endpoints: tuple[Endpoint, ...]
+    timestamp_ms: int
+    rack: str | None = None
+    jmx_port: int = -1
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    version: int = 5
+    """5 from inter.broker.protocol.version 2.7 on, 4 from 0.10.0 on, else 2."""
+
+
+def encode_broker(registration: BrokerRegistration) -> bytes:
+    endpoints = registration.endpoints
+    # Host and port are for the oldest clients, which know PLAINTEXT only.
+    plaintext = next((e for e in endpoints if e.security_protocol == "PLAINTEXT"), None)
+    values: dict[str, Any] = {
+        "version": registration.version,
+        "host": plaintext.host if plaintext else None,
+        "port": plaintext.port if plaintext else -1,
+        "endpoints": [_connection_string(e) for e in endpoints],
+        "jmx_port": registration.jmx_port,
+        "timestamp": str(registration.timestamp_ms),
+    }
+    if registration.rack is not None and registration.version >= 3:
+        values["rack"] = registration.rack
+    if registration.version >= 4:
+        protocols = {e.listener_name: e.security_protocol for e in endpoints}
+        values["listener_security_protocol_map"] = immutable(protocols)
+    if registration.version >= 5:
+        features = {
+            name: ordered({"min_version": low, "max_version": high}, java_hash_map_order)
+            for name, (low, high) in registration.features.items()
+        }
+        values["features"] = ordered(features, java_hash_map_order)
+    return to_json(mutable(values))
+
+
+def _connection_string(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener_name}://{host}:{endpoint.port}"
+
+
+_ENDPOINT = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)$")
+
+
+def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    match = _ENDPOINT.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an endpoint")
+    listener_name = match[1].upper()
+    return Endpoint(match[2], int(match[3]), listener_name, protocols[listener_name])
+
+
+def _broker(values: dict[str, Any]) -> BrokerRegistration:
+    version = integer(values["version"])
+    if version < 1:
+        raise ValueError(f"unsupported version {version}")
+    endpoints: tuple[Endpoint, ...]
+    if version == 1:
+        endpoints = (Endpoint(string(values["host"]), integer(values["port"]), "PLAINTEXT", "PLAINTEXT"),)
+    else:
+        protocols = values.get("listener_security_protocol_map") or _DEFAULT_PROTOCOLS
+        endpoints = tuple(_endpoint(string(text), protocols) for text in values["endpoints"])
+    features = values.get("features") or {}
+    return BrokerRegistration(
+        endpoints,
+        int(values.get("timestamp", -1)),
+        values.get("rack"),
+        integer(values["jmx_port"]),
+        {name: (integer(r["min_version"]), integer(r["max_version"])) for name, r in features.items()},
+        version,
+    )
+
+
+def decode_broker(broker_id: int, data: bytes) -> BrokerRegistration:
+    return parse(broker_path(broker_id), data, _broker)
