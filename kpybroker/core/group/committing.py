@@ -1,0 +1,260 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, DeleteGroups and expiry: the offsets of a group
+and its end.
+
+A group that manages itself elsewhere commits with generation -1 and no member id, and may while nobody is a
+member here. Offsets go by KIP-211: while a group is Empty all of them `offsets.retention.minutes` after it
+became so; of a stable consumer group those of topics nobody reads, and of a group without members from the
+start each so long after its commit. A group without members, offsets or open transactions is forgotten, with
+a tombstone if it ever had a generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from kpybroker.core.group.joining import validate_member
+from kpybroker.core.group.rebalance import restart_session
+from kpybroker.core.group.records import GroupRecord, OffsetRecord, Record
+from kpybroker.core.group.state import Group
+from kpybroker.core.group.step import GroupStep
+from kpybroker.core.group.values import (
+    CONSUMER_PROTOCOL_TYPE,
+    CommitOffsets,
+    CommitResult,
+    DeleteGroupResult,
+    DeleteOffsets,
+    DeleteOffsetsResult,
+    FetchedOffset,
+    FetchOffsets,
+    FetchOffsetsResult,
+    GroupState,
+)
+from kpybroker.core.machine import Ticket
+from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, java_length
+from kpybroker.wire.errors import ErrorCode
+
+Done = Callable[[GroupStep, ErrorCode], None]
+
+# What a failed append or transaction verification means to a committer (maybeConvertOffsetCommitError).
+_COMMIT_ERRORS = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+
+
+def commit_error(error: ErrorCode) -> ErrorCode:
+    return _COMMIT_ERRORS.get(error, error)
+
+
+# -- commit --------------------------------------------------------------------------------------------------
+
+
+def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket: Ticket) -> None:
+    error = _validate_commit(group, request)
+    if error is ErrorCode.NONE and not request.is_transactional:
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # It knows the new generation but not yet its partitions in it.
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        elif group.state is not GroupState.EMPTY:
+            restart_session(step, group, group.members[request.member_id])
+    if error is not ErrorCode.NONE:
+        step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, error)))
+        return
+    _warn_of_mixed_commits(step, group, request.is_transactional)
+    limit = step.config.offset_metadata_max_bytes
+    accepted = {
+        partition: value
+        for partition, value in request.offsets.items()
+        if java_length(value.metadata) <= limit
+    }
+    if not accepted:
+        step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, ErrorCode.OFFSET_METADATA_TOO_LARGE)))
+        return
+    step.write(
+        [OffsetRecord(group.group_id, partition, value) for partition, value in accepted.items()],
+        partial(_on_committed, tuple(request.offsets), accepted, ticket),
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        base_sequence=0,  # so Kafka writes it, with and without a producer
+    )
+
+
+def _on_committed(
+    partitions: tuple[TopicPartition, ...],
+    accepted: dict[TopicPartition, OffsetAndMetadata],
+    ticket: Ticket,
+    step: GroupStep,
+    error: ErrorCode,
+) -> None:
+    error = commit_error(error)
+    too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    errors = {partition: error if partition in accepted else too_large for partition in partitions}
+    step.reply(ticket, CommitResult(errors))
+
+
+def _validate_commit(group: Group, request: CommitOffsets) -> ErrorCode:
+    if request.generation_id < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = validate_member(group, request.member_id, request.group_instance_id)
+        if error is ErrorCode.NONE and request.generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error
+    if not request.is_transactional and group.state is not GroupState.EMPTY:
+        # Only members commit to a group that has some. Old transactional producers do not say who they are.
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE
+
+
+def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool) -> None:
+    if group.has_consumer_commits and group.has_transactional_commits:
+        step.warn(
+            f"group: {group.group_id} with leader: {group.leader_id} has received offset commits from "
+            "consumers as well as transactional producers. Mixing both types of offset commits will "
+            "generally result in surprises and should be avoided."
+        )
+    if is_transactional:
+        group.has_transactional_commits = True
+    else:
+        group.has_consumer_commits = True
+
+
+# -- fetch ---------------------------------------------------------------------------------------------------
+
+
+def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
+    """Answer when everything read here is committed; should that take too long, the client is to ask
+    again.
+    """
+    wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
+    offsets = {partition: _fetch_one(group, partition, request.require_stable) for partition in wanted}
+    result = FetchOffsetsResult(ErrorCode.NONE, offsets)
+    step.read(group.written_up_to, partial(_on_read, result, ticket))
+
+
+def _on_read(result: FetchOffsetsResult, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
+    if error is ErrorCode.NONE:
+        step.reply(ticket, result)
+    elif error is ErrorCode.REQUEST_TIMED_OUT:
+        step.reply(ticket, FetchOffsetsResult(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    else:
+        step.reply(ticket, FetchOffsetsResult(commit_error(error)))
+
+
+def _fetch_one(group: Group, partition: TopicPartition, require_stable: bool) -> FetchedOffset:
+    if require_stable and group.offsets.is_unstable(partition):
+        return FetchedOffset(error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    value = group.offsets.get(partition)
+    if value is None:
+        return FetchedOffset()
+    return FetchedOffset(value.offset, value.leader_epoch, value.metadata)
+
+
+# -- delete and expire ---------------------------------------------------------------------------------------
+
+
+def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
+    if group.state is not GroupState.EMPTY:
+        step.reply(ticket, DeleteGroupResult(ErrorCode.NON_EMPTY_GROUP))
+        return
+    step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
+    _remove(step, group, list(group.offsets.committed), True, partial(_on_group_deleted, ticket))
+
+
+def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
+    step.reply(ticket, DeleteGroupResult(commit_error(error)))
+
+
+def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket: Ticket) -> None:
+    """The offsets of topics that members read stay; of a group whose subscriptions are unknown, all do."""
+    partitions = dict.fromkeys(request.partitions)
+    kept: list[TopicPartition] = []
+    if group.state is not GroupState.EMPTY:
+        if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            step.reply(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
+            return
+        kept = [partition for partition in partitions if group.is_subscribed_to(partition[0])]
+    errors = dict.fromkeys(kept, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+    deleted = [partition for partition in partitions if partition not in errors]
+    errors |= dict.fromkeys(deleted, ErrorCode.NONE)
+    if deleted:
+        step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
+    remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
+
+
+def _on_offsets_deleted(
+    errors: dict[TopicPartition, ErrorCode], ticket: Ticket, step: GroupStep, error: ErrorCode
+) -> None:
+    if error is ErrorCode.NONE:
+        step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
+    else:
+        step.reply(ticket, DeleteOffsetsResult(commit_error(error)))
+
+
+def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPartition], done: Done) -> None:
+    """Write tombstones for offsets that there are, and for the group if nothing is left of it."""
+    removed = [partition for partition in partitions if partition in group.offsets.committed]
+    left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
+    if removed or left == 0:
+        _remove(step, group, removed, group.state is GroupState.EMPTY and left == 0, done)
+    else:
+        done(step, ErrorCode.NONE)
+
+
+def _remove(
+    step: GroupStep, group: Group, partitions: list[TopicPartition], group_too: bool, done: Done
+) -> None:
+    group_id = group.group_id
+    records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
+    # A group without a generation has nothing in the log but its offsets.
+    if group_too and group.generation_id > 0:
+        records.append(GroupRecord(group_id, None))
+    if records:
+        step.write(records, done)
+        return
+    if group_too:
+        step.forget(group)
+    done(step, ErrorCode.NONE)
+
+
+def expire_offsets(step: GroupStep, group: Group) -> None:
+    """What the periodic cleanup does for one group."""
+    expired = list(_expired(step, group))
+    remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)))
+
+
+def _expired(step: GroupStep, group: Group) -> Iterable[TopicPartition]:
+    now_ms, retention_ms = step.now.wall_ms, step.config.offsets_retention_ms
+    if group.protocol_type is None:
+        return group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
+    if group.state is GroupState.EMPTY:
+        empty_since_ms = group.state_timestamp_ms
+        # Groups written before KIP-211 do not know since when they are empty.
+        base = _commit_timestamp if empty_since_ms is None else lambda _: empty_since_ms
+        return group.offsets.expired(now_ms, retention_ms, base)
+    if (
+        group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        and group.state is GroupState.STABLE
+        and group.subscribed_topics is not None
+    ):
+        return group.offsets.expired(now_ms, retention_ms, _commit_timestamp, group.subscribed_topics)
+    return ()
+
+
+def _commit_timestamp(value: OffsetAndMetadata) -> int:
+    return value.commit_timestamp_ms
+
+
+def _on_expired(group_id: str, count: int, step: GroupStep, error: ErrorCode) -> None:
+    if error is not ErrorCode.NONE:
+        step.warn(f"Failed to remove {count} expired offsets of group {group_id}: {error.name}")
+    elif count:
+        step.info(f"Removed {count} expired offsets of group {group_id}")

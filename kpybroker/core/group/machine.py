@@ -1,0 +1,308 @@
+"""The group machine: every group of one partition of `__consumer_offsets`.
+
+Rules
+- `handle(request, ticket, now)` answers a request, `expire(now)` the passing of time, `settle(done, error,
+  now)` the fate of a write or read: each returns an `Outcome` (see `core/machine.py` for what the shell does
+  with it).
+- Only `replay` and `replay_marker` change durable state: `Group.stored`, `Group.offsets` and which groups are
+  known by them. A live coordinator and one that has just read the partition go through the same two methods,
+  so they agree.
+- Live state (members, sessions, waiting requests) starts in `revive`, after the whole partition has been
+  replayed, and ends in `unload`.
+- A ticket that was handed in is answered exactly once, if need be by `unload`.
+
+Not here: which partition a group belongs to, whether this broker leads it, authorization, versions of the
+API, and the check of a group id's form: the shell (`broker/coordinators.py`) and the handlers do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kpybroker.core.group.committing import (
+    commit_offsets,
+    delete_group,
+    delete_offsets,
+    expire_offsets,
+    fetch_offsets,
+    remove_offsets,
+)
+from kpybroker.core.group.joining import join
+from kpybroker.core.group.membership import heartbeat, leave, sync
+from kpybroker.core.group.rebalance import (
+    answer_join,
+    answer_sync,
+    on_heartbeat_expired,
+    on_rebalance_expired,
+    on_sync_expired,
+    prepare_rebalance,
+    remove_pending_member,
+    restart_session,
+)
+from kpybroker.core.group.records import OffsetRecord, Record
+from kpybroker.core.group.state import Group
+from kpybroker.core.group.step import GroupOutcome, GroupStep
+from kpybroker.core.group.timers import TimerKind, Timers
+from kpybroker.core.group.values import (
+    CommitOffsets,
+    CommitResult,
+    DeleteGroup,
+    DeleteGroupResult,
+    DeleteOffsets,
+    DeleteOffsetsResult,
+    DescribedGroup,
+    DescribeGroup,
+    FetchedOffset,
+    FetchOffsets,
+    FetchOffsetsResult,
+    GroupConfig,
+    GroupOverview,
+    GroupState,
+    Heartbeat,
+    HeartbeatResult,
+    Join,
+    JoinResult,
+    Leave,
+    LeaveResult,
+    Sync,
+    SyncResult,
+)
+from kpybroker.core.machine import Now, Ticket
+from kpybroker.wire.errors import ErrorCode
+
+Request = (
+    Join
+    | Sync
+    | Heartbeat
+    | Leave
+    | CommitOffsets
+    | FetchOffsets
+    | DescribeGroup
+    | DeleteGroup
+    | DeleteOffsets
+)
+
+
+class GroupMachine:
+    __slots__ = ("_config", "_timers", "groups", "open_producers")
+
+    def __init__(self, config: GroupConfig) -> None:
+        self._config = config
+        self._timers = Timers()
+        self.groups: dict[str, Group] = {}
+        # producer id -> groups that have offsets in its open transaction: a marker names only the producer
+        self.open_producers: dict[int, set[str]] = {}
+
+    # -- requests and time -----------------------------------------------------------------------------------
+
+    def handle(self, request: Request, ticket: Ticket, now: Now) -> GroupOutcome:
+        step = self._step(now)
+        if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
+            step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+            return step.outcome
+        group = self.groups.get(request.group_id)
+        if group is None and _creates_group(request):
+            group = self.groups[request.group_id] = Group(request.group_id)
+        if group is None:
+            step.reply(ticket, _ANSWER_WITHOUT_GROUP[type(request)](request))
+        else:
+            _HANDLERS[type(request)](step, group, request, ticket)
+        return self._finish(step)
+
+    @property
+    def deadline(self) -> float | None:
+        """The monotonic time before which `expire` has nothing to do."""
+        return self._timers.deadline
+
+    def expire(self, now: Now) -> GroupOutcome:
+        """Whatever is due at `now`. What becomes due by that itself waits for the next call."""
+        step = self._step(now)
+        for timer in self._timers.pop_due(now.monotonic):
+            group = timer.group
+            if group.state is GroupState.DEAD or not self._timers.is_true(timer, now.monotonic):
+                continue
+            match timer.kind:
+                case TimerKind.HEARTBEAT:
+                    assert timer.member is not None
+                    on_heartbeat_expired(step, group, timer.member)
+                case TimerKind.PENDING_MEMBER:
+                    step.info(
+                        f"Pending member {timer.pending_member_id} in group {group.group_id} "
+                        "has been removed after session timeout expiration."
+                    )
+                    remove_pending_member(step, group, timer.pending_member_id)
+                case TimerKind.REBALANCE:
+                    on_rebalance_expired(step, group)
+                case TimerKind.SYNC:
+                    on_sync_expired(step, group)
+        return self._finish(step)
+
+    def settle(
+        self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now
+    ) -> GroupOutcome:
+        """A write or read handed out before has come to its end."""
+        step = self._step(now)
+        done(step, error)
+        return self._finish(step)
+
+    def cleanup(self, group_id: str, now: Now) -> GroupOutcome:
+        """Drop what has expired of one group, and the group if nothing is left of it."""
+        step = self._step(now)
+        if (group := self.groups.get(group_id)) is not None:
+            expire_offsets(step, group)
+        return self._finish(step)
+
+    def forget_topic(self, group_id: str, topic: str, now: Now) -> GroupOutcome:
+        """The topic has been deleted: so are the group's offsets in it."""
+        step = self._step(now)
+        if (group := self.groups.get(group_id)) is not None:
+            partitions = [partition for partition in group.offsets.committed if partition[0] == topic]
+            if partitions:
+                remove_offsets(step, group, partitions, _ignore)
+        return self._finish(step)
+
+    def overviews(self) -> Iterator[GroupOverview]:
+        return (group.overview() for group in self.groups.values())
+
+    # -- durable state ---------------------------------------------------------------------------------------
+
+    def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
+        """A record stands in the log at `offset`, in a transaction of `producer_id` unless that is -1."""
+        group = self.groups.get(record.group_id)
+        if group is None:
+            group = self.groups[record.group_id] = Group(record.group_id)
+        group.written_up_to = offset + 1
+        if isinstance(record, OffsetRecord):
+            group.offsets.replay_commit(record.partition, record.value, offset, producer_id)
+            if producer_id >= 0:
+                self.open_producers.setdefault(producer_id, set()).add(record.group_id)
+        else:
+            group.stored = record.value
+        if record.value is None:
+            self._drop_if_nothing_is_left(group)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        """A transaction has ended: its commit or abort marker is in the log."""
+        for group_id in sorted(self.open_producers.pop(producer_id, ())):
+            if (group := self.groups.get(group_id)) is not None:
+                group.offsets.replay_marker(producer_id, committed)
+
+    def revive(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
+        """The whole partition has been replayed: these of its groups come alive."""
+        step = self._step(now)
+        for group_id in group_ids:
+            group = self.groups[group_id]
+            group.revive()
+            if len(group.members) > self._config.group_max_size:
+                reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
+                prepare_rebalance(step, group, reason)
+            for member in group.members.values():
+                restart_session(step, group, member)
+        return self._finish(step)
+
+    def unload(self, now: Now) -> GroupOutcome:
+        """Leadership is gone: whoever waits is sent to the next coordinator. Only `settle` may be called
+        after.
+        """
+        step = self._step(now)
+        for group in self.groups.values():
+            group.transition_to(GroupState.DEAD, now.wall_ms)
+            for member_id in list(group.join_tickets):
+                answer_join(step, group, member_id, JoinResult(ErrorCode.NOT_COORDINATOR, member_id))
+            for member_id in list(group.sync_tickets):
+                answer_sync(step, group, member_id, SyncResult(ErrorCode.NOT_COORDINATOR))
+        self.groups.clear()
+        self.open_producers.clear()
+        return self._finish(step)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
+        config = self._config
+        return (
+            config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
+        )
+
+    def _step(self, now: Now) -> GroupStep:
+        return GroupStep(now, self._config, self._timers)
+
+    def _finish(self, step: GroupStep) -> GroupOutcome:
+        for group in step.forgotten:
+            self._drop(group)
+        return step.outcome
+
+    def _drop_if_nothing_is_left(self, group: Group) -> None:
+        if group.stored is None and not group.offsets.committed and group.state is GroupState.EMPTY:
+            self._drop(group)
+            if group.offsets.pending:
+                # Deleted with a transaction open: what its marker commits begins the group anew.
+                successor = self.groups[group.group_id] = Group(group.group_id)
+                successor.offsets = group.offsets
+                successor.written_up_to = group.written_up_to
+
+    def _drop(self, group: Group) -> None:
+        if self.groups.get(group.group_id) is group:
+            del self.groups[group.group_id]
+            group.state = GroupState.DEAD
+
+
+def _ignore(step: GroupStep, error: ErrorCode) -> None:
+    """Tombstones that did not get into the log are written by the next cleanup."""
+
+
+# -- requests for groups that do not exist -------------------------------------------------------------------
+
+
+def _creates_group(request: Request) -> bool:
+    """A member without an id founds a group; so does a commit by someone who manages the group himself."""
+    if isinstance(request, Join):
+        return not request.member_id
+    return isinstance(request, CommitOffsets) and (request.generation_id < 0 or request.is_transactional)
+
+
+def _describe(step: GroupStep, group: Group, request: DescribeGroup, ticket: Ticket) -> None:
+    is_stable = group.state is GroupState.STABLE
+    described = DescribedGroup(
+        error=ErrorCode.NONE,
+        state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_name=(group.protocol_name or "") if is_stable else "",
+        members=group.described_members(),
+    )
+    step.reply(ticket, described)
+
+
+def _no_offsets(request: FetchOffsets) -> FetchOffsetsResult:
+    return FetchOffsetsResult(
+        ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()}
+    )
+
+
+_Handler = Callable[[GroupStep, Group, Any, Ticket], None]
+
+_HANDLERS: dict[type[Request], _Handler] = {
+    Join: join,
+    Sync: sync,
+    Heartbeat: heartbeat,
+    Leave: leave,
+    CommitOffsets: commit_offsets,
+    FetchOffsets: fetch_offsets,
+    DescribeGroup: _describe,
+    DeleteGroup: lambda step, group, request, ticket: delete_group(step, group, ticket),
+    DeleteOffsets: delete_offsets,
+}
+
+_ANSWER_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
+    Join: lambda request: JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id),
+    Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
+    Heartbeat: lambda request: HeartbeatResult(ErrorCode.UNKNOWN_MEMBER_ID),
+    Leave: lambda request: LeaveResult(
+        ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
+    ),
+    CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
+    FetchOffsets: _no_offsets,
+    DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
+    DeleteGroup: lambda request: DeleteGroupResult(ErrorCode.GROUP_ID_NOT_FOUND),
+    DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
+}

@@ -1,0 +1,370 @@
+"""One group: its members, its place in the state machine, and the rules that need nothing but the group
+itself.
+
+    Empty ----------> PreparingRebalance --> CompletingRebalance --> Stable
+      ^                 |   ^        ^               |                  |
+      +-----------------+   |        +---------------+                  |
+      (everybody left)      +-------------------------------------------+
+    any --> Dead (deleted, or its partition moved away)
+
+Two layers. *Durable*: `stored` (the last generation in the log) and `offsets`; only `replay` in `machine.py`
+assigns them. *Live*: everything else; it starts from `stored` when a partition is loaded and is lost with it.
+A member is alive in one generation; the tickets of its waiting JoinGroup and SyncGroup stand in
+`join_tickets` and `sync_tickets`, so "awaiting join" is `member_id in join_tickets`.
+
+Must be kept in sync, by `add`, `remove`, `replace_static_member` and `set_protocols` alone: `members`,
+`static_members`, `protocol_counts`, `leader_id`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kpybroker.core.group.records import StoredGroup, StoredMember
+from kpybroker.core.group.subscription import subscribed_topics
+from kpybroker.core.group.values import (
+    CONSUMER_PROTOCOL_TYPE,
+    DescribedMember,
+    GroupOverview,
+    GroupState,
+    JoinedMember,
+    Protocols,
+)
+from kpybroker.core.machine import Ticket
+from kpybroker.core.offsets.store import GroupOffsets
+
+# From which states a state may be entered (GroupState.validPreviousStates).
+_VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset(
+        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
+    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+
+
+class Member:
+    """A member of a group. `heartbeat_at` is when its session ends; `timer_at` is the timer entry that stands
+    for it.
+    """
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "group_instance_id",
+        "heartbeat_at",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "timer_at",
+    )
+
+    def __init__(
+        self,
+        *,
+        member_id: str,
+        group_instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.is_new = False
+        self.heartbeat_at: float | None = None
+        self.timer_at: float | None = None
+
+    def metadata(self, protocol_name: str) -> bytes:
+        return next(metadata for name, metadata in self.protocols if name == protocol_name)
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The first protocol on the member's list that everybody supports."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceTimer:
+    """What ends PreparingRebalance at the latest. While `is_initial` (KIP-134) nothing ends it earlier."""
+
+    deadline: float
+    is_initial: bool = False
+    delay_ms: int = 0
+    remaining_ms: int = 0
+
+
+class Group:
+    __slots__ = (
+        "generation_id",
+        "group_id",
+        "has_consumer_commits",
+        "has_transactional_commits",
+        "join_tickets",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "offsets",
+        "pending_members",
+        "pending_sync",
+        "protocol_counts",
+        "protocol_name",
+        "protocol_type",
+        "rebalance_timer",
+        "state",
+        "state_timestamp_ms",
+        "static_members",
+        "stored",
+        "subscribed_topics",
+        "sync_deadline",
+        "sync_tickets",
+        "written_up_to",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.stored: StoredGroup | None = None
+        self.offsets = GroupOffsets()
+        self.written_up_to = 0  # the offset after the group's last record in the log
+        self.state = GroupState.EMPTY
+        self.state_timestamp_ms: int | None = None
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.generation_id = 0
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}  # group.instance.id -> member id
+        self.pending_members: dict[str, float] = {}  # ids given out by KIP-394, and when they lapse
+        self.pending_sync: set[str] = set()
+        self.protocol_counts: Counter[str] = Counter()
+        self.join_tickets: dict[str, Ticket] = {}
+        self.sync_tickets: dict[str, Ticket] = {}
+        self.subscribed_topics: frozenset[str] | None = None
+        self.new_member_added = False
+        self.rebalance_timer: RebalanceTimer | None = None
+        self.sync_deadline: float | None = None
+        self.has_consumer_commits = False
+        self.has_transactional_commits = False
+
+    # -- the state machine ---------------------------------------------------------------------------------
+
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
+        assert self.state in _VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
+        self.state = state
+        self.state_timestamp_ms = now_ms
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in _VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
+
+    def next_generation(self, now_ms: int) -> None:
+        """Leave PreparingRebalance: to CompletingRebalance with the members there are, to Empty without
+        any.
+        """
+        self.generation_id += 1
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.subscribed_topics = self.compute_subscribed_topics()
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
+        self.has_consumer_commits = self.has_transactional_commits = False
+        self.pending_sync.clear()
+        self.rebalance_timer = None
+
+    # -- membership ------------------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        instance_id = member.group_instance_id
+        if instance_id is not None:
+            assert instance_id not in self.static_members
+            self.static_members[instance_id] = member.member_id
+        self.members[member.member_id] = member
+        self.protocol_counts.update(name for name, _ in member.protocols)
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.pending_members.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> Member | None:
+        """Forget a member, joined or pending. Its waiting requests must have been answered before."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self.protocol_counts.subtract(name for name, _ in member.protocols)
+            if member.group_instance_id is not None:
+                self.static_members.pop(member.group_instance_id, None)
+        if member_id == self.leader_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_members.pop(member_id, None)
+        self.pending_sync.discard(member_id)
+        return member
+
+    def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> Member:
+        """Give a static member its new id and keep everything else, the place in the member order
+        excepted.
+        """
+        member = self.members.pop(old_member_id)
+        member.member_id = new_member_id
+        member.timer_at = None
+        self.members[new_member_id] = member
+        if self.leader_id == old_member_id:
+            self.leader_id = new_member_id
+        self.static_members[instance_id] = new_member_id
+        return member
+
+    def set_protocols(self, member: Member, protocols: Protocols) -> None:
+        self.protocol_counts.subtract(name for name, _ in member.protocols)
+        member.protocols = protocols
+        self.protocol_counts.update(name for name, _ in protocols)
+
+    def elect_joined_leader(self) -> bool:
+        """If the leader has not rejoined, pass the office to a member that has. False: nobody has."""
+        if self.leader_id is None:
+            return False
+        if self.leader_id in self.join_tickets:
+            return True
+        joined = next((member_id for member_id in self.members if member_id in self.join_tickets), None)
+        if joined is None:
+            return False
+        self.leader_id = joined
+        return True
+
+    @property
+    def all_members_joined(self) -> bool:
+        return len(self.join_tickets) == len(self.members) and not self.pending_members
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # -- protocols -------------------------------------------------------------------------------------------
+
+    def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(names)
+        size = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self.protocol_counts[name] == size for name in names
+        )
+
+    def select_protocol(self) -> str:
+        """The protocol with most votes among those that every member supports; ties go to the first voted
+        for.
+        """
+        size = len(self.members)
+        candidates = {name for name, count in self.protocol_counts.items() if count == size}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]
+
+    def compute_subscribed_topics(self) -> frozenset[str] | None:
+        """What the members of a consumer group read; None when it cannot be known."""
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: frozenset[str] = frozenset()
+        for member in self.members.values():
+            theirs = subscribed_topics(member.metadata(self.protocol_name))
+            if theirs is None:
+                return None
+            topics |= theirs
+        return topics
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """True also when the subscription is unknown, to be safe."""
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
+    # -- views -----------------------------------------------------------------------------------------------
+
+    def member_metadata(self) -> tuple[JoinedMember, ...]:
+        """What the leader gets to compute an assignment from."""
+        assert self.protocol_name is not None
+        name = self.protocol_name
+        return tuple(
+            JoinedMember(member.member_id, member.group_instance_id, member.metadata(name))
+            for member in self.members.values()
+        )
+
+    def described_members(self) -> tuple[DescribedMember, ...]:
+        """Metadata and assignments are shown of a stable group only."""
+        shown = self.protocol_name if self.state is GroupState.STABLE else None
+        return tuple(
+            DescribedMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                metadata=b"" if shown is None else member.metadata(shown),
+                assignment=b"" if shown is None else member.assignment,
+            )
+            for member in self.members.values()
+        )
+
+    def overview(self) -> GroupOverview:
+        return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
+
+    # -- to and from the log ---------------------------------------------------------------------------------
+
+    def to_stored(self, assignment: dict[str, bytes]) -> StoredGroup:
+        """The group's generation as a record; a member without an assignment is a bug in the caller."""
+        name = self.protocol_name
+        assert name is not None or not self.members
+        return StoredGroup(
+            protocol_type=self.protocol_type or "",
+            generation_id=self.generation_id,
+            protocol_name=name,
+            leader=self.leader_id,
+            state_timestamp_ms=-1 if self.state_timestamp_ms is None else self.state_timestamp_ms,
+            members=tuple(
+                StoredMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    subscription=member.metadata(name),
+                    assignment=assignment[member.member_id],
+                )
+                for member in self.members.values()
+                if name is not None
+            ),
+        )
+
+    def revive(self) -> None:
+        """Begin the live layer from the log's: Stable if the last generation had members, else Empty."""
+        stored = self.stored
+        if stored is None:
+            return
+        self.state = GroupState.STABLE if stored.members else GroupState.EMPTY
+        self.state_timestamp_ms = None if stored.state_timestamp_ms == -1 else stored.state_timestamp_ms
+        self.generation_id = stored.generation_id
+        self.protocol_type = stored.protocol_type or None
+        self.protocol_name = stored.protocol_name
+        self.leader_id = stored.leader
+        for member in stored.members:
+            self.add(
+                Member(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=member.rebalance_timeout_ms,
+                    session_timeout_ms=member.session_timeout_ms,
+                    protocols=((stored.protocol_name or "", member.subscription),),
+                    assignment=member.assignment,
+                )
+            )
+        self.subscribed_topics = self.compute_subscribed_topics()

@@ -1,0 +1,106 @@
+"""The timers of a group machine: one heap, entries that may have gone stale, owners that know the truth.
+
+A heartbeat only moves `member.heartbeat_at`; the member's entry in the heap notices when it comes up and goes
+back in. So an entry is looked at when it is due and means something only if its owner still agrees with it.
+Bounded: one true entry for each member, pending member, rebalance and sync wait; a stale one goes at its
+time, at most NEW_MEMBER_JOIN_TIMEOUT_MS or a session or rebalance timeout later.
+"""
+
+from __future__ import annotations
+
+import heapq
+from enum import Enum
+from typing import NamedTuple
+
+from kpybroker.core.group.state import Group, Member
+
+
+class TimerKind(Enum):
+    HEARTBEAT = 0
+    PENDING_MEMBER = 1
+    REBALANCE = 2
+    SYNC = 3
+
+
+class Timer(NamedTuple):
+    deadline: float
+    sequence: int  # makes entries comparable, and due ones come in the order they were set
+    kind: TimerKind
+    group: Group
+    member: Member | None
+    pending_member_id: str
+
+
+class Timers:
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[Timer] = []
+        self._sequence = 0
+
+    @property
+    def deadline(self) -> float | None:
+        """When to look again: nothing can expire earlier."""
+        return self._heap[0].deadline if self._heap else None
+
+    def heartbeat(self, group: Group, member: Member, deadline: float) -> None:
+        """The member's session now ends at `deadline`."""
+        member.heartbeat_at = deadline
+        if member.timer_at is None or deadline < member.timer_at:
+            member.timer_at = deadline
+            self._push(deadline, TimerKind.HEARTBEAT, group, member)
+
+    def pending_member(self, group: Group, member_id: str, deadline: float) -> None:
+        group.pending_members[member_id] = deadline
+        self._push(deadline, TimerKind.PENDING_MEMBER, group, None, member_id)
+
+    def rebalance(self, group: Group, deadline: float) -> None:
+        self._push(deadline, TimerKind.REBALANCE, group)
+
+    def sync(self, group: Group, deadline: float) -> None:
+        group.sync_deadline = deadline
+        self._push(deadline, TimerKind.SYNC, group)
+
+    def pop_due(self, now: float) -> list[Timer]:
+        """Every entry that is due, oldest first; `is_true` says of each, at its turn, whether it still
+        counts.
+        """
+        due = []
+        while self._heap and self._heap[0].deadline <= now:
+            due.append(heapq.heappop(self._heap))
+        return due
+
+    def is_true(self, timer: Timer, now: float) -> bool:
+        group, member = timer.group, timer.member
+        match timer.kind:
+            case TimerKind.HEARTBEAT:
+                assert member is not None
+                return self._heartbeat_is_over(timer, group, member, now)
+            case TimerKind.PENDING_MEMBER:
+                return group.pending_members.get(timer.pending_member_id) == timer.deadline
+            case TimerKind.REBALANCE:
+                return group.rebalance_timer is not None and group.rebalance_timer.deadline == timer.deadline
+            case TimerKind.SYNC:
+                return group.sync_deadline == timer.deadline
+
+    def _heartbeat_is_over(self, timer: Timer, group: Group, member: Member, now: float) -> bool:
+        if member.timer_at != timer.deadline or group.members.get(member.member_id) is not member:
+            return False
+        member.timer_at = None
+        if member.heartbeat_at is None:
+            return False
+        if member.heartbeat_at > now:
+            self.heartbeat(group, member, member.heartbeat_at)
+            return False
+        return True
+
+    def _push(
+        self,
+        deadline: float,
+        kind: TimerKind,
+        group: Group,
+        member: Member | None = None,
+        pending_member_id: str = "",
+    ) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, Timer(deadline, self._sequence, kind, group, member, pending_member_id))

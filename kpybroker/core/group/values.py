@@ -1,0 +1,248 @@
+"""Requests to the group machine, its answers, and its settings. Plain values: no API version and no bytes
+here.
+
+Names are Kafka's. An absent protocol type, protocol name or instance id is None; an absent member id is "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.wire.errors import ErrorCode
+
+UNKNOWN_MEMBER_ID = ""
+NO_GENERATION = -1
+NO_LEADER = ""
+CONSUMER_PROTOCOL_TYPE = "consumer"
+CLASSIC_GROUP_TYPE = "classic"
+
+# GroupCoordinator.NewMemberJoinTimeoutMs: how long a member that has never seen its id may wait in a join.
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+
+
+class GroupState(Enum):
+    """The five states of a classic group; the values are the words of DescribeGroups and ListGroups."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """The `group.*` and `offsets.*` keys that the machine obeys, at Kafka 3.9's defaults."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2**31 - 1
+    group_initial_rebalance_delay_ms: int = 3_000
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 10_080 * 60 * 1000
+
+
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`new_member_id` is the id to give to a member that comes without one: made by the shell, which has
+    randomness.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    new_member_id: str
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    require_known_member_id: bool
+    support_skipping_assignment: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    """A member as the leader is told of it, with its metadata for the chosen protocol."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    error: ErrorCode
+    member_id: str
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = NO_LEADER
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatResult:
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingMember:
+    member_id: str
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveResult:
+    """`members` pairs each leaving member of the request with what became of it."""
+
+    error: ErrorCode
+    members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """An OffsetCommit, or with a producer id a TxnOffsetCommit whose offsets stay pending until the
+    marker.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer_id != -1
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    errors: Mapping[TopicPartition, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsets:
+    """`partitions` None asks for every offset of the group."""
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...] | None
+    require_stable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsetsResult:
+    error: ErrorCode
+    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroup:
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    error: ErrorCode
+    state: str = ""
+    protocol_type: str = ""
+    protocol_name: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroupResult:
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsetsResult:
+    """With a group error, `errors` is empty."""
+
+    error: ErrorCode
+    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOverview:
+    """A row of ListGroups."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str = CLASSIC_GROUP_TYPE

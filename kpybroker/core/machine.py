@@ -1,0 +1,80 @@
+"""What every log-backed machine (group, offsets, transaction) has in common: the values that cross its edge.
+
+A machine is handed a request, a ticket and the time, and answers with an `Outcome`: replies to give now,
+batches to append, reads to hold back, lines to log. The shell that owns the machine's partition
+
+1. appends each `Write` as one batch and, when the append took it, calls `replay` for each of its records;
+2. calls `settle(write.done, error, now)` when the high watermark has passed the batch, or the append or the
+   wait failed;
+3. does the same for each `Read`, which appends nothing.
+
+So a record changes durable state when it is in the log, and nobody is told of it before it is committed. A
+failed append changes nothing durable. In a machine there is no clock, randomness or I/O: time and ids are
+arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, NamedTuple, TypeVar
+
+from kpybroker.wire.errors import ErrorCode
+
+# Whatever the shell uses to find the waiting request again; a machine only stores it and hands it back.
+Ticket = object
+
+R = TypeVar("R")  # the machine's records
+S = TypeVar("S")  # the machine's step: what one call into it carries
+
+
+class Now(NamedTuple):
+    """The time, twice: `wall_ms` goes into records, `monotonic` (seconds) drives every timer."""
+
+    wall_ms: int
+    monotonic: float
+
+
+class LogLevel(IntEnum):
+    """The standard library's numbers, which a machine may not import."""
+
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    level: LogLevel
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Generic[R, S]):
+    """Records that become one batch; with a producer id, a transactional one."""
+
+    records: tuple[R, ...]
+    done: Callable[[S, ErrorCode], None]
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[S]):
+    """An answer that may be given once the high watermark has reached `offset`."""
+
+    offset: int
+    done: Callable[[S, ErrorCode], None]
+
+
+@dataclass(slots=True)
+class Outcome(Generic[R, S]):
+    """What a machine wants done, in this order: log lines, replies, writes, reads."""
+
+    effects: list[LogLine] = field(default_factory=list)
+    replies: list[tuple[Ticket, object]] = field(default_factory=list)
+    writes: list[Write[R, S]] = field(default_factory=list)
+    reads: list[Read[S]] = field(default_factory=list)

@@ -1,0 +1,1 @@
+"""Committed offsets: what one is, and the durable store of a group's."""

@@ -1,0 +1,91 @@
+"""The committed offsets of one group, as the log tells them.
+
+Only `replay_commit` and `replay_marker` change anything, so that an offset store fed live and one fed by
+reading the partition again are equal. A transactional commit stays pending under its producer id until the
+marker; on commit it takes effect unless a younger record has been written for that partition meanwhile
+(compaction may have thrown the older one away, so log order decides, not marker order: Kafka's
+CommitRecordMetadataAndOffset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+
+
+class CommittedOffset(NamedTuple):
+    """`record_offset` is where in the offsets partition the commit was written."""
+
+    record_offset: int
+    value: OffsetAndMetadata
+
+
+class GroupOffsets:
+    __slots__ = ("committed", "pending")
+
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        # producer id -> offsets of its open transaction
+        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GroupOffsets):
+            return NotImplemented
+        return self.committed == other.committed and self.pending == other.pending
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __bool__(self) -> bool:
+        return bool(self.committed or self.pending)
+
+    def replay_commit(
+        self, partition: TopicPartition, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
+    ) -> None:
+        """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
+        if producer_id < 0:
+            if value is None:
+                self.committed.pop(partition, None)
+            else:
+                self.committed[partition] = CommittedOffset(record_offset, value)
+            return
+        open_transaction = self.pending.setdefault(producer_id, {})
+        if value is None:
+            open_transaction.pop(partition, None)
+        else:
+            open_transaction[partition] = CommittedOffset(record_offset, value)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        for partition, offset in self.pending.pop(producer_id, {}).items():
+            current = self.committed.get(partition)
+            if committed and (current is None or current.record_offset < offset.record_offset):
+                self.committed[partition] = offset
+
+    def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
+        found = self.committed.get(partition)
+        return None if found is None else found.value
+
+    def is_unstable(self, partition: TopicPartition) -> bool:
+        """An open transaction has an offset for this partition (KIP-447: `require_stable`)."""
+        return any(partition in offsets for offsets in self.pending.values())
+
+    def expired(
+        self,
+        now_ms: int,
+        retention_ms: int,
+        base_timestamp_ms: Callable[[OffsetAndMetadata], int],
+        kept_topics: Collection[str] = (),
+    ) -> Iterator[TopicPartition]:
+        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp if it has
+        one.
+        """
+        for partition, (_, value) in self.committed.items():
+            if partition[0] in kept_topics:
+                continue
+            if value.expire_timestamp_ms is not None:
+                is_expired = now_ms >= value.expire_timestamp_ms
+            else:
+                is_expired = now_ms - base_timestamp_ms(value) >= retention_ms
+            if is_expired:
+                yield partition

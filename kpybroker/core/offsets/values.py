@@ -1,0 +1,45 @@
+"""What a committed offset is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# (topic, partition)
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndMetadata:
+    """`expire_timestamp_ms` is set only by OffsetCommit v2-4 with a retention time, and then rules alone."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
+
+
+def java_length(text: str) -> int:
+    """Java's `String.length()`, in which Kafka measures `offset.metadata.max.bytes`: UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def java_hash_code(text: str) -> int:
+    """Java's `String.hashCode()`, a signed 32-bit number."""
+    value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (31 * value + unit) & 0xFFFFFFFF
+    else:
+        encoded = text.encode("utf-16-be", "surrogatepass")
+        for index in range(0, len(encoded), 2):
+            value = (31 * value + (encoded[index] << 8) + encoded[index + 1]) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def coordinator_partition(key: str, partition_count: int) -> int:
+    """The partition of the internal topic that answers for a group or a transactional id (Utils.abs(hashCode)
+    % n).
+    """
+    hashed = java_hash_code(key)
+    return 0 if hashed == -(1 << 31) else abs(hashed) % partition_count
