@@ -18,7 +18,7 @@ from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, encode_parts
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
-from kpybroker.wire.headers import decode_request_header
+from kpybroker.wire.headers import parse_request_header
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -116,7 +116,7 @@ class Dispatcher:
 
         Raises ProtocolError for a frame that is no request, which ends the connection.
         """
-        header = decode_request_header(frame)
+        header = parse_request_header(frame)
         route = self._route(header.api_key, header.api_version)
         context = RequestContext(
             connection,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -19,9 +20,11 @@ from kpybroker.broker.context import RequestContext
 from kpybroker.broker.dispatch import Dispatcher
 from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader
 from kpybroker.broker.transport import Listener, Stream
-from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
 
 log = logging.getLogger("kafka.network.SocketServer")
 
@@ -147,6 +150,7 @@ class Server:
                 stream.close()
                 continue
             self.accepted_total += 1
+            self._register(connection)
             nursery.start_soon(self._serve_connection, connection)
 
     async def _wait_for_slot(self) -> None:
@@ -166,10 +170,6 @@ class Server:
         return True
 
     async def _serve_connection(self, connection: Connection) -> None:
-        key = id(connection)
-        host = connection.client_host
-        self._connections[key] = connection
-        self._per_ip[host] = self._per_ip.get(host, 0) + 1
         try:
             with connection.scope:
                 await self._serve_requests(connection)
@@ -181,11 +181,20 @@ class Server:
             log.exception("Closing connection %s after an unexpected error", connection.connection_id)
         finally:
             connection.stream.close()
-            del self._connections[key]
-            self._per_ip[host] -= 1
-            if not self._per_ip[host]:
-                del self._per_ip[host]
-            self._slot_freed.set()
+            self._unregister(connection)
+
+    def _register(self, connection: Connection) -> None:
+        self._connections[id(connection)] = connection
+        host = connection.client_host
+        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+
+    def _unregister(self, connection: Connection) -> None:
+        del self._connections[id(connection)]
+        host = connection.client_host
+        self._per_ip[host] -= 1
+        if not self._per_ip[host]:
+            del self._per_ip[host]
+        self._slot_freed.set()
 
     async def _serve_requests(self, connection: Connection) -> None:
         def mark_active() -> None:

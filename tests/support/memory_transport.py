@@ -1,0 +1,117 @@
+"""A `Transport` without sockets: bounded pipes in memory, so that waiting, slowness and failure are exact.
+
+Verified against the real one by tests/broker/test_server.py, which runs on both.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Sequence
+
+import trio
+
+from kpybroker.broker.transport import Listener, Part, Stream
+
+
+class Pipe:
+    """One direction; a writer waits while `capacity` bytes are unread."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.data = bytearray()
+        self.closed = False
+        self.changed = trio.lowlevel.ParkingLot()
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        view = memoryview(bytes(data))
+        while view:
+            if self.closed:
+                raise BrokenPipeError(errno.EPIPE, "the peer has closed")
+            room = self.capacity - len(self.data)
+            if room <= 0:
+                await self.changed.park()
+                continue
+            self.data += view[:room]
+            view = view[room:]
+            self.changed.unpark_all()
+
+    async def read_into(self, buffer: memoryview) -> int:
+        while not self.data:
+            if self.closed:
+                return 0
+            await self.changed.park()
+        count = min(len(buffer), len(self.data))
+        buffer[:count] = self.data[:count]
+        del self.data[:count]
+        self.changed.unpark_all()
+        return count
+
+    def close(self) -> None:
+        self.closed = True
+        self.changed.unpark_all()
+
+
+class MemoryStream:
+    def __init__(self, incoming: Pipe, outgoing: Pipe, local: tuple[str, int], remote: tuple[str, int]) -> None:
+        self.incoming, self.outgoing = incoming, outgoing
+        self.local_address, self.remote_address = local, remote
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        return await self.incoming.read_into(buffer)
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            await self.outgoing.write(part if isinstance(part, bytes | bytearray | memoryview) else part.read())
+
+    def close(self) -> None:
+        self.incoming.close()
+        self.outgoing.close()
+
+
+class MemoryListener:
+    def __init__(self, transport: MemoryTransport, address: tuple[str, int]) -> None:
+        self.transport = transport
+        self.address = address
+        self.waiting: deque[Stream] = deque()
+        self.arrived = trio.lowlevel.ParkingLot()
+        self.accept_errors: deque[OSError] = deque()
+
+    async def accept(self) -> Stream:
+        await trio.lowlevel.checkpoint()
+        while not self.waiting:
+            await self.arrived.park()
+        if self.accept_errors:
+            raise self.accept_errors.popleft()
+        return self.waiting.popleft()
+
+    def close(self) -> None:
+        self.transport.listeners.pop(self.address, None)
+
+
+class MemoryTransport:
+    def __init__(self, pipe_capacity: int = 65536) -> None:
+        self.pipe_capacity = pipe_capacity
+        self.listeners: dict[tuple[str, int], MemoryListener] = {}
+        self.next_port = 40000
+
+    def listen(self, host: str, port: int, backlog: int) -> Listener:
+        address = (host or "0.0.0.0", port or self._port())
+        if address in self.listeners:
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listeners[address] = MemoryListener(self, address)
+        return self.listeners[address]
+
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        listener = self.listeners.get((host, port))
+        if listener is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        there, back = Pipe(self.pipe_capacity), Pipe(self.pipe_capacity)
+        client = (host, self._port())
+        listener.waiting.append(MemoryStream(there, back, (host, port), client))
+        listener.arrived.unpark_all()
+        return MemoryStream(back, there, client, (host, port))
+
+    def _port(self) -> int:
+        self.next_port += 1
+        return self.next_port
