@@ -1,0 +1,16 @@
+"""The controller: who leads each partition, and which brokers must know.
+
+Kafka's ZooKeeper-mode `KafkaController` as a machine without I/O. `Controller.story(event)` (see `machine`)
+is a generator that yields effects (`effects`: tree reads, writes, requests to brokers, log lines) and is sent
+their results. The shell (`kpybroker.broker.control`) runs one story at a time, as Kafka's single controller
+thread does, so a story may hold any half-changed state between its own yields.
+
+Rules. Every write goes out as a multi that checks `/controller_epoch`; one refused check ends the story with
+`ControllerMoved` and the controller resigns. State in memory (`context`) changes only inside a story.
+Requests to brokers are collected per transition (`requests`) and are never awaited: their responses come back
+as events.
+
+Not here: placement of replicas and validation of topics (`core.placement`, `broker.topics`), which write
+`/brokers/topics/<t>` and `/admin/delete_topics/<t>` as any broker or tool may; the controller reacts to the
+znodes.
+"""

@@ -1,0 +1,353 @@
+"""Stories about brokers and topics: they come, change and go. Each runs only on the active controller."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kpybroker.core import metadata_version as mv
+from kpybroker.core import tree as t
+from kpybroker.core.controller.effects import (
+    AddBroker,
+    RandomUuid,
+    RemoveBroker,
+    Story,
+    checked,
+    checked_deletes,
+    children,
+    error,
+    get,
+    get_many,
+    info,
+    warning,
+)
+from kpybroker.core.controller.events import (
+    LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
+from kpybroker.core.controller.model import (
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kpybroker.core.controller.partitions import Strategy
+from kpybroker.core.controller.parts import (
+    Parts,
+    refresh_leadership,
+    replicas_become_offline,
+    send_update_metadata,
+)
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.znodes import BrokerRegistration
+
+# --- brokers ------------------------------------------------------------------------------------------------
+
+
+def read_brokers() -> Story[dict[int, tuple[BrokerRegistration, int]]]:
+    """Registered brokers with their epochs (the registration's czxid), watching for the next change."""
+    names = yield from children(znodes.BROKER_IDS, watch=True)
+    ids = [int(name) for name in names]
+    found = yield from get_many([znodes.broker_path(i) for i in ids], watch=True)
+    return {
+        broker_id: (znodes.decode_broker(broker_id, node.data), node.stat.czxid)
+        for broker_id, node in zip(ids, found, strict=True)
+        if node is not None
+    }
+
+
+def broker_change(parts: Parts) -> Story[None]:
+    """Brokers came, went, or came back with another epoch before anybody saw them go (bounced)."""
+    context = parts.context
+    current = yield from read_brokers()
+    live = context.live_brokers.keys()
+    new = sorted(current.keys() - live)
+    dead = sorted(live - current.keys())
+    bounced = sorted(i for i in current.keys() & live if current[i][1] > context.live_broker_epochs[i])
+    yield info(
+        f"[Controller id={parts.settings.broker_id}] Newly added brokers: {_list(new)}, deleted brokers: "
+        f"{_list(dead)}, "
+        f"bounced brokers: {_list(bounced)}, all live brokers: {_list(sorted(current))}"
+    )
+    for broker_id in bounced + dead:
+        yield RemoveBroker(broker_id)
+    for broker_id in new + bounced:
+        yield AddBroker(broker_id, current[broker_id][0])
+    if new:
+        context.add_live_brokers({i: current[i] for i in new})
+        yield from _on_broker_startup(parts, new)
+    if bounced:
+        context.remove_live_brokers(bounced)
+        yield from _on_broker_failure(parts, bounced)
+        context.add_live_brokers({i: current[i] for i in bounced})
+        yield from _on_broker_startup(parts, bounced)
+    if dead:
+        context.remove_live_brokers(dead)
+        yield from _on_broker_failure(parts, dead)
+
+
+def _on_broker_startup(parts: Parts, new: list[int]) -> Story[None]:
+    context = parts.context
+    for broker_id in new:
+        context.replicas_on_offline_dirs.pop(broker_id, None)
+    # Who was here only needs to hear of the newcomers; these need everything.
+    yield from send_update_metadata(parts, context.live_brokers.keys() - set(new))
+    yield from send_update_metadata(parts, new, context.partitions_with_leaders())
+    replicas = context.replicas_on_brokers(new)
+    yield from parts.replicas.change(replicas, ReplicaState.ONLINE)
+    yield from parts.partitions.trigger_online()
+    topics = {replica.topic_partition.topic for replica in replicas}
+    yield from parts.deletion.resume_for_topics(topics)
+
+
+def _on_broker_failure(parts: Parts, dead: list[int]) -> Story[None]:
+    context = parts.context
+    for broker_id in dead:
+        context.replicas_on_offline_dirs.pop(broker_id, None)
+    context.shutting_down_broker_ids.difference_update(dead)
+    yield from replicas_become_offline(parts, context.replicas_on_brokers(dead))
+
+
+def broker_modifications(parts: Parts, broker_id: int) -> Story[None]:
+    """A broker rewrote its registration: other endpoints, or other features."""
+    node = yield from get(znodes.broker_path(broker_id), watch=True)
+    known = parts.context.live_brokers.get(broker_id)
+    if node is None or known is None:
+        return
+    broker = znodes.decode_broker(broker_id, node.data)
+    if broker.endpoints != known.endpoints or broker.features != known.features:
+        parts.context.live_brokers[broker_id] = broker
+        yield from send_update_metadata(parts)
+
+
+# --- topics -------------------------------------------------------------------------------------------------
+
+
+def read_topics() -> Story[set[str]]:
+    names = yield from children(znodes.TOPICS, watch=True)
+    return set(names)
+
+
+def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPartition]]:
+    """Read topic znodes into the context, watching each, and give an id to those without one (KIP-516)."""
+    context = parts.context
+    names = sorted(topics)
+    nodes = yield from get_many([znodes.topic_path(topic) for topic in names], watch=True)
+    partitions: set[TopicPartition] = set()
+    without_id: list[tuple[str, znodes.TopicAssignment]] = []
+    for topic, node in zip(names, nodes, strict=True):
+        if node is None:
+            continue
+        decoded = znodes.decode_topic(topic, node.data)
+        if decoded.topic_id is not None:
+            context.add_topic_id(topic, decoded.topic_id)
+        elif mv.uses_topic_id(parts.settings.metadata_version):
+            without_id.append((topic, decoded))
+        for partition, assignment in _assignments(topic, decoded).items():
+            context.update_assignment(partition, assignment)
+            partitions.add(partition)
+            if assignment.is_being_reassigned:
+                context.partitions_being_reassigned.add(partition)
+    yield from _assign_topic_ids(parts, without_id)
+    return partitions
+
+
+def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignment]]) -> Story[None]:
+    ops = []
+    for topic, assignment in topics:
+        topic_id: bytes = yield RandomUuid()
+        parts.context.add_topic_id(topic, topic_id)
+        data = znodes.encode_topic(znodes.TopicAssignment(topic_id, assignment.partitions))
+        ops.append(t.SetData(znodes.topic_path(topic), data))
+    answers = yield from checked(ops, parts.context.epoch_zk_version)
+    for answer in answers:
+        if isinstance(answer, t.TreeError):
+            raise answer
+
+
+def topic_change(parts: Parts) -> Story[None]:
+    """Children of `/brokers/topics` changed: new topics get leaders, vanished ones are forgotten."""
+    context = parts.context
+    topics = yield from read_topics()
+    new = topics - context.all_topics
+    deleted = context.all_topics - topics
+    context.all_topics = topics
+    for topic in deleted:
+        context.remove_topic(topic)
+    partitions = yield from load_assignments(parts, new)
+    yield info(
+        f"[Controller id={parts.settings.broker_id}] New topics: [{_list(sorted(new))}], "
+        f"deleted topics: [{_list(sorted(deleted))}]"
+    )
+    yield from on_new_partitions(parts, partitions)
+
+
+def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> Story[None]:
+    context = parts.context
+    ordered = sorted(partitions)
+    yield from parts.partitions.change(ordered, PartitionState.NEW)
+    replicas = context.replicas_for_partitions(ordered)
+    yield from parts.replicas.change(replicas, ReplicaState.NEW)
+    yield from parts.partitions.change(ordered, PartitionState.ONLINE, Strategy.OFFLINE)
+    yield from parts.replicas.change(replicas, ReplicaState.ONLINE)
+
+
+def partition_modifications(parts: Parts, topic: str) -> Story[None]:
+    """A topic znode was rewritten: partitions may have been added."""
+    context = parts.context
+    node = yield from get(znodes.topic_path(topic), watch=True)
+    if node is None or topic not in context.all_topics:
+        return
+    decoded = znodes.decode_topic(topic, node.data)
+    found = _assignments(topic, decoded)
+    added = {partition: a for partition, a in found.items() if not context.replicas(partition)}
+    if not added:
+        return
+    if context.is_topic_queued_for_deletion(topic):
+        yield warning(
+            f"[Controller id={parts.settings.broker_id}] Skipping adding partitions "
+            f"{_list(sorted(p.partition for p in added))} for topic {topic} since it is currently being "
+            "deleted"
+        )
+        yield from _restore_assignment(parts, topic)
+        return
+    for partition, assignment in added.items():
+        context.update_assignment(partition, assignment)
+    yield from on_new_partitions(parts, added.keys())
+
+
+def _restore_assignment(parts: Parts, topic: str) -> Story[None]:
+    """Write back what the controller knows, so that a deletion in progress meets no new partition."""
+    context = parts.context
+    partitions = {
+        index: znodes.PartitionAssignment(a.replicas, a.adding_replicas, a.removing_replicas)
+        for index, a in context.partition_assignments.get(topic, {}).items()
+    }
+    data = znodes.encode_topic(znodes.TopicAssignment(context.topic_ids.get(topic), partitions))
+    (answer,) = yield from checked([t.SetData(znodes.topic_path(topic), data)], context.epoch_zk_version)
+    if isinstance(answer, t.TreeError):
+        raise answer
+
+
+def _assignments(topic: str, decoded: znodes.TopicAssignment) -> dict[TopicPartition, ReplicaAssignment]:
+    return {
+        TopicPartition(topic, index): ReplicaAssignment(
+            found.replicas, found.adding_replicas, found.removing_replicas
+        )
+        for index, found in decoded.partitions.items()
+    }
+
+
+def topic_deletion(parts: Parts) -> Story[None]:
+    """Children of `/admin/delete_topics` changed."""
+    context = parts.context
+    queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
+    unknown = queued - context.all_topics
+    if unknown:
+        yield warning(
+            f"[Controller id={parts.settings.broker_id}] Ignoring request to delete non-existing topics "
+            f"{_list(sorted(unknown))}"
+        )
+        yield from parts.deletion.delete_queue_entries(unknown)
+    topics = queued - unknown
+    if not parts.settings.delete_topic_enable:
+        yield info(f"Removing {_list(sorted(topics))} since delete topic is disabled")
+        yield from parts.deletion.delete_queue_entries(topics)
+        return
+    if topics:
+        reassigned = {partition.topic for partition in context.partitions_being_reassigned}
+        context.topics_to_be_deleted |= topics
+        yield from parts.deletion.mark_ineligible(topics & reassigned, "topic reassignment in progress")
+        yield from parts.deletion.enqueue(topics)
+
+
+# --- notifications and responses ----------------------------------------------------------------------------
+
+
+def isr_change_notification(parts: Parts) -> Story[None]:
+    """A broker of before AlterPartition (inter-broker protocol < 2.7) changed ISRs by itself."""
+    names = yield from children(znodes.ISR_CHANGE_NOTIFICATION, watch=True)
+    paths = [f"{znodes.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
+    nodes = yield from get_many(paths)
+    partitions = [
+        TopicPartition(topic, partition)
+        for node in nodes
+        if node is not None
+        for topic, partition in znodes.decode_partitions(node.data)
+    ]
+    if partitions:
+        yield from refresh_leadership(parts, partitions)
+        yield from send_update_metadata(parts, None, partitions)
+    yield from checked_deletes(paths, parts.context.epoch_zk_version)
+
+
+def log_dir_event_notification(parts: Parts) -> Story[None]:
+    """A broker lost a log directory; LeaderAndIsr makes it say which replicas."""
+    names = yield from children(znodes.LOG_DIR_EVENT_NOTIFICATION, watch=True)
+    paths = [f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names]
+    nodes = yield from get_many(paths)
+    broker_ids = {znodes.decode_log_dir_event(node.data) for node in nodes if node is not None}
+    replicas = parts.context.replicas_on_brokers(broker_ids)
+    yield from parts.replicas.change(replicas, ReplicaState.ONLINE)
+    yield from checked_deletes(paths, parts.context.epoch_zk_version)
+
+
+def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseReceived) -> Story[None]:
+    """KAFKA_STORAGE_ERROR for a partition: its log directory there is offline."""
+    context = parts.context
+    response, broker_id = event.response, event.broker_id
+    if response.error_code != ErrorCode.NONE:
+        yield error(
+            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Received error "
+            f"{response.error_code} "
+            f"in LeaderAndIsr response from broker {broker_id}",
+            "state.change.logger",
+        )
+        return
+    codes = {TopicPartition(e.topic_name, e.partition_index): e.error_code for e in response.partition_errors}
+    for topic in response.topics:
+        name = context.topic_names.get(topic.topic_id)
+        if name is not None:
+            codes |= {TopicPartition(name, e.partition_index): e.error_code for e in topic.partition_errors}
+    offline = {partition for partition, code in codes.items() if code == ErrorCode.KAFKA_STORAGE_ERROR}
+    online = {partition for partition, code in codes.items() if code == ErrorCode.NONE}
+    previous = context.replicas_on_offline_dirs.get(broker_id, set())
+    current = (previous - online) | offline
+    context.replicas_on_offline_dirs[broker_id] = current
+    newly_offline = sorted(current - previous)
+    if newly_offline:
+        yield info(
+            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Mark replicas "
+            f"{_list(newly_offline)} on broker {broker_id} as offline",
+            "state.change.logger",
+        )
+        yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
+
+
+def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Story[None]:
+    if event.error_code != ErrorCode.NONE:
+        yield error(
+            f"[Controller id={parts.settings.broker_id} epoch={parts.context.epoch}] Received error "
+            f"{event.error_code} in UpdateMetadata response from broker {event.broker_id}",
+            "state.change.logger",
+        )
+
+
+def stop_replica_response_received(
+    parts: Parts, event: TopicDeletionStopReplicaResponseReceived
+) -> Story[None]:
+    failed: list[PartitionAndReplica] = []
+    deleted: list[PartitionAndReplica] = []
+    for partition, code in event.partition_errors.items():
+        replica = PartitionAndReplica(partition, event.broker_id)
+        refused = event.error_code != ErrorCode.NONE or code != ErrorCode.NONE
+        (failed if refused else deleted).append(replica)
+    yield from parts.deletion.fail_replicas(failed)
+    if deleted:
+        yield from parts.deletion.complete_replicas(deleted)
+
+
+def _list(items: Iterable[object]) -> str:
+    return ",".join(map(str, items))

@@ -1,0 +1,230 @@
+"""What the controller knows: Kafka's `ControllerContext`.
+
+Plain mutable state, owned by one `Controller` and changed only inside its stories. Counters that become
+metrics (`offline_partition_count`) are kept as things change, not counted over all partitions on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from kpybroker.core.controller.model import (
+    EPOCH_DURING_DELETE,
+    NO_ASSIGNMENT,
+    NO_EPOCH,
+    VALID_PREVIOUS_PARTITION_STATES,
+    VALID_PREVIOUS_REPLICA_STATES,
+    LeaderIsrAndControllerEpoch,
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kpybroker.wire.znodes import BrokerRegistration
+
+
+class ControllerContext:
+    __slots__ = (
+        "all_topics",
+        "epoch",
+        "epoch_zk_version",
+        "live_broker_epochs",
+        "live_brokers",
+        "offline_partition_count",
+        "partition_assignments",
+        "partition_leadership_info",
+        "partition_states",
+        "partitions_being_reassigned",
+        "replica_states",
+        "replicas_on_offline_dirs",
+        "shutting_down_broker_ids",
+        "topic_ids",
+        "topic_names",
+        "topics_ineligible_for_deletion",
+        "topics_to_be_deleted",
+        "topics_with_deletion_started",
+    )
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.epoch = 0
+        self.epoch_zk_version = 0
+        self.live_brokers: dict[int, BrokerRegistration] = {}
+        """Live or shutting down."""
+        self.live_broker_epochs: dict[int, int] = {}
+        self.shutting_down_broker_ids: set[int] = set()
+        self.all_topics: set[str] = set()
+        self.topic_ids: dict[str, bytes] = {}
+        self.topic_names: dict[bytes, str] = {}
+        self.partition_assignments: dict[str, dict[int, ReplicaAssignment]] = {}
+        self.partition_leadership_info: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        self.partitions_being_reassigned: set[TopicPartition] = set()
+        self.partition_states: dict[TopicPartition, PartitionState] = {}
+        self.replica_states: dict[PartitionAndReplica, ReplicaState] = {}
+        self.replicas_on_offline_dirs: dict[int, set[TopicPartition]] = {}
+        self.topics_to_be_deleted: set[str] = set()
+        self.topics_with_deletion_started: set[str] = set()
+        """Their partitions are NonExistent already, and no longer count as offline."""
+        self.topics_ineligible_for_deletion: set[str] = set()
+        self.offline_partition_count = 0
+
+    # --- brokers ---------------------------------------------------------------------------------------
+
+    @property
+    def live_broker_ids(self) -> set[int]:
+        return self.live_brokers.keys() - self.shutting_down_broker_ids
+
+    def is_live_broker(self, broker_id: int) -> bool:
+        return broker_id in self.live_brokers and broker_id not in self.shutting_down_broker_ids
+
+    def add_live_brokers(self, brokers: Mapping[int, tuple[BrokerRegistration, int]]) -> None:
+        for broker_id, (broker, broker_epoch) in brokers.items():
+            self.live_brokers[broker_id] = broker
+            self.live_broker_epochs[broker_id] = broker_epoch
+
+    def remove_live_brokers(self, broker_ids: Iterable[int]) -> None:
+        for broker_id in broker_ids:
+            del self.live_brokers[broker_id]
+            del self.live_broker_epochs[broker_id]
+
+    def is_replica_online(
+        self, broker_id: int, partition: TopicPartition, *, include_shutting_down: bool = False
+    ) -> bool:
+        online = broker_id in self.live_brokers if include_shutting_down else self.is_live_broker(broker_id)
+        return online and partition not in self.replicas_on_offline_dirs.get(broker_id, ())
+
+    # --- topics and assignments ------------------------------------------------------------------------
+
+    def add_topic_id(self, topic: str, topic_id: bytes) -> None:
+        assert topic in self.all_topics, f"topic {topic} is not contained in all topics."
+        assert self.topic_ids.get(topic, topic_id) == topic_id, f"topic {topic} has another id already"
+        assert self.topic_names.get(topic_id, topic) == topic, f"the id of {topic} belongs to another topic"
+        self.topic_ids[topic] = topic_id
+        self.topic_names[topic_id] = topic
+
+    def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
+        return self.partition_assignments.get(partition.topic, {}).get(partition.partition, NO_ASSIGNMENT)
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        return self.assignment(partition).replicas
+
+    def update_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        self.partition_assignments.setdefault(partition.topic, {})[partition.partition] = assignment
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for topic, partitions in self.partition_assignments.items():
+            for partition in partitions:
+                yield TopicPartition(topic, partition)
+
+    def partitions_for_topic(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, p) for p in self.partition_assignments.get(topic, ())]
+
+    def partitions_on_broker(self, broker_id: int) -> list[TopicPartition]:
+        return [p for p in self.all_partitions() if broker_id in self.replicas(p)]
+
+    def replicas_on_brokers(self, broker_ids: Collection[int]) -> list[PartitionAndReplica]:
+        return [
+            PartitionAndReplica(partition, replica)
+            for partition in self.all_partitions()
+            for replica in self.replicas(partition)
+            if replica in broker_ids
+        ]
+
+    def replicas_for_topic(self, topic: str) -> list[PartitionAndReplica]:
+        return self.replicas_for_partitions(self.partitions_for_topic(topic))
+
+    def replicas_for_partitions(self, partitions: Iterable[TopicPartition]) -> list[PartitionAndReplica]:
+        return [PartitionAndReplica(p, replica) for p in partitions for replica in self.replicas(p)]
+
+    def remove_topic(self, topic: str) -> None:
+        self.topics_to_be_deleted.discard(topic)
+        self.topics_with_deletion_started.discard(topic)
+        self.all_topics.discard(topic)
+        topic_id = self.topic_ids.pop(topic, None)
+        if topic_id is not None:
+            self.topic_names.pop(topic_id, None)
+        for partition, assignment in self.partition_assignments.pop(topic, {}).items():
+            key = TopicPartition(topic, partition)
+            for replica in assignment.replicas:
+                self.replica_states.pop(PartitionAndReplica(key, replica), None)
+            self.partition_leadership_info.pop(key, None)
+            if self.partition_states.pop(key, None) is PartitionState.OFFLINE:
+                self.offline_partition_count -= 1
+            self.partitions_being_reassigned.discard(key)
+
+    # --- leadership ------------------------------------------------------------------------------------
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """As StopReplica carries it: -2 for a topic that is being deleted overrides any epoch (KIP-570)."""
+        if partition.topic in self.topics_to_be_deleted:
+            return EPOCH_DURING_DELETE
+        info = self.partition_leadership_info.get(partition)
+        return NO_EPOCH if info is None else info.leader_and_isr.leader_epoch
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        info = self.partition_leadership_info.get(partition)
+        return None if info is None else info.leader_and_isr.leader
+
+    def partitions_with_leaders(self) -> list[TopicPartition]:
+        return [p for p in self.partition_leadership_info if p.topic not in self.topics_to_be_deleted]
+
+    def partitions_with_offline_leader(self) -> list[TopicPartition]:
+        return [
+            partition
+            for partition, info in self.partition_leadership_info.items()
+            if partition.topic not in self.topics_to_be_deleted
+            and not self.is_replica_online(info.leader_and_isr.leader, partition)
+        ]
+
+    def partition_leaders_on_broker(self, broker_id: int) -> list[TopicPartition]:
+        """What still keeps a broker from shutting down: a sole replica does not count."""
+        return [
+            partition
+            for partition, info in self.partition_leadership_info.items()
+            if info.leader_and_isr.leader == broker_id
+            and partition.topic not in self.topics_to_be_deleted
+            and len(self.replicas(partition)) > 1
+        ]
+
+    # --- deletion --------------------------------------------------------------------------------------
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return topic in self.topics_to_be_deleted
+
+    def replicas_in_state(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
+        return [r for r in self.replicas_for_topic(topic) if self.replica_states.get(r) is state]
+
+    def are_all_replicas_in_state(self, topic: str, state: ReplicaState) -> bool:
+        return all(self.replica_states.get(r) is state for r in self.replicas_for_topic(topic))
+
+    def is_any_replica_in_state(self, topic: str, state: ReplicaState) -> bool:
+        return any(self.replica_states.get(r) is state for r in self.replicas_for_topic(topic))
+
+    # --- states ----------------------------------------------------------------------------------------
+
+    def put_partition_state(self, partition: TopicPartition, state: PartitionState) -> None:
+        previous = self.partition_states.get(partition, PartitionState.NON_EXISTENT)
+        self.partition_states[partition] = state
+        if partition.topic not in self.topics_with_deletion_started:
+            self.offline_partition_count += (state is PartitionState.OFFLINE) - (
+                previous is PartitionState.OFFLINE
+            )
+
+    def partitions_in_states(
+        self, states: Collection[PartitionState], topic: str | None = None
+    ) -> list[TopicPartition]:
+        if topic is not None:
+            return [p for p in self.partitions_for_topic(topic) if self.partition_states.get(p) in states]
+        return [p for p, state in self.partition_states.items() if state in states]
+
+    def may_become_partition_state(self, partition: TopicPartition, target: PartitionState) -> bool:
+        """Whether the transition is legal; a partition never seen is NonExistent."""
+        current = self.partition_states.setdefault(partition, PartitionState.NON_EXISTENT)
+        return current in VALID_PREVIOUS_PARTITION_STATES[target]
+
+    def may_become_replica_state(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
+        current = self.replica_states.setdefault(replica, ReplicaState.NON_EXISTENT)
+        return current in VALID_PREVIOUS_REPLICA_STATES[target]

@@ -1,0 +1,199 @@
+"""Deleting topics: Kafka's `TopicDeletionManager`.
+
+A tool or a handler creates `/admin/delete_topics/<t>`. The topic is queued here; brokers are told to forget
+it, then to delete its replicas. When every replica has answered, the topic's znodes go, the queue entry last.
+A dead broker or a reassignment makes the topic ineligible; `resume_for_topics` retries when that has passed.
+A failed replica is retried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kpybroker.core import tree as t
+from kpybroker.core.controller.context import ControllerContext
+from kpybroker.core.controller.effects import Settings, Story, checked, checked_deletes, children, info
+from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaState
+from kpybroker.core.controller.partitions import PartitionStateMachine
+from kpybroker.core.controller.replicas import ReplicaStateMachine
+from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.wire import znodes
+
+
+class TopicDeletionManager:
+    __slots__ = ("_context", "_partitions", "_replicas", "_settings")
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        settings: Settings,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._partitions = partitions
+        self._replicas = replicas
+
+    @property
+    def enabled(self) -> bool:
+        return self._settings.delete_topic_enable
+
+    def init(self, topics: set[str], ineligible: set[str]) -> Story[None]:
+        """After a failover: take over the deletions found in the tree; where deletion is disabled, drop
+        them.
+        """
+        if self.enabled:
+            self._context.topics_to_be_deleted |= topics
+            self._context.topics_ineligible_for_deletion |= ineligible & topics
+            return
+        yield info(f"{self._ident} Removing {_names(topics)} since delete topic is disabled")
+        yield from self.delete_queue_entries(topics)
+
+    def try_deletion(self) -> Story[None]:
+        if self.enabled:
+            yield from self._resume()
+
+    def enqueue(self, topics: set[str]) -> Story[None]:
+        if self.enabled:
+            self._context.topics_to_be_deleted |= topics
+            yield from self._resume()
+
+    def resume_for_topics(self, topics: Iterable[str]) -> Story[None]:
+        """A broker came back, or a reassignment ended: what kept these topics from being deleted may be
+        gone.
+        """
+        resumable = self._context.topics_to_be_deleted.intersection(topics)
+        if self.enabled and resumable:
+            self._context.topics_ineligible_for_deletion -= resumable
+            yield from self._resume()
+
+    def mark_ineligible(self, topics: Iterable[str], reason: str) -> Story[None]:
+        halted = self._context.topics_to_be_deleted.intersection(topics)
+        if self.enabled and halted:
+            self._context.topics_ineligible_for_deletion |= halted
+            yield info(f"{self._ident} Halted deletion of topics {_names(halted)} due to {reason}")
+
+    def fail_replicas(self, replicas: Collection[PartitionAndReplica]) -> Story[None]:
+        """A broker could not delete these, or died: they wait in ReplicaDeletionIneligible."""
+        failed = self._queued(replicas)
+        if self.enabled and failed:
+            yield from self._replicas.change(failed, ReplicaState.DELETION_INELIGIBLE)
+            topics = {replica.topic_partition.topic for replica in failed}
+            yield from self.mark_ineligible(topics, "replica deletion failure")
+            yield from self._resume()
+
+    def complete_replicas(self, replicas: Collection[PartitionAndReplica]) -> Story[None]:
+        yield from self._replicas.change(self._queued(replicas), ReplicaState.DELETION_SUCCESSFUL)
+        yield from self._resume()
+
+    def delete_queue_entries(self, topics: Iterable[str]) -> Story[None]:
+        paths = [znodes.delete_topic_path(topic) for topic in sorted(topics)]
+        yield from checked_deletes(paths, self._context.epoch_zk_version)
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    @property
+    def _ident(self) -> str:
+        return f"[Topic Deletion Manager {self._settings.broker_id}]"
+
+    def _queued(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionAndReplica]:
+        return [r for r in replicas if self._context.is_topic_queued_for_deletion(r.topic_partition.topic)]
+
+    def _resume(self) -> Story[None]:
+        context = self._context
+        retry: list[str] = []
+        eligible: list[str] = []
+        queued = sorted(context.topics_to_be_deleted)
+        if queued:
+            yield info(f"{self._ident} Handling deletion for topics {','.join(queued)}")
+        for topic in queued:
+            if context.are_all_replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
+                yield from self._complete_topic(topic)
+                yield info(f"{self._ident} Deletion of topic {topic} successfully completed")
+                continue
+            if context.is_any_replica_in_state(topic, ReplicaState.DELETION_STARTED):
+                continue
+            if context.is_any_replica_in_state(topic, ReplicaState.DELETION_INELIGIBLE):
+                retry.append(topic)
+            if topic not in context.topics_ineligible_for_deletion:
+                yield info(f"{self._ident} Deletion of topic {topic} (re)started")
+                eligible.append(topic)
+        failed = [
+            r for topic in retry for r in context.replicas_in_state(topic, ReplicaState.DELETION_INELIGIBLE)
+        ]
+        yield from self._replicas.change(failed, ReplicaState.OFFLINE)
+        if eligible:
+            yield from self._delete_topics(eligible)
+
+    def _delete_topics(self, topics: list[str]) -> Story[None]:
+        context = self._context
+        unseen = [topic for topic in topics if topic not in context.topics_with_deletion_started]
+        partitions = [p for topic in unseen for p in context.partitions_for_topic(topic)]
+        yield from self._partitions.change(partitions, PartitionState.OFFLINE)
+        yield from self._partitions.change(partitions, PartitionState.NON_EXISTENT)
+        # Only now: as long as it is not in this set, its partitions are counted as offline.
+        context.topics_with_deletion_started.update(unseen)
+        batch = BrokerRequestBatch(context, self._settings)
+        batch.add_update_metadata(
+            context.live_brokers, [p for topic in topics for p in context.partitions_for_topic(topic)]
+        )
+        yield from batch.send()
+        yield from self._delete_replicas(topics)
+
+    def _delete_replicas(self, topics: list[str]) -> Story[None]:
+        context = self._context
+        dead: list[PartitionAndReplica] = []
+        alive: list[PartitionAndReplica] = []
+        ineligible = set()
+        for topic in topics:
+            for replica in context.replicas_for_topic(topic):
+                if not context.is_replica_online(replica.replica, replica.topic_partition):
+                    dead.append(replica)
+                    ineligible.add(topic)
+                elif context.replica_states.get(replica) is not ReplicaState.DELETION_SUCCESSFUL:
+                    alive.append(replica)
+        yield from self._replicas.change(dead, ReplicaState.DELETION_INELIGIBLE)
+        # Offline first: it tells followers to stop fetching before the files go.
+        yield from self._replicas.change(alive, ReplicaState.OFFLINE)
+        yield from self._replicas.change(alive, ReplicaState.DELETION_STARTED)
+        yield from self.mark_ineligible(ineligible, "offline replicas")
+
+    def _complete_topic(self, topic: str) -> Story[None]:
+        context = self._context
+        done = context.replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL)
+        yield from self._replicas.change(done, ReplicaState.NON_EXISTENT)
+        yield from self._delete_znodes(topic)
+        context.remove_topic(topic)
+
+    def _delete_znodes(self, topic: str) -> Story[None]:
+        """`/brokers/topics/<t>` with all below it, then its configuration, last the queue entry.
+
+        In this order an interrupted deletion is found again by the next controller.
+        """
+        version = self._context.epoch_zk_version
+        yield from checked_delete_recursive(znodes.topic_path(topic), version)
+        yield from checked_deletes([znodes.config_path(znodes.CONFIG_TOPICS, topic)], version)
+        yield from self.delete_queue_entries((topic,))
+
+
+def checked_delete_recursive(path: str, epoch_zk_version: int) -> Story[None]:
+    """KafkaZkClient.deleteRecursive with the epoch check, level by level; a node that is missing is fine."""
+    levels = [[path]]
+    while levels[-1]:
+        below = []
+        for parent in levels[-1]:
+            below += [f"{parent}/{name}" for name in (yield from children(parent))]
+        levels.append(below)
+    for level in reversed(levels):
+        answers = yield from checked([t.Delete(node) for node in level], epoch_zk_version)
+        for answer in answers:
+            if isinstance(answer, t.NotEmpty):
+                yield from checked_delete_recursive(path, epoch_zk_version)
+                return
+            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
+                raise answer
+
+
+def _names(topics: Iterable[str]) -> str:
+    return ",".join(sorted(topics))

@@ -1,0 +1,216 @@
+"""What a story asks its shell to do, and the small stories that all others are made of.
+
+A story yields an `Effect` and is sent the answer named at each class. Tree errors of one operation come back
+as values, as answers of `Submit`; a lost session is raised into the story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kpybroker.core import tree as t
+from kpybroker.wire import znodes
+
+if TYPE_CHECKING:
+    from kpybroker.core.controller.events import Event
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """-> `list[Result | TreeError]`. Pipelined, and repeated after a lost connection until there is an
+    answer.
+    """
+
+    ops: Sequence[t.Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """-> None at once. The broker's queue keeps the order; the response comes back as an event, if at all."""
+
+    broker_id: int
+    message: Any
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddBroker:
+    """-> None. Open the ordered queue to a broker."""
+
+    broker_id: int
+    registration: znodes.BrokerRegistration
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveBroker:
+    """-> None. Close the queue and drop what is in it."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """-> None. Put an event at the end of the controller's queue, after a delay if there is one."""
+
+    event: Event
+    delay_seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """-> milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomUuid:
+    """-> 16 bytes, never one of Kafka's reserved ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """-> None. `logger` is Kafka's name, `level` the stdlib's number."""
+
+    logger: str
+    level: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionEnabled:
+    """-> `dict[str, bool]`: `unclean.leader.election.enable` in effect for each topic."""
+
+    topics: tuple[str, ...]
+
+
+Effect = Submit | Send | AddBroker | RemoveBroker | Enqueue | Now | RandomUuid | Log | UncleanElectionEnabled
+Story = Generator[Effect, Any, T]
+
+CONTROLLER_LOGGER = "kafka.controller.KafkaController"
+STATE_CHANGE_LOGGER = "state.change.logger"
+
+ERROR, WARNING, INFO = 40, 30, 20
+"""The stdlib's level numbers."""
+
+
+class ControllerMoved(Exception):
+    """Another broker is the controller, or was: the check of `/controller_epoch` failed."""
+
+
+class StateChangeFailed(Exception):
+    """One partition or replica could not make a transition; its reason is for the log and for
+    ElectLeaders.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The part of the configuration that stories read; none of these keys changes while a broker runs."""
+
+    broker_id: int
+    metadata_version: int
+    """`inter.broker.protocol.version`, see `kpybroker.core.metadata_version`."""
+    inter_broker_listener_name: str
+    delete_topic_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_per_broker_percentage: int
+    leader_imbalance_check_interval_seconds: int
+
+
+def info(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    return Log(logger, INFO, message)
+
+
+def warning(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    return Log(logger, WARNING, message)
+
+
+def error(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    return Log(logger, ERROR, message)
+
+
+def submit(ops: Sequence[t.Operation]) -> Story[list[t.Result | t.TreeError]]:
+    """Perform all; a session that ended in the middle is raised, every other error is an answer."""
+    if not ops:
+        return []
+    answers: list[t.Result | t.TreeError] = yield Submit(ops)
+    for answer in answers:
+        if isinstance(answer, t.SessionExpired | t.TreeClosed | t.AuthFailed):
+            raise answer
+    return answers
+
+
+def get(path: str, *, watch: bool = False) -> Story[t.NodeData | None]:
+    """Data and stat, None when the node is missing."""
+    (answer,) = yield from submit([t.Get(path, watch)])
+    return _found(answer)
+
+
+def get_many(paths: Iterable[str], *, watch: bool = False) -> Story[list[t.NodeData | None]]:
+    answers = yield from submit([t.Get(path, watch) for path in paths])
+    return [_found(answer) for answer in answers]
+
+
+def children(path: str, *, watch: bool = False) -> Story[list[str]]:
+    """Names, sorted; none when the node is missing."""
+    (answer,) = yield from submit([t.Children(path, watch)])
+    if isinstance(answer, t.NoNode):
+        return []
+    if isinstance(answer, t.TreeError):
+        raise answer
+    assert isinstance(answer, t.NodeChildren)
+    return sorted(answer.names)
+
+
+def exists_with_watch(path: str) -> Story[bool]:
+    """KafkaZkClient.registerZNodeChangeHandlerAndCheckExistence."""
+    (answer,) = yield from submit([t.Exists(path, watch=True)])
+    if isinstance(answer, t.TreeError):
+        raise answer
+    return answer is not None
+
+
+def _found(answer: t.Result | t.TreeError) -> t.NodeData | None:
+    if isinstance(answer, t.NoNode):
+        return None
+    if isinstance(answer, t.TreeError):
+        raise answer
+    assert isinstance(answer, t.NodeData)
+    return answer
+
+
+def checked(
+    ops: Sequence[t.Create | t.SetData | t.Delete], epoch_zk_version: int
+) -> Story[list[t.PartResult | t.TreeError]]:
+    """Perform each write in its own multi that first checks the version of `/controller_epoch`.
+
+    Answers for each write alone, its error as a value. `ControllerMoved` as soon as one check fails: then
+    another controller has been elected, and nothing of this one may reach the tree any more (KAFKA-6082).
+    """
+    check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    answers = yield from submit([t.Multi((check, op)) for op in ops])
+    results: list[t.PartResult | t.TreeError] = []
+    for answer in answers:
+        if isinstance(answer, t.MultiFailed):
+            if answer.index == 0:
+                raise ControllerMoved(
+                    f"Controller epoch zkVersion check fails. Expected zkVersion = {epoch_zk_version}"
+                )
+            results.append(answer.error)
+        elif isinstance(answer, t.TreeError):
+            results.append(answer)
+        else:
+            assert isinstance(answer, tuple)
+            results.append(answer[1])
+    return results
+
+
+def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Story[None]:
+    """Delete what is there; missing nodes are fine."""
+    answers = yield from checked([t.Delete(path) for path in paths], epoch_zk_version)
+    for answer in answers:
+        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
+            raise answer

@@ -1,0 +1,359 @@
+"""The controller itself: election, failover, resignation, and the table from event to story.
+
+Election: create `/controller` (ephemeral) and raise `/controller_epoch` in one multi; whoever succeeds loads
+everything from the tree and takes over. From then on `/controller_epoch`'s version guards every write, so
+that a controller that was replaced without noticing changes nothing. Whatever goes wrong while taking over
+ends in giving `/controller` up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kpybroker.core import metadata_version as mv
+from kpybroker.core import tree as t
+from kpybroker.core.controller import alter_partition, cluster, elections, events
+from kpybroker.core.controller.effects import (
+    AddBroker,
+    ControllerMoved,
+    Enqueue,
+    Now,
+    RemoveBroker,
+    Settings,
+    Story,
+    checked_deletes,
+    children,
+    error,
+    exists_with_watch,
+    get,
+    info,
+    submit,
+    warning,
+)
+from kpybroker.core.controller.events import Event
+from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+INITIAL_CONTROLLER_EPOCH = 0
+
+
+class Controller:
+    """One broker's controller, active or not. `story(event)` is run by the shell, one at a time."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, settings: Settings) -> None:
+        self.parts = Parts(settings)
+
+    @property
+    def is_active(self) -> bool:
+        return self.parts.is_active
+
+    @property
+    def active_controller_id(self) -> int:
+        return self.parts.active_controller_id
+
+    def story(self, event: Event) -> Story[Any]:
+        """What `event` leads to; the story's result is the answer to a request.
+
+        A lost controllership ends the story and makes this broker resign. A `KafkaError` is the answer to who
+        asked; any other failure is the shell's to log: the next event goes on with what the tree says.
+        """
+        try:
+            if isinstance(event, _ONLY_ACTIVE) and not self.parts.is_active:
+                return None
+            return (yield from _STORIES[type(event)](self, event))
+        except ControllerMoved as moved:
+            yield info(f"{self._ident} Controller moved to another broker when processing {event}: {moved}")
+            yield from self.maybe_resign()
+            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH) from None
+
+    @property
+    def _ident(self) -> str:
+        return f"[Controller id={self.parts.settings.broker_id}]"
+
+    # --- becoming and ceasing to be it -----------------------------------------------------------------
+
+    def startup(self) -> Story[None]:
+        yield from exists_with_watch(znodes.CONTROLLER)
+        yield from self.elect()
+
+    def reelect(self) -> Story[None]:
+        yield from self.maybe_resign()
+        yield from self.elect()
+
+    def expire(self) -> Story[None]:
+        self.parts.active_controller_id = -1
+        yield from self._on_resignation()
+
+    def maybe_resign(self) -> Story[None]:
+        was_active = self.parts.is_active
+        yield from exists_with_watch(znodes.CONTROLLER)
+        self.parts.active_controller_id = yield from self._controller_id()
+        if was_active and not self.parts.is_active:
+            yield from self._on_resignation()
+
+    def resign(self) -> Story[None]:
+        """Give `/controller` up, so that another broker is elected at once."""
+        if not self.parts.is_active:
+            return
+        version = self.parts.context.epoch_zk_version
+        self.parts.active_controller_id = -1
+        yield from self._on_resignation()
+        yield from checked_deletes([znodes.CONTROLLER], version)
+
+    def elect(self) -> Story[None]:
+        settings = self.parts.settings
+        self.parts.active_controller_id = yield from self._controller_id()
+        if self.parts.active_controller_id != -1:
+            return
+        try:
+            epoch, version = yield from self._register()
+            self.parts.context.epoch = epoch
+            self.parts.context.epoch_zk_version = version
+            self.parts.active_controller_id = settings.broker_id
+            yield info(
+                f"{self._ident} {settings.broker_id} successfully elected as the controller. Epoch "
+                "incremented to "
+                f"{epoch} and epoch zk version is now {version}"
+            )
+            yield from self._on_failover()
+        except ControllerMoved as moved:
+            yield from self.maybe_resign()
+            if self.parts.active_controller_id == -1:
+                yield warning(
+                    f"{self._ident} A controller has been elected but just resigned, this will result in "
+                    "another "
+                    f"round of election: {moved}"
+                )
+        except Exception as failure:
+            yield error(
+                f"{self._ident} Error while electing or becoming controller on broker {settings.broker_id}. "
+                f"Trigger controller movement immediately: {failure!r}"
+            )
+            yield from self._move_away()
+            raise
+
+    def _move_away(self) -> Story[None]:
+        self.parts.active_controller_id = yield from self._controller_id()
+        if not self.parts.is_active:
+            yield warning(
+                f"{self._ident} Controller has already moved when trying to trigger controller movement"
+            )
+            return
+        try:
+            yield from self.resign()
+        except ControllerMoved:
+            yield warning(
+                f"{self._ident} Controller has already moved when trying to trigger controller movement"
+            )
+
+    def _controller_id(self) -> Story[int]:
+        node = yield from get(znodes.CONTROLLER)
+        return -1 if node is None else znodes.decode_controller(node.data)
+
+    def _register(self) -> Story[tuple[int, int]]:
+        """KafkaZkClient.registerControllerAndIncrementControllerEpoch: (epoch, version of its znode)."""
+        broker_id = self.parts.settings.broker_id
+        timestamp: int = yield Now()
+        current, version = yield from self._current_epoch()
+        multi = t.Multi(
+            (
+                t.Create(znodes.CONTROLLER, znodes.encode_controller(broker_id, timestamp), ephemeral=True),
+                t.SetData(znodes.CONTROLLER_EPOCH, znodes.encode_number(current + 1), version),
+            )
+        )
+        (answer,) = yield from submit([multi])
+        if isinstance(answer, tuple):
+            assert isinstance(answer[1], t.Stat)
+            return current + 1, answer[1].version
+        if isinstance(answer, t.MultiFailed) and isinstance(answer.error, t.NodeExists | t.BadVersion):
+            return (yield from self._check_registration(current + 1))
+        assert isinstance(answer, t.TreeError)
+        raise answer
+
+    def _current_epoch(self) -> Story[tuple[int, int]]:
+        node = yield from get(znodes.CONTROLLER_EPOCH)
+        if node is None:
+            first = znodes.encode_number(INITIAL_CONTROLLER_EPOCH)
+            (answer,) = yield from submit([t.Create(znodes.CONTROLLER_EPOCH, first)])
+            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
+                raise answer
+            node = yield from get(znodes.CONTROLLER_EPOCH)
+            assert node is not None, "/controller_epoch is never deleted"
+        return znodes.decode_number(node.data), node.stat.version
+
+    def _check_registration(self, epoch: int) -> Story[tuple[int, int]]:
+        """Lost, or won by a first run whose answer was lost: then both znodes say so."""
+        node = yield from get(znodes.CONTROLLER)
+        if node is None:
+            raise ControllerMoved(
+                "The ephemeral node at /controller went away while checking whether the controller election "
+                "succeeds. "
+                "Aborting controller startup procedure"
+            )
+        if znodes.decode_controller(node.data) == self.parts.settings.broker_id:
+            current, version = yield from self._current_epoch()
+            if current == epoch:
+                return epoch, version
+        raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+
+    # --- taking over -----------------------------------------------------------------------------------
+
+    def _on_failover(self) -> Story[None]:
+        parts = self.parts
+        context = parts.context
+        yield from self._set_up_features()
+        yield from self._drop_notifications(znodes.LOG_DIR_EVENT_NOTIFICATION)
+        yield from self._drop_notifications(znodes.ISR_CHANGE_NOTIFICATION)
+        yield info(f"{self._ident} Initializing controller context")
+        yield from self._load_context()
+        queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
+        yield from parts.deletion.init(
+            queued, self._topics_with_offline_replicas() | self._reassigned_topics()
+        )
+        # Before any LeaderAndIsr, brokers must know who lives.
+        yield from send_update_metadata(parts)
+        yield from parts.replicas.startup()
+        yield from parts.partitions.startup()
+        yield info(f"{self._ident} Ready to serve as the new controller with epoch {context.epoch}")
+        yield from parts.deletion.try_deletion()
+        yield from elections.zk_preferred_election(parts)
+        if parts.settings.auto_leader_rebalance_enable:
+            delay = elections.AUTO_REBALANCE_FIRST_DELAY_SECONDS
+            yield Enqueue(events.AutoPreferredReplicaLeaderElection(), delay)
+
+    def _load_context(self) -> Story[None]:
+        parts = self.parts
+        context = parts.context
+        brokers = yield from cluster.read_brokers()
+        context.add_live_brokers(brokers)
+        context.all_topics = yield from cluster.read_topics()
+        yield from cluster.load_assignments(parts, context.all_topics)
+        yield from refresh_leadership(parts, list(context.all_partitions()))
+        for broker_id, registration in context.live_brokers.items():
+            yield AddBroker(broker_id, registration)
+        yield info(
+            f"{self._ident} Currently active brokers in the cluster: {sorted(context.live_broker_ids)}"
+        )
+
+    def _topics_with_offline_replicas(self) -> set[str]:
+        context = self.parts.context
+        return {
+            replica.topic_partition.topic
+            for replica in context.replicas_for_partitions(context.all_partitions())
+            if not context.is_replica_online(replica.replica, replica.topic_partition)
+        }
+
+    def _reassigned_topics(self) -> set[str]:
+        return {partition.topic for partition in self.parts.context.partitions_being_reassigned}
+
+    def _drop_notifications(self, path: str) -> Story[None]:
+        """What they announce is about to be read anyway."""
+        names = yield from children(path, watch=True)
+        paths = [f"{path}/{name}" for name in names]
+        yield from checked_deletes(paths, self.parts.context.epoch_zk_version)
+
+    def _set_up_features(self) -> Story[None]:
+        """`/feature` (KIP-584): enabled from inter-broker protocol 2.7 on, and empty below it."""
+        version = self.parts.settings.metadata_version
+        supported = mv.is_feature_versioning_supported(version)
+        node = yield from get(znodes.FEATURE)
+        if node is None:
+            wanted = znodes.FinalizedFeatures(supported, {}, mv.feature_znode_version(version))
+            op: t.Operation = t.Create(znodes.FEATURE, znodes.encode_features(wanted))
+        else:
+            existing = znodes.decode_features(node.data)
+            features = existing.features if supported and existing.enabled else {}
+            wanted = znodes.FinalizedFeatures(supported, features, mv.feature_znode_version(version))
+            if wanted == existing:
+                return
+            op = t.SetData(znodes.FEATURE, znodes.encode_features(wanted), node.stat.version)
+        (answer,) = yield from submit([op])
+        if isinstance(answer, t.TreeError):
+            raise answer
+
+    def _on_resignation(self) -> Story[None]:
+        for broker_id in list(self.parts.context.live_brokers):
+            yield RemoveBroker(broker_id)
+        if self.parts.context.epoch:
+            yield info(f"{self._ident} Resigned")
+        self.parts.context.reset()
+
+
+def _unclean_election_enabled(controller: Controller, event: Any) -> Story[None]:
+    yield from controller.parts.partitions.trigger_online(event.topic)
+
+
+_STORIES: dict[type, Callable[[Controller, Any], Story[Any]]] = {
+    events.Startup: lambda c, e: c.startup(),
+    events.ControllerChange: lambda c, e: c.maybe_resign(),
+    events.Reelect: lambda c, e: c.reelect(),
+    events.Expire: lambda c, e: c.expire(),
+    events.Resign: lambda c, e: c.resign(),
+    events.BrokerChange: lambda c, e: cluster.broker_change(c.parts),
+    events.BrokerModifications: lambda c, e: cluster.broker_modifications(c.parts, e.broker_id),
+    events.TopicChange: lambda c, e: cluster.topic_change(c.parts),
+    events.PartitionModifications: lambda c, e: cluster.partition_modifications(c.parts, e.topic),
+    events.TopicDeletion: lambda c, e: cluster.topic_deletion(c.parts),
+    events.IsrChangeNotification: lambda c, e: cluster.isr_change_notification(c.parts),
+    events.LogDirEventNotification: lambda c, e: cluster.log_dir_event_notification(c.parts),
+    events.ZkPreferredReplicaElection: lambda c, e: elections.zk_preferred_election(c.parts),
+    events.AutoPreferredReplicaLeaderElection: lambda c, e: elections.auto_preferred_election(c.parts),
+    events.UncleanLeaderElectionEnable: _unclean_election_enabled,
+    events.LeaderAndIsrResponseReceived: lambda c, e: cluster.leader_and_isr_response_received(c.parts, e),
+    events.UpdateMetadataResponseReceived: lambda c, e: cluster.update_metadata_response_received(c.parts, e),
+    events.TopicDeletionStopReplicaResponseReceived: lambda c, e: cluster.stop_replica_response_received(
+        c.parts, e
+    ),
+    events.ReplicaLeaderElection: lambda c, e: elections.elect_leaders(c.parts, e),
+    events.ControlledShutdown: lambda c, e: elections.controlled_shutdown(c.parts, e),
+    events.AlterPartitionReceived: lambda c, e: alter_partition.alter_partition(c.parts, e),
+    events.AllocateProducerIds: lambda c, e: alter_partition.allocate_producer_ids(c.parts, e),
+}
+
+_ONLY_ACTIVE = (
+    events.BrokerChange,
+    events.BrokerModifications,
+    events.TopicChange,
+    events.PartitionModifications,
+    events.TopicDeletion,
+    events.IsrChangeNotification,
+    events.LogDirEventNotification,
+    events.ZkPreferredReplicaElection,
+    events.AutoPreferredReplicaLeaderElection,
+    events.UncleanLeaderElectionEnable,
+    events.LeaderAndIsrResponseReceived,
+    events.UpdateMetadataResponseReceived,
+    events.TopicDeletionStopReplicaResponseReceived,
+)
+
+_CHILD_WATCHES: dict[str, Callable[[], Event]] = {
+    znodes.BROKER_IDS: events.BrokerChange,
+    znodes.TOPICS: events.TopicChange,
+    znodes.DELETE_TOPICS: events.TopicDeletion,
+    znodes.ISR_CHANGE_NOTIFICATION: events.IsrChangeNotification,
+    znodes.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification,
+}
+
+
+def event_for_watch(watch: t.WatchEvent) -> Event | None:
+    """The event that a watch of the controller's means; None for a watch that means nothing to it."""
+    path = watch.path
+    if watch.type is t.WatchType.NODE_CHILDREN_CHANGED:
+        make = _CHILD_WATCHES.get(path)
+        return None if make is None else make()
+    if path == znodes.CONTROLLER:
+        return events.Reelect() if watch.type is t.WatchType.NODE_DELETED else events.ControllerChange()
+    if path == znodes.PREFERRED_REPLICA_ELECTION and watch.type is t.WatchType.NODE_CREATED:
+        return events.ZkPreferredReplicaElection()
+    if watch.type is not t.WatchType.NODE_DATA_CHANGED:
+        return None
+    parent, _, name = path.rpartition("/")
+    if parent == znodes.TOPICS:
+        return events.PartitionModifications(name)
+    if parent == znodes.BROKER_IDS:
+        return events.BrokerModifications(int(name))
+    return None

@@ -1,0 +1,201 @@
+"""The values the controller reasons about, in Kafka's names.
+
+`LeaderAndIsr` and its epochs are what `/brokers/topics/<t>/partitions/<p>/state` holds; `partition_epoch` is
+that znode's version. States and their legal predecessors are tables: `PartitionState` and `ReplicaState` of
+Kafka's `PartitionStateMachine` and `ReplicaStateMachine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+
+NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+NO_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+INITIAL_LEADER_EPOCH = 0
+INITIAL_PARTITION_EPOCH = 0
+
+RECOVERED = 0
+RECOVERING = 1
+
+ZERO_UUID = bytes(16)
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionAndReplica(NamedTuple):
+    topic_partition: TopicPartition
+    replica: int
+
+    def __str__(self) -> str:
+        topic, partition = self.topic_partition
+        return f"[Topic={topic},Partition={partition},Replica={self.replica}]"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int = INITIAL_LEADER_EPOCH
+    leader_recovery_state: int = RECOVERED
+    partition_epoch: int = INITIAL_PARTITION_EPOCH
+
+    def new_leader(self, leader: int) -> LeaderAndIsr:
+        return self.new_leader_and_isr(leader, self.isr)
+
+    def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+
+    def new_recovering_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        return replace(
+            self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, leader_recovery_state=RECOVERING
+        )
+
+    def new_epoch(self) -> LeaderAndIsr:
+        return self.new_leader_and_isr(self.leader, self.isr)
+
+    def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
+        return replace(self, partition_epoch=partition_epoch)
+
+    def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
+        """Whether `other` already is what this one asks for: its retry after a lost response (KIP-497)."""
+        return (
+            self.leader == other.leader
+            and self.leader_epoch == other.leader_epoch
+            and set(self.isr) == set(other.isr)
+            and self.leader_recovery_state == other.leader_recovery_state
+            and self.partition_epoch <= other.partition_epoch
+        )
+
+    def __str__(self) -> str:
+        recovery = "RECOVERING" if self.leader_recovery_state == RECOVERING else "RECOVERED"
+        return (
+            f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isr={list(self.isr)}, "
+            f"leaderRecoveryState={recovery}, partitionEpoch={self.partition_epoch})"
+        )
+
+
+def during_delete(isr: tuple[int, ...]) -> LeaderAndIsr:
+    """What UpdateMetadata says of a partition that is being deleted: forget it."""
+    return LeaderAndIsr(LEADER_DURING_DELETE, isr)
+
+
+class LeaderIsrAndControllerEpoch(NamedTuple):
+    leader_and_isr: LeaderAndIsr
+    controller_epoch: int
+
+    def __str__(self) -> str:
+        return (
+            f"(Leader:{self.leader_and_isr.leader},ISR:{','.join(map(str, self.leader_and_isr.isr))},"
+            f"LeaderRecoveryState:{self.leader_and_isr.leader_recovery_state},"
+            f"LeaderEpoch:{self.leader_and_isr.leader_epoch},"
+            f"ZkVersion:{self.leader_and_isr.partition_epoch},ControllerEpoch:{self.controller_epoch})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """Replicas of one partition; a reassignment in progress lists what comes and what goes (KIP-455)."""
+
+    replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
+        origin = self.origin_replicas
+        full = tuple(dict.fromkeys(target + origin))
+        return ReplicaAssignment(
+            full,
+            tuple(replica for replica in full if replica not in origin),
+            tuple(replica for replica in full if replica not in target),
+        )
+
+    def without(self, replica: int) -> ReplicaAssignment:
+        return ReplicaAssignment(
+            tuple(other for other in self.replicas if other != replica),
+            tuple(other for other in self.adding_replicas if other != replica),
+            tuple(other for other in self.removing_replicas if other != replica),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"ReplicaAssignment(replicas={','.join(map(str, self.replicas))}, "
+            f"addingReplicas={','.join(map(str, self.adding_replicas))}, "
+            f"removingReplicas={','.join(map(str, self.removing_replicas))})"
+        )
+
+
+NO_ASSIGNMENT = ReplicaAssignment()
+
+
+class PartitionState(Enum):
+    """NewPartition: replicas but no leader yet. Offline: its leader died. NonExistent: never created, or
+    deleted.
+    """
+
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+    NON_EXISTENT = "NonExistentPartition"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_LIVING_PARTITION = frozenset((PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE))
+VALID_PREVIOUS_PARTITION_STATES: dict[PartitionState, frozenset[PartitionState]] = {
+    PartitionState.NEW: frozenset((PartitionState.NON_EXISTENT,)),
+    PartitionState.ONLINE: _LIVING_PARTITION,
+    PartitionState.OFFLINE: _LIVING_PARTITION,
+    PartitionState.NON_EXISTENT: frozenset((PartitionState.OFFLINE,)),
+}
+
+
+class ReplicaState(Enum):
+    """A replica's life; the three deletion states belong to topics that are being deleted."""
+
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    NON_EXISTENT = "NonExistentReplica"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_STARTABLE_REPLICA = frozenset(
+    (ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE)
+)
+VALID_PREVIOUS_REPLICA_STATES: dict[ReplicaState, frozenset[ReplicaState]] = {
+    ReplicaState.NEW: frozenset((ReplicaState.NON_EXISTENT,)),
+    ReplicaState.ONLINE: _STARTABLE_REPLICA,
+    ReplicaState.OFFLINE: _STARTABLE_REPLICA,
+    ReplicaState.DELETION_STARTED: frozenset((ReplicaState.OFFLINE,)),
+    ReplicaState.DELETION_SUCCESSFUL: frozenset((ReplicaState.DELETION_STARTED,)),
+    ReplicaState.DELETION_INELIGIBLE: frozenset((ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)),
+    ReplicaState.NON_EXISTENT: frozenset((ReplicaState.DELETION_SUCCESSFUL,)),
+}

@@ -1,0 +1,314 @@
+"""Partition transitions: Kafka's `ZkPartitionStateMachine`.
+
+NonExistent -> New: known, no leader yet. New -> Online: the first live replica leads, all live ones are the
+ISR, and the state znode is created. Online/Offline -> Online: an election. Any living state -> Offline ->
+NonExistent: marks only. An illegal transition is logged and skipped; one partition's failure never stops the
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from kpybroker.core import election
+from kpybroker.core import metadata_version as mv
+from kpybroker.core.controller import states
+from kpybroker.core.controller.context import ControllerContext
+from kpybroker.core.controller.effects import (
+    STATE_CHANGE_LOGGER,
+    ControllerMoved,
+    Settings,
+    StateChangeFailed,
+    Story,
+    UncleanElectionEnabled,
+    error,
+    info,
+)
+from kpybroker.core.controller.model import (
+    VALID_PREVIOUS_PARTITION_STATES,
+    LeaderAndIsr,
+    LeaderIsrAndControllerEpoch,
+    PartitionState,
+    TopicPartition,
+)
+from kpybroker.core.controller.requests import BrokerRequestBatch
+
+
+class Strategy(Enum):
+    OFFLINE = "OfflinePartitionLeaderElectionStrategy(false)"
+    OFFLINE_UNCLEAN = "OfflinePartitionLeaderElectionStrategy(true)"
+    REASSIGN = "ReassignPartitionLeaderElectionStrategy"
+    PREFERRED = "PreferredReplicaPartitionLeaderElectionStrategy"
+    CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElectionStrategy"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+ElectionResults = dict[TopicPartition, LeaderAndIsr | Exception]
+
+
+class PartitionStateMachine:
+    __slots__ = ("_context", "_settings")
+
+    def __init__(self, context: ControllerContext, settings: Settings) -> None:
+        self._context = context
+        self._settings = settings
+
+    def startup(self) -> Story[None]:
+        """Give every partition the state that its leader's life implies, and elect where there is none."""
+        context = self._context
+        for partition in context.all_partitions():
+            leader = context.leader(partition)
+            if leader is None:
+                state = PartitionState.NEW
+            elif context.is_replica_online(leader, partition):
+                state = PartitionState.ONLINE
+            else:
+                state = PartitionState.OFFLINE
+            context.put_partition_state(partition, state)
+        yield from self.trigger_online()
+
+    def trigger_online(self, topic: str | None = None) -> Story[ElectionResults]:
+        """Try for a leader wherever one is missing, except in topics that are being deleted."""
+        context = self._context
+        partitions = [
+            partition
+            for partition in context.partitions_in_states((PartitionState.OFFLINE, PartitionState.NEW), topic)
+            if not context.is_topic_queued_for_deletion(partition.topic)
+        ]
+        return (yield from self.change(partitions, PartitionState.ONLINE, Strategy.OFFLINE))
+
+    def change(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy = Strategy.OFFLINE,
+    ) -> Story[ElectionResults]:
+        """Move partitions to `target` and tell the brokers; answers for those that needed an election."""
+        if not partitions:
+            return {}
+        batch = BrokerRequestBatch(self._context, self._settings)
+        try:
+            results = yield from self._change(partitions, target, strategy, batch)
+            yield from batch.send()
+        except ControllerMoved:
+            raise
+        except Exception as failure:
+            yield error(f"{self._ident} Error while moving some partitions to {target} state: {failure!r}")
+            return dict.fromkeys(partitions, failure)
+        return results
+
+    @property
+    def _ident(self) -> str:
+        return f"[PartitionStateMachine controllerId={self._settings.broker_id}]"
+
+    def _change(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy,
+        batch: BrokerRequestBatch,
+    ) -> Story[ElectionResults]:
+        context = self._context
+        valid = []
+        for partition in partitions:
+            if context.may_become_partition_state(partition, target):
+                valid.append(partition)
+            else:
+                allowed = ",".join(sorted(map(str, VALID_PREVIOUS_PARTITION_STATES[target])))
+                reason = (
+                    f"Partition {partition} should be in one of {allowed} states before moving to {target} "
+                    "state. "
+                    f"Instead it is in {context.partition_states[partition]} state"
+                )
+                yield from self._failed(partition, target, reason)
+        if target is not PartitionState.ONLINE:
+            for partition in valid:
+                context.put_partition_state(partition, target)
+            return {}
+        new = [p for p in valid if context.partition_states[p] is PartitionState.NEW]
+        electable = [p for p in valid if context.partition_states[p] is not PartitionState.NEW]
+        yield from self._initialize(new, batch)
+        return (yield from self._elect(electable, strategy, batch))
+
+    # --- first leader ----------------------------------------------------------------------------------
+
+    def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Story[None]:
+        context = self._context
+        wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        for partition in partitions:
+            replicas = context.replicas(partition)
+            live = tuple(replica for replica in replicas if context.is_replica_online(replica, partition))
+            if live:
+                wanted[partition] = LeaderIsrAndControllerEpoch(LeaderAndIsr(live[0], live), context.epoch)
+                continue
+            yield from self._failed(
+                partition,
+                PartitionState.ONLINE,
+                f"Controller {self._settings.broker_id} epoch {context.epoch} encountered error during state "
+                "change "
+                f"of partition {partition} from New to Online, assigned replicas are "
+                f"[{','.join(map(str, replicas))}], live brokers are [{sorted(context.live_broker_ids)}]. "
+                "No assigned replica is alive.",
+            )
+        results = yield from states.create(wanted, context.epoch, context.epoch_zk_version)
+        for partition, result in results.items():
+            if isinstance(result, Exception):
+                yield from self._failed(partition, PartitionState.ONLINE, repr(result))
+                continue
+            context.partition_leadership_info[partition] = result
+            batch.add_leader_and_isr(
+                result.leader_and_isr.isr, partition, result, context.assignment(partition), is_new=True
+            )
+            yield from self._online(partition, result.leader_and_isr)
+
+    # --- elections -------------------------------------------------------------------------------------
+
+    def _elect(
+        self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
+    ) -> Story[ElectionResults]:
+        """Elect until no write meets a newer version; a leader may change its ISR at the same time."""
+        finished: ElectionResults = {}
+        remaining = partitions
+        while remaining:
+            results, remaining = yield from self._elect_once(remaining, strategy, batch)
+            finished |= results
+        for partition, result in finished.items():
+            if isinstance(result, LeaderAndIsr):
+                yield from self._online(partition, result)
+            else:
+                yield from self._failed(partition, PartitionState.ONLINE, str(result) or repr(result))
+        return finished
+
+    def _elect_once(
+        self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
+    ) -> Story[tuple[ElectionResults, list[TopicPartition]]]:
+        context = self._context
+        read = yield from states.read(partitions)
+        results: ElectionResults = {}
+        current: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, found in read.items():
+            refused = self._refuse_state(partition, found)
+            if refused is not None:
+                results[partition] = refused
+            elif isinstance(found, LeaderIsrAndControllerEpoch):
+                current[partition] = found.leader_and_isr
+        chosen = yield from self._choose(current, strategy)
+        wanted: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, (leader_and_isr, _) in chosen.items():
+            if leader_and_isr is not None:
+                wanted[partition] = leader_and_isr
+            else:
+                message = f"Failed to elect leader for partition {partition} under strategy {strategy}"
+                results[partition] = StateChangeFailed(message)
+        updated, retry = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
+        for partition, result in updated.items():
+            results[partition] = result
+            if isinstance(result, LeaderAndIsr):
+                leadership = LeaderIsrAndControllerEpoch(result, context.epoch)
+                context.partition_leadership_info[partition] = leadership
+                batch.add_leader_and_isr(
+                    chosen[partition].recipients,
+                    partition,
+                    leadership,
+                    context.assignment(partition),
+                    is_new=False,
+                )
+        return results, retry
+
+    def _refuse_state(
+        self, partition: TopicPartition, found: LeaderIsrAndControllerEpoch | Exception | None
+    ) -> Exception | None:
+        if found is None:
+            return StateChangeFailed(
+                f"LeaderAndIsr information doesn't exist for partition {partition} in "
+                f"{self._context.partition_states[partition]} state"
+            )
+        if isinstance(found, Exception):
+            return found
+        if found.controller_epoch > self._context.epoch:
+            return StateChangeFailed(
+                f"Aborted leader election for partition {partition} since the LeaderAndIsr path was already "
+                "written "
+                "by another controller. This probably means that the current controller "
+                f"{self._settings.broker_id} "
+                "went through a soft failure and another controller was elected with epoch "
+                f"{found.controller_epoch}."
+            )
+        return None
+
+    def _choose(
+        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
+    ) -> Story[dict[TopicPartition, election.ElectionResult]]:
+        context = self._context
+        unclean = yield from self._unclean_allowed(current, strategy)
+        recovery = mv.is_leader_recovery_supported(self._settings.metadata_version)
+        results = {}
+        for partition, state in current.items():
+            assignment = context.assignment(partition)
+
+            def online(replica: int, partition: TopicPartition = partition) -> bool:
+                return context.is_replica_online(replica, partition)
+
+            def online_or_shutting_down(replica: int, partition: TopicPartition = partition) -> bool:
+                return context.is_replica_online(replica, partition, include_shutting_down=True)
+
+            if strategy is Strategy.REASSIGN:
+                result = election.leader_for_reassign(assignment.target_replicas, state, online)
+            elif strategy is Strategy.PREFERRED:
+                result = election.leader_for_preferred(assignment.replicas, state, online)
+            elif strategy is Strategy.CONTROLLED_SHUTDOWN:
+                result = election.leader_for_controlled_shutdown(
+                    assignment.replicas, state, online_or_shutting_down, context.shutting_down_broker_ids
+                )
+            else:
+                result = election.leader_for_offline(
+                    assignment.replicas,
+                    state,
+                    online,
+                    unclean=unclean.get(partition.topic, False),
+                    recovery_supported=recovery,
+                )
+            results[partition] = result
+        return results
+
+    def _unclean_allowed(
+        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
+    ) -> Story[dict[str, bool]]:
+        """By topic; asked for only where the whole ISR is dead."""
+        if strategy not in (Strategy.OFFLINE, Strategy.OFFLINE_UNCLEAN):
+            return {}
+        is_online = self._context.is_replica_online
+        topics = {
+            partition.topic
+            for partition, state in current.items()
+            if not any(is_online(replica, partition) for replica in state.isr)
+        }
+        if strategy is Strategy.OFFLINE_UNCLEAN or not topics:
+            return dict.fromkeys(topics, True)
+        allowed: dict[str, bool] = yield UncleanElectionEnabled(tuple(sorted(topics)))
+        return allowed
+
+    # --- words -----------------------------------------------------------------------------------------
+
+    def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Story[None]:
+        context = self._context
+        previous = context.partition_states[partition]
+        context.put_partition_state(partition, PartitionState.ONLINE)
+        yield info(
+            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Changed partition {partition} "
+            f"from {previous} to {PartitionState.ONLINE} with state {leader_and_isr}",
+            STATE_CHANGE_LOGGER,
+        )
+
+    def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Story[None]:
+        context = self._context
+        prefix = f"Controller {self._settings.broker_id} epoch {context.epoch}"
+        yield error(
+            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] {prefix} failed to change "
+            "state for "
+            f"partition {partition} from {context.partition_states[partition]} to {target}: {reason}",
+            STATE_CHANGE_LOGGER,
+        )

@@ -1,0 +1,82 @@
+"""What every story of one controller works on, and the two steps that most of them end with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kpybroker.core.controller import states
+from kpybroker.core.controller.context import ControllerContext
+from kpybroker.core.controller.deletion import TopicDeletionManager
+from kpybroker.core.controller.effects import Settings, Story
+from kpybroker.core.controller.model import (
+    LeaderIsrAndControllerEpoch,
+    PartitionAndReplica,
+    PartitionState,
+    ReplicaState,
+    TopicPartition,
+)
+from kpybroker.core.controller.partitions import PartitionStateMachine
+from kpybroker.core.controller.replicas import ReplicaStateMachine
+from kpybroker.core.controller.requests import BrokerRequestBatch
+
+
+class Parts:
+    """`active_controller_id` is -1 while nobody is known to be the controller."""
+
+    __slots__ = (
+        "active_controller_id",
+        "context",
+        "deletion",
+        "partitions",
+        "replicas",
+        "settings",
+    )
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.active_controller_id = -1
+        self.context = ControllerContext()
+        self.partitions = PartitionStateMachine(self.context, settings)
+        self.replicas = ReplicaStateMachine(self.context, settings)
+        self.deletion = TopicDeletionManager(self.context, settings, self.partitions, self.replicas)
+
+    @property
+    def is_active(self) -> bool:
+        return self.active_controller_id == self.settings.broker_id
+
+
+def send_update_metadata(
+    parts: Parts, broker_ids: Iterable[int] | None = None, partitions: Iterable[TopicPartition] = ()
+) -> Story[None]:
+    """Tell brokers (None: all that live) who lives, and the state of `partitions`."""
+    batch = BrokerRequestBatch(parts.context, parts.settings)
+    batch.add_update_metadata(parts.context.live_brokers if broker_ids is None else broker_ids, partitions)
+    yield from batch.send()
+
+
+def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Story[None]:
+    """KafkaController.updateLeaderAndIsrCache."""
+    read = yield from states.read(partitions)
+    for partition, found in read.items():
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, LeaderIsrAndControllerEpoch):
+            parts.context.partition_leadership_info[partition] = found
+
+
+def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica]) -> Story[None]:
+    """KafkaController.onReplicasBecomeOffline: new leaders for what they led, out of the ISRs of the rest."""
+    context = parts.context
+    of_deleted: list[PartitionAndReplica] = []
+    of_living: list[PartitionAndReplica] = []
+    for replica in replicas:
+        queued = context.is_topic_queued_for_deletion(replica.topic_partition.topic)
+        (of_deleted if queued else of_living).append(replica)
+    yield from parts.partitions.change(context.partitions_with_offline_leader(), PartitionState.OFFLINE)
+    results = yield from parts.partitions.trigger_online()
+    yield from parts.replicas.change(of_living, ReplicaState.OFFLINE)
+    if of_deleted:
+        yield from parts.deletion.fail_replicas(of_deleted)
+    if not of_living and all(isinstance(result, Exception) for result in results.values()):
+        # No transition told the brokers that somebody died, so tell them.
+        yield from send_update_metadata(parts)

@@ -1,0 +1,254 @@
+"""Replica transitions: Kafka's `ZkReplicaStateMachine`.
+
+New: the broker may create it. Online: it is told its role. Offline: it is told to stop and leaves the ISR.
+The deletion states follow a StopReplica(delete) and its response; NonExistent takes the replica out of the
+assignment in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kpybroker.core.controller import states
+from kpybroker.core.controller.context import ControllerContext
+from kpybroker.core.controller.effects import (
+    STATE_CHANGE_LOGGER,
+    ControllerMoved,
+    Settings,
+    StateChangeFailed,
+    Story,
+    error,
+    info,
+)
+from kpybroker.core.controller.model import (
+    NO_LEADER,
+    VALID_PREVIOUS_REPLICA_STATES,
+    LeaderAndIsr,
+    LeaderIsrAndControllerEpoch,
+    PartitionAndReplica,
+    ReplicaState,
+    TopicPartition,
+)
+from kpybroker.core.controller.requests import BrokerRequestBatch
+
+_WRITTEN_BY_ANOTHER = (
+    "Leader and isr path written by another controller. This probably means the current controller with "
+    "epoch {epoch} "
+    "went through a soft failure and another controller was elected with epoch {other}. Aborting state "
+    "change by this "
+    "controller"
+)
+
+
+class ReplicaStateMachine:
+    __slots__ = ("_context", "_settings")
+
+    def __init__(self, context: ControllerContext, settings: Settings) -> None:
+        self._context = context
+        self._settings = settings
+
+    def startup(self) -> Story[None]:
+        """Live replicas are told their roles; dead ones leave their ISRs."""
+        context = self._context
+        online, offline = [], []
+        for replica in context.replicas_for_partitions(context.all_partitions()):
+            if context.is_replica_online(replica.replica, replica.topic_partition):
+                context.replica_states[replica] = ReplicaState.ONLINE
+                online.append(replica)
+            else:
+                # A topic being deleted must wait for it: to be on the safe side it counts as failed.
+                context.replica_states[replica] = ReplicaState.DELETION_INELIGIBLE
+                offline.append(replica)
+        yield from self.change(online, ReplicaState.ONLINE)
+        yield from self.change(offline, ReplicaState.OFFLINE)
+
+    def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Story[None]:
+        if not replicas:
+            return
+        batch = BrokerRequestBatch(self._context, self._settings)
+        by_broker: dict[int, list[PartitionAndReplica]] = {}
+        for replica in replicas:
+            by_broker.setdefault(replica.replica, []).append(replica)
+        try:
+            for broker_id, group in by_broker.items():
+                yield from self._change(broker_id, group, target, batch)
+            yield from batch.send()
+        except ControllerMoved:
+            raise
+        except Exception as failure:
+            yield error(
+                f"[ReplicaStateMachine controllerId={self._settings.broker_id}] "
+                f"Error while moving some replicas to {target} state: {failure!r}"
+            )
+
+    def _change(
+        self,
+        broker_id: int,
+        replicas: list[PartitionAndReplica],
+        target: ReplicaState,
+        batch: BrokerRequestBatch,
+    ) -> Story[None]:
+        context = self._context
+        valid = []
+        for replica in replicas:
+            if context.may_become_replica_state(replica, target):
+                valid.append(replica)
+            else:
+                allowed = ",".join(sorted(map(str, VALID_PREVIOUS_REPLICA_STATES[target])))
+                yield from self._failed(
+                    replica,
+                    target,
+                    f"Replica {replica} should be in the {allowed} states before moving to {target} state. "
+                    f"Instead it is in {context.replica_states[replica]} state",
+                )
+        if target is ReplicaState.NEW:
+            yield from self._to_new(valid, batch)
+        elif target is ReplicaState.ONLINE:
+            self._to_online(valid, batch)
+        elif target is ReplicaState.OFFLINE:
+            yield from self._to_offline(broker_id, valid, batch)
+        elif target is ReplicaState.NON_EXISTENT:
+            self._to_non_existent(valid)
+        else:
+            for replica in valid:
+                context.replica_states[replica] = target
+                if target is ReplicaState.DELETION_STARTED:
+                    batch.add_stop_replica(broker_id, replica.topic_partition, delete=True)
+
+    def _to_new(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Story[None]:
+        context = self._context
+        for replica in replicas:
+            partition, broker_id = replica
+            leadership = context.partition_leadership_info.get(partition)
+            if leadership is not None and leadership.leader_and_isr.leader == broker_id:
+                yield from self._failed(
+                    replica,
+                    ReplicaState.OFFLINE,
+                    f"Replica {broker_id} for partition {partition} cannot be moved to NewReplica state as "
+                    "it is "
+                    "being requested to become leader",
+                )
+                continue
+            if leadership is not None:
+                batch.add_leader_and_isr(
+                    (broker_id,), partition, leadership, context.assignment(partition), is_new=True
+                )
+            context.replica_states[replica] = ReplicaState.NEW
+
+    def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> None:
+        context = self._context
+        for replica in replicas:
+            partition, broker_id = replica
+            leadership = context.partition_leadership_info.get(partition)
+            if context.replica_states[replica] is ReplicaState.NEW:
+                assert broker_id in context.replicas(partition), f"{replica} is not part of the assignment"
+            elif leadership is not None:
+                batch.add_leader_and_isr(
+                    (broker_id,), partition, leadership, context.assignment(partition), is_new=False
+                )
+            context.replica_states[replica] = ReplicaState.ONLINE
+
+    def _to_non_existent(self, replicas: list[PartitionAndReplica]) -> None:
+        context = self._context
+        for replica in replicas:
+            partition = replica.topic_partition
+            context.update_assignment(partition, context.assignment(partition).without(replica.replica))
+            context.replica_states.pop(replica, None)
+
+    # --- going offline ---------------------------------------------------------------------------------
+
+    def _to_offline(
+        self, broker_id: int, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch
+    ) -> Story[None]:
+        context = self._context
+        led: list[TopicPartition] = []
+        leaderless: list[TopicPartition] = []
+        for replica in replicas:
+            partition = replica.topic_partition
+            batch.add_stop_replica(broker_id, partition, delete=False)
+            (led if partition in context.partition_leadership_info else leaderless).append(partition)
+        updated = yield from self._remove_from_isr(broker_id, led)
+        for partition, leadership in updated.items():
+            yield info(
+                f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Partition {partition} "
+                "state changed "
+                f"to {leadership} after removing replica {broker_id} from the ISR as part of transition to "
+                f"{ReplicaState.OFFLINE}",
+                STATE_CHANGE_LOGGER,
+            )
+            if not context.is_topic_queued_for_deletion(partition.topic):
+                recipients = [other for other in context.replicas(partition) if other != broker_id]
+                batch.add_leader_and_isr(
+                    recipients, partition, leadership, context.assignment(partition), is_new=False
+                )
+            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaState.OFFLINE
+        for partition in leaderless:
+            batch.add_update_metadata(context.live_brokers, (partition,))
+            context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaState.OFFLINE
+
+    def _remove_from_isr(
+        self, broker_id: int, partitions: list[TopicPartition]
+    ) -> Story[dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
+        """Take the broker out of the ISRs, never out of one of a single member; retried on version
+        conflicts.
+        """
+        results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        remaining = partitions
+        while remaining:
+            finished, remaining = yield from self._remove_from_isr_once(broker_id, remaining)
+            for partition, result in finished.items():
+                if isinstance(result, LeaderAndIsr):
+                    leadership = LeaderIsrAndControllerEpoch(result, self._context.epoch)
+                    self._context.partition_leadership_info[partition] = leadership
+                    results[partition] = leadership
+                else:
+                    replica = PartitionAndReplica(partition, broker_id)
+                    yield from self._failed(replica, ReplicaState.OFFLINE, str(result) or repr(result))
+        return results
+
+    def _remove_from_isr_once(
+        self, broker_id: int, partitions: list[TopicPartition]
+    ) -> Story[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
+        context = self._context
+        finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
+        wanted: dict[TopicPartition, LeaderAndIsr] = {}
+        read = yield from states.read(partitions)
+        for partition, found in read.items():
+            if found is None:
+                if not context.is_topic_queued_for_deletion(partition.topic):
+                    finished[partition] = StateChangeFailed(
+                        f"Failed to change state of replica {broker_id} for partition {partition} since the "
+                        "leader "
+                        "and isr path in zookeeper is empty"
+                    )
+            elif isinstance(found, Exception):
+                finished[partition] = found
+            elif found.controller_epoch > context.epoch:
+                finished[partition] = StateChangeFailed(
+                    _WRITTEN_BY_ANOTHER.format(epoch=context.epoch, other=found.controller_epoch)
+                )
+            elif broker_id in found.leader_and_isr.isr:
+                wanted[partition] = _without(found.leader_and_isr, broker_id)
+            else:
+                finished[partition] = found.leader_and_isr
+        updated, retry = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
+        return finished | updated, retry
+
+    def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Story[None]:
+        context = self._context
+        broker_id, epoch = self._settings.broker_id, context.epoch
+        yield error(
+            f"[Controller id={broker_id} epoch={epoch}] Controller {broker_id} epoch {epoch} initiated state "
+            "change of "
+            f"replica {replica.replica} for partition {replica.topic_partition} from "
+            f"{context.replica_states.get(replica)} to {target} failed: {reason}",
+            STATE_CHANGE_LOGGER,
+        )
+
+
+def _without(current: LeaderAndIsr, broker_id: int) -> LeaderAndIsr:
+    leader = NO_LEADER if current.leader == broker_id else current.leader
+    if len(current.isr) == 1:
+        # The last member stays: it is the only one known to have everything.
+        return current.new_leader_and_isr(leader, current.isr)
+    return current.new_leader_and_isr(leader, tuple(other for other in current.isr if other != broker_id))

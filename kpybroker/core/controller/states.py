@@ -1,0 +1,114 @@
+"""Reading and writing `/brokers/topics/<t>/partitions/<p>/state`: who leads, with which ISR.
+
+As KafkaZkClient's getTopicPartitionStates, createTopicPartitionStatesRaw and updateLeaderAndIsr, with one
+addition: a write that may have met its own first run (repeated after a lost connection) is compared with what
+stands there, and counts as done if that is just what was to be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kpybroker.core import tree as t
+from kpybroker.core.controller.effects import StateChangeFailed, Story, checked, submit
+from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch, TopicPartition
+from kpybroker.wire import znodes
+
+ReadResult = LeaderIsrAndControllerEpoch | None | Exception
+
+
+def read(partitions: Iterable[TopicPartition]) -> Story[dict[TopicPartition, ReadResult]]:
+    """By partition: its state, None if it has none yet, or why it could not be read."""
+    wanted = list(partitions)
+    answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
+    return {p: _state(answer) for p, answer in zip(wanted, answers, strict=True)}
+
+
+def create(
+    states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch], epoch: int, epoch_zk_version: int
+) -> Story[dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception]]:
+    """Create the state znodes of new partitions, and their parents."""
+    if not states:
+        return {}
+    parents: list[str] = list(dict.fromkeys(znodes.partitions_path(p.topic) for p in states))
+    parents += [znodes.partition_path(*partition) for partition in states]
+    yield from checked([t.Create(path) for path in parents], epoch_zk_version)
+    # A parent that exists already is fine; whatever else is wrong with it shows in its child's answer.
+    answers = yield from checked(
+        [t.Create(znodes.partition_state_path(*p), _encode(*state)) for p, state in states.items()],
+        epoch_zk_version,
+    )
+    results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
+    existing = []
+    for (partition, state), answer in zip(states.items(), answers, strict=True):
+        if isinstance(answer, t.NodeExists):
+            existing.append(partition)
+        results[partition] = answer if isinstance(answer, t.TreeError) else state
+    found = yield from read(existing)
+    for partition, state_found in found.items():
+        if state_found == states[partition]:
+            results[partition] = states[partition]
+    return results
+
+
+def update(
+    states: Mapping[TopicPartition, LeaderAndIsr], epoch: int, epoch_zk_version: int
+) -> Story[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
+    """Write each state over the version it was read at: (done or failed, to be read and decided again)."""
+    if not states:
+        return {}, []
+    answers = yield from checked(
+        [
+            t.SetData(znodes.partition_state_path(*partition), _encode(state, epoch), state.partition_epoch)
+            for partition, state in states.items()
+        ],
+        epoch_zk_version,
+    )
+    finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
+    conflicts = []
+    for (partition, state), answer in zip(states.items(), answers, strict=True):
+        if isinstance(answer, t.Stat):
+            finished[partition] = state.with_partition_epoch(answer.version)
+        elif isinstance(answer, t.BadVersion):
+            conflicts.append(partition)
+        else:
+            finished[partition] = answer if isinstance(answer, Exception) else StateChangeFailed(repr(answer))
+    retry = []
+    found = yield from read(conflicts)
+    for partition, state_found in found.items():
+        written = states[partition].with_partition_epoch(states[partition].partition_epoch + 1)
+        if state_found == LeaderIsrAndControllerEpoch(written, epoch):
+            finished[partition] = written
+        else:
+            retry.append(partition)
+    return finished, retry
+
+
+def _encode(state: LeaderAndIsr, controller_epoch: int) -> bytes:
+    return znodes.encode_partition_state(
+        znodes.PartitionState(
+            state.leader, state.leader_epoch, state.isr, controller_epoch, state.leader_recovery_state
+        )
+    )
+
+
+def _state(answer: t.Result | t.TreeError) -> ReadResult:
+    if isinstance(answer, t.NoNode):
+        return None
+    if isinstance(answer, t.TreeError):
+        return answer
+    assert isinstance(answer, t.NodeData)
+    try:
+        decoded = znodes.decode_partition_state(answer.data)
+    except znodes.ZnodeError as error:
+        return error
+    return LeaderIsrAndControllerEpoch(
+        LeaderAndIsr(
+            decoded.leader,
+            decoded.isr,
+            decoded.leader_epoch,
+            decoded.leader_recovery_state,
+            answer.stat.version,
+        ),
+        decoded.controller_epoch,
+    )

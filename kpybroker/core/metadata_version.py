@@ -1,0 +1,88 @@
+"""`inter.broker.protocol.version`: which version of each inter-broker request to speak, and which znode
+formats to write.
+
+Peers do not negotiate: this one configured version decides for the whole cluster. Kafka's `MetadataVersion`;
+here a version is its place in Kafka's list, so that versions compare as numbers.
+"""
+
+from __future__ import annotations
+
+from kpybroker.config.metadata_versions import VERSIONS, metadata_version
+
+
+def parse(text: str) -> int:
+    """`3.9-IV0`, or a release alone (`3.9`), which means its last IV. Raises ValueError."""
+    name = metadata_version(text)
+    if name is None:
+        raise ValueError(f"Version {text} is not a valid version")
+    return VERSIONS.index(name)
+
+
+# (from this version on, request version), newest first; ControllerChannelManager.
+_LEADER_AND_ISR = (
+    (parse("3.4-IV0"), 7),
+    (parse("3.2-IV0"), 6),
+    (parse("2.8-IV1"), 5),
+    (parse("2.4-IV1"), 4),
+    (parse("2.4-IV0"), 3),
+    (parse("2.2-IV0"), 2),
+    (parse("1.0-IV0"), 1),
+)
+_UPDATE_METADATA = (
+    (parse("3.4-IV0"), 8),
+    (parse("2.8-IV1"), 7),
+    (parse("2.4-IV1"), 6),
+    (parse("2.2-IV0"), 5),
+    (parse("1.0-IV0"), 4),
+    (parse("0.10.2-IV0"), 3),
+    (parse("0.10.0-IV1"), 2),
+    (parse("0.9.0"), 1),
+)
+_STOP_REPLICA = (
+    (parse("3.4-IV0"), 4),
+    (parse("2.6-IV0"), 3),
+    (parse("2.4-IV1"), 2),
+    (parse("2.2-IV0"), 1),
+)
+_BROKER_ZNODE = ((parse("2.7-IV0"), 5), (parse("0.10.0-IV1"), 4))
+_FEATURE_ZNODE = ((parse("3.3-IV0"), 2),)
+
+_SUPPORTS_TOPIC_IDS = parse("2.8-IV0")
+_SUPPORTS_FEATURES = parse("2.7-IV0")
+_SUPPORTS_LEADER_RECOVERY = parse("3.2-IV0")
+
+
+def leader_and_isr_version(version: int) -> int:
+    return _first(_LEADER_AND_ISR, version, 0)
+
+
+def update_metadata_version(version: int) -> int:
+    return _first(_UPDATE_METADATA, version, 0)
+
+
+def stop_replica_version(version: int) -> int:
+    return _first(_STOP_REPLICA, version, 0)
+
+
+def broker_znode_version(version: int) -> int:
+    return _first(_BROKER_ZNODE, version, 2)
+
+
+def feature_znode_version(version: int) -> int:
+    return _first(_FEATURE_ZNODE, version, 1)
+
+
+def uses_topic_id(version: int) -> bool:
+    return version >= _SUPPORTS_TOPIC_IDS
+
+
+def is_feature_versioning_supported(version: int) -> bool:
+    return version >= _SUPPORTS_FEATURES
+
+
+def is_leader_recovery_supported(version: int) -> bool:
+    return version >= _SUPPORTS_LEADER_RECOVERY
+
+
+def _first(table: tuple[tuple[int, int], ...], version: int, otherwise: int) -> int:
+    return next((number for since, number in table if version >= since), otherwise)
