@@ -2,12 +2,15 @@
 
 A frame's size is checked as soon as its four bytes are here: below zero or above `socket.request.max.bytes` ends the
 connection, and so does anything but a Produce above `SMALL_FRAME_BYTES_MAX`, which takes the first two bytes of the
-header to know. Memory grows with the bytes that really arrived, never with the size a client claims.
+header to know. Memory grows with the bytes that really arrived, never with the size a client claims, and what it grows by is
+taken from `RequestMemory`, the server's budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import trio
 
 from kpybroker.broker.transport import Stream
 from kpybroker.wire.errors import ProtocolError
@@ -18,14 +21,52 @@ GROWTH_BYTES_MAX = 4 * 1024 * 1024
 _PRODUCE_KEY = b"\x00\x00"
 
 
-class FrameReader:
-    """`scratch` is shared by all connections of a server: its bytes are copied out before the next checkpoint."""
+class RequestMemory:
+    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
 
-    __slots__ = ("_frame_bytes_max", "_on_bytes", "_pending", "_scratch", "_stream")
+    Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._used = 0
+        self._lot = trio.lowlevel.ParkingLot()
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    async def wait_room(self) -> None:
+        while 0 < self._bytes_max <= self._used:
+            await self._lot.park()
+
+    def take(self, size: int) -> None:
+        self._used += size
+
+    def give_back(self, size: int) -> None:
+        self._used -= size
+        if self._lot and self._used < self._bytes_max:
+            self._lot.unpark_all()
+
+
+class FrameReader:
+    """`scratch` is shared by all connections of a server: its bytes are copied out before the next checkpoint.
+
+    A frame is accounted to `memory` from its arrival until `done`.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_held", "_memory", "_on_bytes", "_pending", "_scratch", "_stream")
 
     def __init__(
-        self, stream: Stream, scratch: memoryview, frame_bytes_max: int, on_bytes: Callable[[], None]
+        self,
+        stream: Stream,
+        scratch: memoryview,
+        frame_bytes_max: int,
+        memory: RequestMemory,
+        on_bytes: Callable[[], None],
     ) -> None:
+        self._memory = memory
+        self._held = 0
         self._stream = stream
         self._scratch = scratch
         self._frame_bytes_max = frame_bytes_max
@@ -42,6 +83,22 @@ class FrameReader:
 
         Raises ProtocolError for a size out of bounds, OSError when the stream breaks, EOFError inside a frame.
         """
+        await self._memory.wait_room()
+        frame = await self._read_frame()
+        if frame is not None and not self._held:
+            self._hold(len(frame))
+        return frame
+
+    def done(self) -> None:
+        """The last frame was served, or its connection ends: its bytes are free again."""
+        self._memory.give_back(self._held)
+        self._held = 0
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        self._memory.take(size)
+
+    async def _read_frame(self) -> bytearray | None:
         while True:
             pending = self._pending
             if len(pending) >= 4:
@@ -86,9 +143,12 @@ class FrameReader:
         self._pending = bytearray()
         del frame[:4]
         filled = len(frame)
+        self._hold(filled)
         while filled < size:
             if filled == len(frame):
-                frame += bytes(min(size - filled, max(filled, len(self._scratch)), GROWTH_BYTES_MAX))
+                growth = min(size - filled, max(filled, len(self._scratch)), GROWTH_BYTES_MAX)
+                self._hold(growth)
+                frame += bytes(growth)
             with memoryview(frame) as view:
                 received = await self._stream.receive_into(view[filled:])
             self._on_bytes()

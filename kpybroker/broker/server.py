@@ -18,7 +18,7 @@ import trio
 from kpybroker.broker.clock import Clock
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.dispatch import Dispatcher
-from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader
+from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader, RequestMemory
 from kpybroker.broker.transport import Listener, Stream
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
@@ -76,34 +76,6 @@ class Connection:
         self.last_active = now
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
-
-
-class RequestMemory:
-    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
-
-    Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
-    """
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._used = 0
-        self._lot = trio.lowlevel.ParkingLot()
-
-    @property
-    def used(self) -> int:
-        return self._used
-
-    async def wait_room(self) -> None:
-        while 0 < self._bytes_max <= self._used:
-            await self._lot.park()
-
-    def take(self, size: int) -> None:
-        self._used += size
-
-    def give_back(self, size: int) -> None:
-        self._used -= size
-        if self._lot and self._used < self._bytes_max:
-            self._lot.unpark_all()
 
 
 class Server:
@@ -201,25 +173,24 @@ class Server:
             connection.last_active = self._clock.monotonic()
 
         frames = FrameReader(
-            connection.stream, self._scratch, self._config.get_int("socket.request.max.bytes"), mark_active
+            connection.stream,
+            self._scratch,
+            self._config.get_int("socket.request.max.bytes"),
+            self._memory,
+            mark_active,
         )
         served = 0
-        while True:
-            await self._memory.wait_room()
-            frame = await frames.next_frame()
-            if frame is None:
-                return
-            size = len(frame)
-            self._memory.take(size)
-            try:
+        try:
+            while (frame := await frames.next_frame()) is not None:
                 await self._serve_one(connection, frame)
-            finally:
-                self._memory.give_back(size)
-            del frame
-            mark_active()
-            served += 1
-            if served % REQUESTS_BETWEEN_CHECKPOINTS == 0:
-                await trio.lowlevel.checkpoint()
+                del frame
+                frames.done()
+                mark_active()
+                served += 1
+                if served % REQUESTS_BETWEEN_CHECKPOINTS == 0:
+                    await trio.lowlevel.checkpoint()
+        finally:
+            frames.done()
 
     async def _serve_one(self, connection: Connection, frame: bytearray) -> None:
         connection.waiting_on_broker = True

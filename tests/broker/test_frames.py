@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpybroker.broker.frames import SMALL_FRAME_BYTES_MAX, FrameReader
+from kpybroker.broker.frames import SMALL_FRAME_BYTES_MAX, FrameReader, RequestMemory
 from kpybroker.broker.transport import Part
 from kpybroker.wire.errors import ProtocolError
 
@@ -39,7 +39,8 @@ class PiecewiseStream:
 
 
 def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
-    return FrameReader(PiecewiseStream(pieces), memoryview(bytearray(scratch)), frame_bytes_max, lambda: None)
+    stream = PiecewiseStream(pieces)
+    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None)
 
 
 def drain(frames: FrameReader) -> list[bytes]:
