@@ -98,7 +98,7 @@ def encode_broker(registration: BrokerRegistration) -> bytes:
             for name, (low, high) in registration.features.items()
         }
         values["features"] = ordered(features, java_hash_map_order)
-    return to_json(mutable(values))
+    return to_json(mutable(values, literal=6))
 
 
 def _connection_string(endpoint: Endpoint) -> str:

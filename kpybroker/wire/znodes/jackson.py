@@ -26,8 +26,8 @@ def ordered(values: Mapping[str, Any], order: Order) -> dict[str, Any]:
     return {key: values[key] for key in order(tuple(values))}
 
 
-def mutable(values: Mapping[str, Any]) -> dict[str, Any]:
-    return ordered(values, scala_mutable_order)
+def mutable(values: Mapping[str, Any], literal: int = 0) -> dict[str, Any]:
+    return ordered(values, lambda keys: scala_mutable_order(keys, literal))
 
 
 def immutable(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
 LATEST_PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
+MIGRATION = "/migration"
 CONSUMERS = "/consumers"
 ACLS = "/kafka-acl"
 ACLS_EXTENDED = "/kafka-acl-extended"
@@ -37,16 +38,7 @@ CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS = (
     "brokers",
     "ips",
 )
-CONFIG_CLIENT_METRICS, CONFIG_GROUPS = "client-metrics", "groups"
-CONFIG_TYPES = (
-    CONFIG_TOPICS,
-    CONFIG_CLIENTS,
-    CONFIG_USERS,
-    CONFIG_BROKERS,
-    CONFIG_IPS,
-    CONFIG_CLIENT_METRICS,
-    CONFIG_GROUPS,
-)
+CONFIG_TYPES = (CONFIG_TOPICS, CONFIG_CLIENTS, CONFIG_USERS, CONFIG_BROKERS, CONFIG_IPS)
 CONFIG_DEFAULT_ENTITY = "<default>"
 
 # The prefixes of sequential nodes.
@@ -87,6 +79,7 @@ SECURE_ROOT_PATHS = (
     LOG_DIR_EVENT_NOTIFICATION,
     "/delegation_token",
     ACLS_EXTENDED,
+    MIGRATION,
     FEATURE,
     ACLS,
     ACL_CHANGES,

@@ -9,8 +9,8 @@ from typing import Any
 from kpybroker.wire.map_order import java_hash_map_order
 from kpybroker.wire.znodes.jackson import (
     ZnodeError,
+    immutable,
     integer,
-    mutable,
     ordered,
     parse,
     string,
@@ -112,7 +112,7 @@ def encode_delegation_token(token: DelegationToken) -> bytes:
         "expiryTimestamp": token.expiry_timestamp_ms,
         "tokenId": token.token_id,
     }
-    return to_json(mutable(values))
+    return to_json(immutable(values))
 
 
 def decode_delegation_token(data: bytes) -> DelegationToken:

@@ -100,7 +100,7 @@ def encode_features(node: FinalizedFeatures) -> bytes:
         if node.version == 1:
             features[name]["min_version_level"] = level
     values = {"version": node.version, "status": int(node.enabled), "features": immutable(features)}
-    return to_json(mutable(values))
+    return to_json(mutable(values, literal=3))
 
 
 def decode_features(data: bytes) -> FinalizedFeatures:

@@ -65,7 +65,7 @@ def encode_topic(topic: TopicAssignment) -> bytes:
     }
     if topic.topic_id is not None:
         values["topic_id"] = encode_uuid(topic.topic_id)
-    return to_json(mutable(values))
+    return to_json(mutable(values, literal=4))
 
 
 def _topic(values: dict[str, Any]) -> TopicAssignment:
