@@ -17,6 +17,7 @@ from pathlib import Path
 from compat_tests.deps import CACHE, ROOT, jars_dir
 
 TOOL_DEADLINE_S = 60.0
+ARCHIVES = CACHE / "jvm" / "cds"
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
 
@@ -92,7 +93,7 @@ def _text(data: bytes | None) -> str:
 
 @cache
 def _class_path(version: str) -> str:
-    """Every jar by name: an archive of classes is bound to the exact class path."""
+    """Every jar by name and in order: an archive of classes is bound to the exact class path."""
     jars = sorted(jars_dir(JARS[version]).glob("*.jar"))
     assert jars, f"no jars in {jars_dir(JARS[version])}: run make test-deps"
     return ":".join(map(str, jars))
@@ -103,9 +104,25 @@ def _java_version() -> str:
     return subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
 
 
+@cache
+def _key(version: str) -> str:
+    return hashlib.sha256((_class_path(version) + _java_version()).encode()).hexdigest()[:12]
+
+
 def _archive(version: str, main: str) -> Path:
-    key = hashlib.sha256((_class_path(version) + _java_version()).encode()).hexdigest()[:12]
-    return CACHE / "jvm" / "cds" / f"{version}-{main.rpartition('.')[2]}-{key}.jsa"
+    return ARCHIVES / f"{version}-{main.rpartition('.')[2]}-{_key(version)}.jsa"
+
+
+@cache
+def _argument_file(version: str) -> Path:
+    """The class path in a file that java reads, so that a failure shows the command and not a hundred jars."""
+    path = ARCHIVES / f"{version}-{_key(version)}.args"
+    if not path.exists():
+        ARCHIVES.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(f'-cp "{_class_path(version)}"\n')
+        fresh.rename(path)
+    return path
 
 
 class Tools:
@@ -134,7 +151,6 @@ class Tools:
         fresh = archive.with_suffix(f".{os.getpid()}")
         command = self.command(tool, *arguments)
         if not archive.exists():
-            archive.parent.mkdir(parents=True, exist_ok=True)
             command.insert(1, f"-XX:ArchiveClassesAtExit={fresh}")
         result = run_process(command, stdin, check, deadline_s)
         if fresh.exists():
@@ -149,4 +165,4 @@ class Tools:
         archive = _archive(self.version, main)
         shared = [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
         options = [*JVM_OPTIONS, *shared, f"-Dlog4j.configuration=file:{LOG4J}"]
-        return ["java", *options, "-cp", _class_path(self.version)]
+        return ["java", *options, f"@{_argument_file(self.version)}"]

@@ -1,0 +1,129 @@
+"""Every spec says, field by field, what the definitions in Kafka's jars say.
+
+Both sides are brought to the same plain shape: ranges cut to what the enclosing field and the message have, and
+defaults as values. Not compared: words, `entityType`, `zeroCopy`, listeners.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_tests.protocol.kafka_messages import definitions
+from protocol_specs import generate
+from protocol_specs.notation import (
+    FieldSpec,
+    MessageSpec,
+    Range,
+    SpecFile,
+    intersect,
+    parse_range,
+    read_specs,
+)
+
+SPECS = read_specs(Path(generate.__file__).parent)
+MESSAGES = [(spec, message) for spec in SPECS for message in spec.messages]
+
+# name, type, versions, nullable, tag, tagged, map key, ignorable, default, fields of the struct
+Facts = tuple[Any, ...]
+
+
+@pytest.mark.parametrize(("spec", "message"), MESSAGES, ids=lambda value: value.name)
+def test_spec_equals_kafkas_definition(spec: SpecFile, message: MessageSpec) -> None:
+    definition = definitions_once()[message.name]
+    assert parse_range(definition["validVersions"]) == message.versions
+    flexible = definition["flexibleVersions"]
+    assert (None if flexible == "none" else parse_range(flexible)) == (
+        None if message.flexible_from == 32767 else (message.flexible_from, 32767)
+    )
+    assert definition.get("apiKey") == spec.api_key
+    assert our_facts(message) == kafka_facts(definition)
+
+
+def test_every_stable_api_between_clients_and_brokers_has_a_spec() -> None:
+    """What Kafka 3.9 serves in ZooKeeper mode, but for telemetry, which clients call as soon as they see it."""
+    served = {
+        definition["apiKey"]
+        for definition in definitions_once().values()
+        if "zkBroker" in definition.get("listeners", [])
+    }
+    kraft_only_or_left_out = {71, 72}
+    assert served - {spec.api_key for spec in SPECS} <= kraft_only_or_left_out
+
+
+_definitions: dict[str, dict[str, Any]] = {}
+
+
+def definitions_once() -> dict[str, dict[str, Any]]:
+    if not _definitions:
+        _definitions.update(definitions())
+    return _definitions
+
+
+def our_facts(message: MessageSpec) -> list[Facts]:
+    structs = {struct.name: struct.fields for struct in message.structs}
+
+    def facts(field: FieldSpec, enclosing: Range) -> Facts | None:
+        versions = intersect(field.versions, enclosing)
+        if versions is None:
+            return None
+        children = structs[field.type] if field.is_struct else ()
+        return (
+            field.kafka_name,
+            f"[]{field.type}" if field.array else field.type,
+            versions,
+            field.nullable and intersect(field.nullable, versions),
+            field.tag,
+            field.tagged and intersect(field.tagged, versions),
+            field.map_key,
+            field.ignorable,
+            "null" if field.default_null else field.default,
+            [child for child in (facts(child, versions) for child in children) if child],
+        )
+
+    return [field for field in (facts(field, message.versions) for field in message.fields) if field]
+
+
+def kafka_facts(definition: dict[str, Any]) -> list[Facts]:
+    common = {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", [])}
+
+    def facts(field: dict[str, Any], enclosing: Range) -> Facts | None:
+        versions = intersect(parse_range(field["versions"]), enclosing)
+        if versions is None:
+            return None
+        type_name = field["type"].removeprefix("[]")
+        children = field.get("fields") or common.get(type_name, [])
+        return (
+            field["name"],
+            field["type"],
+            versions,
+            _cut(field, "nullableVersions", versions),
+            field.get("tag"),
+            _cut(field, "taggedVersions", versions),
+            field.get("mapKey", False),
+            str(field.get("ignorable", False)).lower() == "true",
+            _default(field, type_name, bool(children)),
+            [child for child in (facts(child, versions) for child in children) if child],
+        )
+
+    top = parse_range(definition["validVersions"])
+    return [field for field in (facts(field, top) for field in definition["fields"]) if field]
+
+
+def _cut(field: dict[str, Any], key: str, versions: Range) -> Range | None:
+    return intersect(parse_range(field[key]), versions) if key in field else None
+
+
+def _default(field: dict[str, Any], type_name: str, is_struct: bool) -> Any:
+    text = str(field.get("default", ""))
+    if text == "null":
+        return "null"
+    if field["type"].startswith("[]") or is_struct or type_name in ("uuid", "bytes", "records"):
+        return None
+    if type_name == "bool":
+        return text.lower() == "true"
+    if type_name == "string":
+        return text
+    return float(text or 0) if type_name == "float64" else int(text or "0", 0)
