@@ -36,6 +36,7 @@ class Partition:
     """`leader` is set while this broker leads; `log` is None while its directory is offline."""
 
     __slots__ = (
+        "_flushing",
         "_offset_waiters",
         "_sessions",
         "broker_id",
@@ -67,6 +68,7 @@ class Partition:
         self.replicas: list[int] = []
         self._offset_waiters: list[OffsetWaiter] = []
         self._sessions: dict[FetchSession, PartitionKey] = {}
+        self._flushing: trio.Event | None = None
 
     # --- leadership
 
@@ -138,7 +140,7 @@ class Partition:
         info = log.append_as_leader(
             records, self.leader_epoch, now_ms=now_ms, request_version=request_version
         )
-        self._after_append(log, leader, len(records))
+        self._after_append(log, leader, info.size)
         return info
 
     def append_internal(self, batch: bytes, *, now_ms: int) -> AppendInfo:
@@ -149,7 +151,7 @@ class Partition:
         if len(leader.isr) < log.config.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms)
-        self._after_append(log, leader, len(batch))
+        self._after_append(log, leader, info.size)
         return info
 
     def _after_append(self, log: Log, leader: LeaderState, appended_bytes: int) -> None:
@@ -174,6 +176,22 @@ class Partition:
     @property
     def high_watermark(self) -> int:
         return self.online_log().high_watermark
+
+    async def flush(self, offset: int) -> None:
+        """Until everything below `offset` is on disk; one fsync in a thread serves all who wait. Raises LogDirError."""
+        log = self.online_log()
+        while log.recovery_point < offset:
+            if self._flushing is not None:
+                await self._flushing.wait()
+                continue
+            self._flushing = trio.Event()
+            try:
+                job = log.prepare_flush()
+                await trio.to_thread.run_sync(job.run)
+                job.complete()
+            finally:
+                self._flushing.set()
+                self._flushing = None
 
     # --- waiting
 

@@ -90,7 +90,7 @@ def _answer(
     end = _visible_end(log, request)
     answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
-        answer.old_style_offsets = _segment_starts(log, wanted, end)
+        answer.old_style_offsets = _segment_starts(broker, log, wanted, end)
         return answer
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -109,32 +109,21 @@ def _find(partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int
     if timestamp == LATEST:
         return UNKNOWN, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return UNKNOWN, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
+        return UNKNOWN, log.log_start_offset, log.earliest_epoch
     if timestamp == LATEST_TIERED:
         return UNKNOWN, UNKNOWN, UNKNOWN
     found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp)
     if found is None or found.offset >= end:
         return UNKNOWN, UNKNOWN, UNKNOWN
-    return found.timestamp, found.offset, log.epoch_for_offset(found.offset)
+    return found.timestamp, found.offset, found.leader_epoch
 
 
-def _segment_starts(log: Log, wanted: WantedPartition, end: int) -> list[int]:
-    """`legacyFetchOffsetsBefore`: starts of segments last written before the time, and the end, newest first."""
-    starts = [(segment.base_offset, segment.last_modified_ms) for segment in log.segments() if segment.size > 0]
-    if log.active_segment.size > 0 or not starts:
-        starts.append((log.log_end_offset, log.last_modified_ms))
-    if wanted.timestamp == LATEST:
-        chosen = len(starts) - 1
-    elif wanted.timestamp == EARLIEST:
-        chosen = 0
-    else:
-        chosen = max((at for at, (_, ms) in enumerate(starts) if ms <= wanted.timestamp), default=-1)
-    count = max(0, min(wanted.max_num_offsets, chosen + 1))
-    found = sorted((starts[chosen - step][0] for step in range(count)), reverse=True)
-    if end == log.log_end_offset or not any(offset > end for offset in found):
+def _segment_starts(broker: Broker, log: Log, wanted: WantedPartition, end: int) -> list[int]:
+    """Newest first; what a consumer may not see yet is replaced by the end it may see (`fetchOffsetsBefore`)."""
+    found = log.legacy_offsets_before(wanted.timestamp, wanted.max_num_offsets, broker.clock.time_ms())
+    if not any(offset > end for offset in found):
         return found
-    kept = [offset for offset in found if offset < end]
-    return ([end, *kept])[: wanted.max_num_offsets]
+    return [end, *(offset for offset in found if offset < end)]
 
 
 def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:

@@ -22,6 +22,7 @@ from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
+    from kpybroker.storage.log import AppendInfo
 
 LEDGER = Ledger(
     ApiKey.PRODUCE,
@@ -54,6 +55,7 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     response = ProduceResponse()
     waits: list[tuple[Partition, int, PartitionResponse]] = []
+    flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
     for topic in request.topic_data:
@@ -66,7 +68,7 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                 if not authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.replicas.hosted(topic.name, data.index)
-                last_offset = _append(partition, data.records, acks, version, now_ms, answer)
+                info = _append(partition, data.records, acks, version, now_ms, answer)
             except KafkaError as error:
                 _fill_error(broker, answer, error, topic.name, data.index, context)
             except LogDirError as error:
@@ -75,9 +77,16 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                     broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context
                 )
             else:
-                if acks == -1 and partition.high_watermark <= last_offset:
-                    waits.append((partition, last_offset + 1, answer))
+                end = info.last_offset + 1
+                if info.rolled:
+                    broker.flush_soon(partition)
+                if info.flush_required:
+                    flushes.append((partition, end, answer))
+                if acks == -1 and partition.high_watermark < end:
+                    waits.append((partition, end, answer))
         response.responses.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
+    if flushes:
+        await _flush(broker, flushes)
     if acks == 0:
         _end_connection_on_error(response)
         return None
@@ -93,8 +102,8 @@ def _append(
     version: int,
     now_ms: int,
     answer: PartitionResponse,
-) -> int:
-    """Append and fill the answer; returns the last offset the batch occupies."""
+) -> AppendInfo:
+    """Append and fill the answer."""
     if acks not in ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if records is None:
@@ -104,7 +113,7 @@ def _append(
     answer.base_offset = info.first_offset
     answer.log_append_time_ms = info.log_append_time
     answer.log_start_offset = info.log_start_offset
-    return info.last_offset
+    return info
 
 
 def _fill_error(
@@ -134,6 +143,20 @@ def _end_connection_on_error(response: ProduceResponse) -> None:
                 raise ProtocolError(
                     f"produce with acks=0 failed with {ErrorCode(answer.error_code).name} for {topic.name}-{answer.index}"
                 )
+
+
+async def _flush(broker: Broker, flushes: list[tuple[Partition, int, PartitionResponse]]) -> None:
+    """`flush.messages` is reached: nothing is acknowledged before it is on disk."""
+    for partition, end, answer in flushes:
+        try:
+            await partition.flush(end)
+        except LogDirError as error:
+            broker.log_dir_failed(error)
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answer.base_offset = -1
+        except KafkaError as error:
+            answer.error_code = error.code
+            answer.base_offset = -1
 
 
 async def _wait_for_replicas(
