@@ -1,4 +1,4 @@
-"""Writes `kpybroker/wire/messages/` from the specs: one module per API or record, and `keys.py` with the table of APIs.
+"""Writes `kpybroker/wire/messages/` from the specs: one module per API or record, and the table of APIs.
 
     python -m protocol_specs.generate            write
     python -m protocol_specs.generate --check    write nothing; exit 1 and name the files if any is stale

@@ -1,8 +1,9 @@
 """Reads our protocol spec notation (see README.md) into plain values.
 
-Rules: one file holds one API (`api KEY Name`, sections `request` and `response`) or one record (`record Name`).
-Indentation is two spaces a level. A version range left out is that of the enclosing field, so a range is written only
-where it says something. This module knows nothing about Python code or about bytes.
+Rules: one file holds one API (`api KEY Name`, sections `request` and `response`) or one record (`record
+Name`, section `fields`). Indentation is two spaces a level. A version range left out is that of the
+enclosing field, so a range is written only where it says something. This module knows nothing about Python
+code or about bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ FOREVER = 32767
 """The upper end of a range written `3+`."""
 
 PRIMITIVES = frozenset(
-    "bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records".split(),
+    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"}
+    | {"uuid", "string", "bytes", "records"}
 )
 NULLABLE_PRIMITIVES = frozenset({"string", "bytes", "records"})
 
@@ -30,8 +32,7 @@ class SpecError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field. `default` is the literal of a primitive, or None for null; arrays and structs without `= null`
-    start empty, shown by `default_null` being False."""
+    """One field. `default` is the value of a primitive; `default_null` says that the field starts as null."""
 
     name: str
     kafka_name: str

@@ -1,6 +1,6 @@
 """Every spec says, field by field, what the definitions in Kafka's jars say.
 
-Both sides are brought to the same plain shape: ranges cut to what the enclosing field and the message have, and
+Both sides are brought to the same plain shape: ranges cut to what the enclosing field and the message have,
 defaults as values. Not compared: words, `entityType`, `zeroCopy`, listeners.
 """
 
@@ -43,7 +43,7 @@ def test_spec_equals_kafkas_definition(spec: SpecFile, message: MessageSpec) -> 
 
 
 def test_every_stable_api_between_clients_and_brokers_has_a_spec() -> None:
-    """What Kafka 3.9 serves in ZooKeeper mode, but for telemetry, which clients call as soon as they see it."""
+    """What Kafka 3.9 serves in ZooKeeper mode, but for telemetry, which clients call once they see it."""
     served = {
         definition["apiKey"]
         for definition in definitions_once().values()

@@ -1,7 +1,7 @@
 """The APIs by key: names, versions, header versions, and their message classes, imported on first use.
 
-The table itself is generated (`messages/keys.py`). It says what we can read and write; what this broker serves is the
-ledger of its handlers.
+The table itself is generated (`messages/keys.py`). It says what we can read and write; what this broker
+serves is in the ledgers of its handlers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ApiInfo:
         return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """1 with tagged fields; ApiVersions keeps 0, for a client cannot know what it will be answered in (KIP-511)."""
+        """1 with tagged fields. ApiVersions keeps 0: a client cannot know the answer's version (KIP-511)."""
         if self.key == ApiKey.API_VERSIONS:
             return 0
         return 1 if version >= self.flexible_from else 0

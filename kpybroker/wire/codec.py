@@ -1,18 +1,19 @@
-"""Messages to bytes and back: `encode`, `encode_parts`, `decode`.
+"""Messages to bytes and back: `encode`, `encode_parts`, `decode`, `decode_steps`.
 
-Each (message class, version) gets its function on first use, by compiling the class's schema (`compile_encode`,
-`compile_decode`). Decoding raises ProtocolError and nothing else, whatever the bytes; bytes after the message are left
-alone, as in Kafka. Encoding raises UnsupportedFieldError, ValueError or TypeError for a message no version of Kafka could
-write: those are mistakes of the caller. Versions outside the message's range are a ValueError either way.
+Each (message class, version) gets its function on first use, by compiling the class's schema
+(`compile_encode`, `compile_decode`). Decoding raises ProtocolError and nothing else, whatever the bytes;
+bytes after the message are left alone, as in Kafka. Encoding raises UnsupportedFieldError, struct.error,
+ValueError or TypeError for a message that no Kafka could write: those are mistakes of the caller. So are
+versions outside the message's range.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from kpybroker.wire.compile_decode import Decoder, compile_decoder
+from kpybroker.wire.compile_decode import Decoder, StepDecoder, compile_decoder, compile_step_decoder
 from kpybroker.wire.compile_encode import Encoder, UnsupportedFieldError, compile_encoder, size_of
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import Buffer
@@ -23,6 +24,7 @@ __all__ = [
     "UnsupportedFieldError",
     "decode",
     "decode_from",
+    "decode_steps",
     "encode",
     "encode_parts",
     "size_of",
@@ -35,6 +37,7 @@ MAX_ELEMENTS = 100_000
 
 _encoders: dict[tuple[type[Message], int], Encoder] = {}
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
+_step_decoders: dict[tuple[type[Message], int], StepDecoder] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -45,7 +48,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[Any]:
-    """The message as bytes, with every `records` value that is not bytes-like standing as an element of its own.
+    """The message as bytes, with every `records` value that is not bytes-like as an element of its own.
 
     Two bytes elements never follow each other, and none is empty.
     """
@@ -54,12 +57,15 @@ def encode_parts(message: Message, version: int) -> list[Any]:
     parts: list[Any] = []
     start = 0
     for index, chunk in enumerate(chunks):
-        if not isinstance(chunk, (bytes, bytearray, memoryview)):
+        if type(chunk) not in _BYTES_LIKE:
             _append_joined(parts, chunks[start:index])
             parts.append(chunk)
             start = index + 1
     _append_joined(parts, chunks[start:])
     return parts
+
+
+_BYTES_LIKE = frozenset({bytes, bytearray, memoryview})
 
 
 def _append_joined(parts: list[Any], chunks: list[Any]) -> None:
@@ -68,7 +74,7 @@ def _append_joined(parts: list[Any], chunks: list[Any]) -> None:
 
 
 def decode(message_class: type[M], buffer: Buffer, version: int, max_elements: int = MAX_ELEMENTS) -> M:
-    """The message at the start of `buffer`. Its `records` are views into `buffer`, everything else is copied."""
+    """The message at the start of `buffer`. Its `records` are views into `buffer`, all else is copied."""
     return decode_from(message_class, buffer, 0, version, max_elements)[0]
 
 
@@ -79,16 +85,39 @@ def decode_from(
     decoder = _decoders.get((message_class, version)) or _decoder(message_class, version)
     try:
         return decoder(buffer, position, len(buffer), max_elements)
-    except ProtocolError as error:
-        raise ProtocolError(f"{message_class.__name__} v{version}: {error}") from None
-    except (IndexError, struct.error):
-        raise ProtocolError(f"{message_class.__name__} v{version}: the frame ends too early") from None
-    except UnicodeDecodeError:
-        raise ProtocolError(f"{message_class.__name__} v{version}: a string is not UTF-8") from None
+    except (ProtocolError, IndexError, struct.error, UnicodeDecodeError) as error:
+        raise _protocol_error(message_class, version, error) from None
+
+
+def decode_steps(
+    message_class: type[M], buffer: Buffer, version: int, max_elements: int = MAX_ELEMENTS
+) -> Generator[None, None, M]:
+    """`decode` as a generator that yields every STEP_ELEMENTS elements, for frames that would hold a loop."""
+    decoder = _step_decoders.get((message_class, version)) or _step_decoder(message_class, version)
+    try:
+        message, _ = yield from decoder(buffer, 0, len(buffer), max_elements)
+    except (ProtocolError, IndexError, struct.error, UnicodeDecodeError) as error:
+        raise _protocol_error(message_class, version, error) from None
+    result: M = message
+    return result
+
+
+def _protocol_error(message_class: type[Message], version: int, error: Exception) -> ProtocolError:
+    if isinstance(error, ProtocolError):
+        text = str(error)
+    else:
+        text = (
+            "a string is not UTF-8" if isinstance(error, UnicodeDecodeError) else "the frame ends too early"
+        )
+    return ProtocolError(f"{message_class.__name__} v{version}: {text}")
 
 
 def _encoder(message_class: type[Message], version: int) -> Encoder:
     return _compiled(_encoders, compile_encoder, message_class, version)
+
+
+def _step_decoder(message_class: type[Message], version: int) -> StepDecoder:
+    return _compiled(_step_decoders, compile_step_decoder, message_class, version)
 
 
 def _decoder(message_class: type[Message], version: int) -> Decoder:

@@ -1,18 +1,21 @@
 """Compiles one decode function per (message class, version).
 
-The function is flat: nested structs become nested loops, consecutive fixed-size fields and the length byte after them one
-`struct` call, and objects are filled without calling `__init__`. Its signature is (buffer, position, end, budget)
--> (message, position); `budget` is the number of array elements and unknown tagged fields it may still create.
+The function is flat: nested structs become nested loops, consecutive fixed-size fields and the length byte
+after them one `struct` call, and objects are filled without calling `__init__`. Its signature is (buffer,
+position, end, budget) -> (message, position); `budget` is how many array elements and unknown tagged fields
+it may still create. What a count claims is checked against the bytes left before anything is built, so
+memory stays proportional to the frame.
 
-What a count claims is checked against the bytes left before anything is built, so memory stays proportional to the frame.
-Not here: the bounds of the frame itself, and any meaning of the values.
+With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements, so that a caller
+can let others run while it decodes a large frame; its return value is the same. Not here: the bounds of the
+frame itself, and any meaning of the values.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, Final
 
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import (
@@ -28,6 +31,10 @@ from kpybroker.wire.schema import Field, Message, is_flexible, struct_fields
 from kpybroker.wire.source import Source
 
 Decoder = Callable[[Buffer, int, int, int], tuple[Any, int]]
+StepDecoder = Callable[[Buffer, int, int, int], Generator[None, None, tuple[Any, int]]]
+
+STEP_ELEMENTS: Final = 1000
+"""Elements decoded between two yields: below 2 ms."""
 
 
 def _bad_length(name: str) -> ProtocolError:
@@ -42,19 +49,30 @@ _NAMESPACE = {
     "read_tagged_fields": read_tagged_fields,
     "bad_length": _bad_length,
     "ProtocolError": ProtocolError,
-    **{f"unpack_array_{name}": array_unpacker(fmt) for name, fmt in FORMATS.items()},
 }
 
 
 def compile_decoder(message_class: type[Message], version: int) -> Decoder:
     """The decode function of one version; the caller keeps it."""
-    writer = _DecoderWriter(message_class, version)
+    decoder: Decoder = _compile(message_class, version, in_steps=False)
+    return decoder
+
+
+def compile_step_decoder(message_class: type[Message], version: int) -> StepDecoder:
+    """The same function as a generator."""
+    decoder: StepDecoder = _compile(message_class, version, in_steps=True)
+    return decoder
+
+
+def _compile(message_class: type[Message], version: int, in_steps: bool) -> Any:
+    writer = _DecoderWriter(message_class, version, in_steps)
+    if in_steps:
+        writer.source.line("steps = 0")
+        writer.source.line("if budget < 0: yield")
     writer.struct(message_class, "message")
     writer.flush()
     writer.source.line("return message, p")
-    label = f"decode {message_class.__name__} v{version}"
-    decoder: Decoder = writer.source.compile("buffer, p, end, budget", label)
-    return decoder
+    return writer.source.compile("buffer, p, end, budget", f"decode {message_class.__name__} v{version}")
 
 
 def min_size(message_class: type[Message], struct_class: type[Message], version: int) -> int:
@@ -83,14 +101,19 @@ def _primitive_min_size(type_name: str, flexible: bool) -> int:
     return 2 if type_name == "string" else 4
 
 
+def _array_unpacker(type_name: str) -> Callable[[], Any]:
+    return lambda: array_unpacker(FORMATS[type_name])
+
+
 class _DecoderWriter:
     """Walks a schema at one version and writes the decode function's body.
 
     `_run` holds fixed-size values not yet read: (format, assignment target). `flush` reads them in one go.
     """
 
-    def __init__(self, message_class: type[Message], version: int) -> None:
+    def __init__(self, message_class: type[Message], version: int, in_steps: bool) -> None:
         self.message_class = message_class
+        self.in_steps = in_steps
         self.version = version
         self.flexible = is_flexible(message_class, version)
         self.source = Source(_NAMESPACE)
@@ -200,7 +223,10 @@ class _DecoderWriter:
             smallest = _primitive_min_size(field.type_name, self.flexible)
         line(f"budget = claim(n, {max(smallest, 1)}, end - p, budget)")
         if field.type_name in FORMATS:
-            line(f"{attribute} = unpack_array_{field.type_name}(buffer, p, n)")
+            unpack = self.source.bind_made(
+                f"unpack_array_{field.type_name}", _array_unpacker(field.type_name)
+            )
+            line(f"{attribute} = {unpack}(buffer, p, n)")
             line(f"p += n * {smallest}")
             return
         items = self.source.name("items")
@@ -214,6 +240,14 @@ class _DecoderWriter:
                 self._primitive(field.type_name, item, nullable=False)
             self.flush()
             line(f"{items}.append({item})")
+            if self.in_steps:
+                self._step()
+
+    def _step(self) -> None:
+        self.source.line("steps += 1")
+        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
+            self.source.line("steps = 0")
+            self.source.line("yield")
 
     def _nested(self, field: Field, struct_class: type[Message], attribute: str) -> None:
         nested = self.source.name("nested")

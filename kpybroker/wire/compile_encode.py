@@ -1,9 +1,9 @@
 """Compiles one encode function per (message class, version).
 
-The function takes (message, append) and appends chunks: bytes, and whatever object stands in a `records` field. It does
-what Kafka's generated writers do: fixed-size fields as they are, tagged fields only when they differ from their default,
-unknown tagged fields back in their place, and UnsupportedFieldError for a field that this version lacks, is not
-ignorable, and is not at its default.
+The function takes (message, append) and appends chunks: bytes, and whatever object stands in a `records`
+field. It does what Kafka's generated writers do: fixed-size fields as they are, tagged fields only when
+they differ from their default, unknown tagged fields back in their place, and UnsupportedFieldError for a
+field that this version lacks, is not ignorable, and is not at its default.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ _NAMESPACE = {
     "write_tagged_fields": write_tagged_fields,
     "size_of": size_of,
     "UnsupportedFieldError": UnsupportedFieldError,
-    **{f"pack_array_{name}": array_packer(fmt) for name, fmt in FORMATS.items()},
 }
 
 
@@ -62,11 +61,15 @@ def compile_encoder(message_class: type[Message], version: int) -> Encoder:
     return encoder
 
 
+def _array_packer(type_name: str) -> Callable[[], Any]:
+    return lambda: array_packer(FORMATS[type_name])
+
+
 class _EncoderWriter:
     """Walks a schema at one version and writes the encode function's body.
 
-    `_run` holds fixed-size values not yet written: (format, expression). A varint can only end a run; as long as it is
-    below 128 it is just one more byte of it.
+    `_run` holds fixed-size values not yet written: (format, expression). A varint can only end a run; as long
+    as it is below 128 it is just one more byte of it.
     """
 
     def __init__(self, message_class: type[Message], version: int) -> None:
@@ -188,7 +191,8 @@ class _EncoderWriter:
             line(f"n = len({items}){extra}")
         self._length("n")
         if field.type_name in FORMATS:
-            line(f"{self._append}(pack_array_{field.type_name}({items}))")
+            pack = self.source.bind_made(f"pack_array_{field.type_name}", _array_packer(field.type_name))
+            line(f"{self._append}({pack}({items}))")
             return
         item = self.source.name("item")
         with self.source.block(f"for {item} in {items}:"):

@@ -1,7 +1,8 @@
-"""Kafka's error codes, and the two exceptions that cross rooms: KafkaError (a client's doing) and ProtocolError (bad bytes).
+"""Kafka's error codes; KafkaError for what a client can cause, ProtocolError for malformed bytes.
 
-`ErrorCode` carries Kafka's numbers and names; the texts are ours and reach clients wherever a response has an error
-message. Codes above 127 are of Kafka 4.x and only here to be named. Not here: which API may answer with which code.
+`ErrorCode` carries Kafka's numbers and names; the texts are ours and reach clients wherever a response has
+an error message. Codes above 127 are of Kafka 4.x and only here to be named. Not here: which API answers
+with which.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ _TEXTS: Final = """
 UNKNOWN_SERVER_ERROR The broker hit an unexpected error while serving the request.
 NONE No error.
 OFFSET_OUT_OF_RANGE The offset lies outside the offsets this broker keeps for the partition.
-CORRUPT_MESSAGE A record batch fails its checksum, has an invalid size, or lacks a key that a compacted topic needs.
+CORRUPT_MESSAGE A record batch fails its checksum, has an invalid size, or lacks a key in a compacted topic.
 UNKNOWN_TOPIC_OR_PARTITION This broker does not host the partition.
 INVALID_FETCH_SIZE The size asked for is not valid.
 LEADER_NOT_AVAILABLE The partition has no leader at the moment; an election is under way.
@@ -186,7 +187,7 @@ NOT_COORDINATOR This broker is not the coordinator asked for.
 INVALID_TOPIC_EXCEPTION The topic's name is not valid, or the topic may not be used this way.
 RECORD_LIST_TOO_LARGE A batch is larger than a log segment may be.
 NOT_ENOUGH_REPLICAS Fewer replicas are in sync than the topic requires; nothing was written.
-NOT_ENOUGH_REPLICAS_AFTER_APPEND The records were written, but to fewer in-sync replicas than the topic requires.
+NOT_ENOUGH_REPLICAS_AFTER_APPEND Written, but to fewer in-sync replicas than the topic requires.
 INVALID_REQUIRED_ACKS The number of acknowledgements must be -1, 0 or 1.
 ILLEGAL_GENERATION The group has moved on to another generation.
 INCONSISTENT_GROUP_PROTOCOL The member's protocols do not fit those of the group, or it offers none.

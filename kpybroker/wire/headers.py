@@ -1,8 +1,8 @@
 """Request and response headers, by hand: they are read before it is known what follows.
 
-Traps kept here: the client id has a two-byte length in every version, flexible ones too; ControlledShutdown 0 has none;
-the header of an API or version we do not know is read as far as the client id, as Kafka does, so that the answer can name
-the request. What may be refused is the caller's business. Frames' sizes are not part of a header.
+Traps kept here: the client id has a two-byte length in every version, flexible ones too; ControlledShutdown
+0 has none; the header of an API we do not know is read as far as the client id, so that a log line can name
+the client. What may be refused is the caller's business. A frame's size is not part of the header.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_HEADER_TAGS = 1000
 
 @dataclass(slots=True)
 class RequestHeader:
-    """`body_offset` is where the body starts in the frame. `api_key` is an int: the key may be unknown to us."""
+    """`body_offset` is where the body starts in the frame. `api_key` is an int: it may be unknown to us."""
 
     api_key: int
     api_version: int

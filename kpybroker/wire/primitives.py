@@ -1,7 +1,7 @@
 """Variable-length integers, raw tagged fields and the small tables that compiled codecs lean on.
 
-Rules: every reader takes (buffer, position) and gives (value, new position); anything a peer's bytes can cause is a
-ProtocolError, an IndexError or a struct.error, and `codec` turns the last two into the first.
+Rules: every reader takes (buffer, position) and gives (value, new position); anything a peer's bytes can
+cause is a ProtocolError, an IndexError or a struct.error, and `codec` turns the last two into the first.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_tagged_fields(
 
 
 def claim(count: int, min_size: int, remaining: int, budget: int) -> int:
-    """Checks an element count against the bytes and the elements that are left, and takes it off the budget."""
+    """What is left of the budget after `count` elements; ProtocolError when they cannot be or may not be."""
     if count < 0:
         raise ProtocolError("an array that may not be null is null")
     if count * min_size > remaining:

@@ -1,8 +1,9 @@
-"""What a message class says about its bytes: fields, versions, tags. The compiler turns it into functions.
+"""What a message class says about its bytes: fields, versions, tags. The compilers turn it into functions.
 
-Generated classes derive from `Message` (the one place with inheritance here: it saves ~600 copies of `__eq__` and
-`__repr__`) and carry their fields as constant tuples, so that importing them costs nothing; `struct_fields` makes `Field`s
-of those on first use. Versions are inclusive ranges; FOREVER is the open upper end.
+Generated classes derive from `Message` (the one base class here: it saves some 500 copies of `__eq__` and
+`__repr__`) and carry their fields as constant tuples, so that importing them costs next to nothing;
+`struct_fields` makes `Field`s of those when a codec is compiled. Versions are inclusive ranges; FOREVER is
+the open upper end.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ RawField: TypeAlias = "tuple[str, str, Range, Range | None, Range | None, int | 
 TaggedFields: TypeAlias = "tuple[tuple[int, bytes], ...]"
 
 PRIMITIVES: Final = frozenset(
-    "bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records".split(),
+    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"}
+    | {"uuid", "string", "bytes", "records"}
 )
 
 
 class Message:
     """Base of every generated message and nested struct.
 
-    `FIELDS` holds one tuple a field: name, type (`[x]` for an array), versions, nullable versions, tagged versions, tag,
-    ignorable, default. `unknown_tagged_fields` keeps tags this build does not know, as (tag, bytes), so they survive.
+    `FIELDS` holds one tuple a field: name, type (`[x]` for an array), versions, nullable versions, tagged
+    versions, tag, ignorable, default. `unknown_tagged_fields` keeps tags we do not know, as (tag, bytes).
     """
 
     __slots__ = ("unknown_tagged_fields",)
@@ -82,11 +84,15 @@ class Field:
 def struct_fields(message_class: type[Message], struct: type[Message] | None = None) -> Sequence[Field]:
     """The fields of a message, or of one of the structs nested in it."""
     fields = []
-    for name, type_text, versions, nullable, tagged, tag, ignorable, default in (struct or message_class).FIELDS:
+    for name, type_text, versions, nullable, tagged, tag, ignorable, default in (
+        struct or message_class
+    ).FIELDS:
         type_name = type_text.strip("[]")
         nested = None if type_name in PRIMITIVES else getattr(message_class, type_name)
         array = type_text.startswith("[")
-        fields.append(Field(name, type_name, array, versions, nullable, tagged, tag, ignorable, default, nested))
+        fields.append(
+            Field(name, type_name, array, versions, nullable, tagged, tag, ignorable, default, nested)
+        )
     return fields
 
 

@@ -1,4 +1,7 @@
-"""Builds Python source for compiled codecs: indentation, unique names, a namespace, and runs of fixed-size values."""
+"""Builds the source of a compiled codec: indentation, unique names, and the objects its globals name."""
+
+
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,15 @@ class Source:
         return name
 
     def packer(self, formats: str) -> str:
-        return self._struct("pack_" + _identifier(formats), lambda: struct.Struct(">" + formats).pack)
+        return self.bind_made("pack_" + _identifier(formats), _struct_method(formats, "pack"))
 
     def unpacker(self, formats: str) -> str:
-        return self._struct(
+        return self.bind_made(
             "unpack_" + _identifier(formats), lambda: struct.Struct(">" + formats).unpack_from
         )
 
-    def _struct(self, name: str, make: Callable[[], Any]) -> str:
+    def bind_made(self, name: str, make: Callable[[], Any]) -> str:
+        """A global of that name, made on its first use."""
         if name not in self.namespace:
             self.namespace[name] = make()
         return name
@@ -59,6 +63,10 @@ class Source:
         code = "\n".join([f"def compiled({signature}):", *(self._lines or ["    pass"]), ""])
         exec(compile(code, f"<codec {label}>", "exec"), self.namespace)
         return self.namespace["compiled"]
+
+
+def _struct_method(formats: str, method: str) -> Callable[[], Any]:
+    return lambda: getattr(struct.Struct(">" + formats), method)
 
 
 def _identifier(formats: str) -> str:
