@@ -1,8 +1,5 @@
 """Builds the source of a compiled codec: indentation, unique names, and the objects its globals name."""
 
-
-"""
-
 from __future__ import annotations
 
 import struct

@@ -120,7 +120,7 @@ class _Writer:
         if field.default_null:
             return item is None
         if field.array:
-            return item == []
+            return bool(item == [])
         if field.is_struct:
             return item is None or item == type(item)()
         if field.type == "uuid":
