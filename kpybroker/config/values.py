@@ -90,7 +90,7 @@ def _parse_list(text: str) -> tuple[str, ...]:
 
 
 def parse_value(name: str, type_name: str, text: str | None) -> Value:
-    """The typed value of `text`; `ConfigError` when it is not of that type. None stays None (Kafka's null)."""
+    """The typed value of `text`; `ConfigError` when it is not of that type. None is Kafka's null."""
     if text is None:
         return None
     trimmed = text.strip()

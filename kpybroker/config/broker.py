@@ -1,0 +1,221 @@
+"""`BrokerConfig`: the configuration of one broker, as live typed look-ups under Kafka's own key names.
+
+Four layers, highest first, as KIP-226 defines them: dynamic for this broker, dynamic default of all
+brokers, static (the file, the environment, `--override`), and Kafka's default. A key set in a higher layer
+hides its synonyms in the lower ones: a dynamic `log.retention.ms` beats a static `log.retention.hours`.
+
+The constructor refuses bad values with `ConfigError`. Unknown keys are kept, as in Kafka; `interpret.py` is
+what tells the user about them. This module reads no file and knows no tree: `broker/configs.py` calls
+`set_dynamic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from kpybroker.config.definition import BROKER_KEYS
+from kpybroker.config.listeners import (
+    Endpoint,
+    check_distinct_ports,
+    check_usable,
+    parse_endpoints,
+    security_protocol_map,
+)
+from kpybroker.config.relations import check_relations
+from kpybroker.config.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
+from kpybroker.config.topic import LogConfig
+from kpybroker.config.topic_defaults import topic_defaults
+from kpybroker.config.values import ConfigError, Value
+
+LOOPBACK_LISTENER = "PLAINTEXT://127.0.0.1:9092"
+"""What a broker without a `listeners` key binds. Kafka would bind every interface; we do that only when
+told.
+"""
+
+ChangeCallback = Callable[[frozenset[str]], None]
+
+
+class BrokerConfig:
+    """Look-ups are live: a dynamic change is seen by the next call."""
+
+    def __init__(self, props: Mapping[str, str] | None = None) -> None:
+        self.static: dict[str, str] = _with_identity(dict(props or {}))
+        self.dynamic_broker: dict[str, str] = {}
+        self.dynamic_default: dict[str, str] = {}
+        self._effective: dict[str, str] = dict(self.static)
+        self._values: dict[str, Value] = {}
+        self._log_defaults: LogConfig | None = None
+        self._callbacks: list[ChangeCallback] = []
+        check_props(self.static)
+        check_relations(self)
+        check_usable("listeners", self.listeners_text, self.listeners)
+
+    # --- look-ups
+
+    def get(self, name: str) -> Value:
+        """The typed value, None where Kafka's default is null. `KeyError` for a name that is no key."""
+        try:
+            return self._values[name]
+        except KeyError:
+            key = BROKER_KEYS[base_key(name)]
+            texts = (self._effective[n] for n in _lookup_order(name) if n in self._effective)
+            value = self._values[name] = key.parse(next(texts, key.default))
+            return value
+
+    def get_int(self, name: str) -> int:
+        return cast(int, self._required(name))
+
+    def get_float(self, name: str) -> float:
+        return cast(float, self._required(name))
+
+    def get_bool(self, name: str) -> bool:
+        return cast(bool, self._required(name))
+
+    def get_str(self, name: str) -> str:
+        """The text of a STRING key, "" where Kafka's value is null."""
+        return cast(str, self.get(name)) or ""
+
+    def get_list(self, name: str) -> tuple[str, ...]:
+        """The items of a LIST key, or of a STRING key that Kafka splits at commas."""
+        value = self.get(name)
+        if isinstance(value, str):
+            return tuple(item.strip() for item in value.split(",") if item.strip())
+        return cast("tuple[str, ...]", value) or ()
+
+    def get_optional_int(self, name: str) -> int | None:
+        return cast("int | None", self.get(name))
+
+    def _required(self, name: str) -> Value:
+        value = self.get(name)
+        if value is None:
+            raise ConfigError(name, None, "it has no value and no default")
+        return value
+
+    # --- values made of several keys
+
+    def milliseconds(self, stem: str) -> int:
+        """`log.retention`, `log.roll` or `log.roll.jitter`, from whichever unit is set (`-1`: unlimited)."""
+        for unit in ("ms", "minutes", "hours"):
+            name = f"{stem}.{unit}"
+            value = self.get_optional_int(name) if name in BROKER_KEYS else None
+            if value is not None:
+                return value * MILLISECONDS_PER[unit] if value >= 0 else -1
+        raise ConfigError(stem, None, "it has no value in any unit")
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        return self.get_list("log.dirs") or self.get_list("log.dir")
+
+    @property
+    def security_protocols(self) -> dict[str, str]:
+        """Listener name -> security protocol."""
+        return security_protocol_map(self.get_str("listener.security.protocol.map"))
+
+    @property
+    def listeners_text(self) -> str:
+        return self.get_str("listeners") if "listeners" in self._effective else LOOPBACK_LISTENER
+
+    @property
+    def listeners(self) -> tuple[Endpoint, ...]:
+        """What to bind."""
+        text = self.listeners_text
+        endpoints = parse_endpoints("listeners", text, self.security_protocols)
+        check_distinct_ports("listeners", text, endpoints)
+        return endpoints
+
+    @property
+    def advertised_listeners(self) -> tuple[Endpoint, ...]:
+        """What `advertised.listeners` says; empty when it is not set: clients are then told how they came
+        in.
+        """
+        return parse_endpoints(
+            "advertised.listeners", self.get_str("advertised.listeners"), self.security_protocols
+        )
+
+    @property
+    def inter_broker_listener_name(self) -> str:
+        return (
+            self.get_str("inter.broker.listener.name") or self.get_str("security.inter.broker.protocol")
+        ).upper()
+
+    @property
+    def log_defaults(self) -> LogConfig:
+        """What topics inherit (`KafkaConfig.extractLogConfigMap`)."""
+        if self._log_defaults is None:
+            self._log_defaults = topic_defaults(self)
+        return self._log_defaults
+
+    # --- dynamic values
+
+    def on_change(self, callback: ChangeCallback) -> None:
+        """`callback(names)` runs after a dynamic change, with the keys whose layer changed."""
+        self._callbacks.append(callback)
+
+    def set_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> frozenset[str]:
+        """Replace both dynamic layers and return the keys that changed. Raises `ConfigError` and changes
+        nothing.
+        """
+        effective = merged(self.static, default, broker)
+        check_props(effective)
+        changed = frozenset(
+            name
+            for name in effective.keys() | self._effective.keys()
+            if effective.get(name) != self._effective.get(name)
+        )
+        self.dynamic_broker, self.dynamic_default = dict(broker), dict(default)
+        self._effective = effective
+        self._values.clear()
+        self._log_defaults = None
+        if changed:
+            for callback in self._callbacks:
+                callback(changed)
+        return changed
+
+    def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
+        """What this configuration would become; raises `ConfigError` when that would not do."""
+        return BrokerConfig(merged(self.static, default, broker))
+
+    @property
+    def effective(self) -> Mapping[str, str]:
+        """Every key that is set in some layer, unparsed."""
+        return self._effective
+
+
+def _lookup_order(name: str) -> tuple[str, ...]:
+    """A listener's key falls back to the plain key; units are put together in `milliseconds`, not here."""
+    plain = base_key(name)
+    return (name,) if plain == name else (name, plain)
+
+
+def _with_identity(props: dict[str, str]) -> dict[str, str]:
+    """`broker.id` and `node.id` are one value under two names (`KafkaConfig.populateSynonyms`)."""
+    if "broker.id" in props:
+        props.setdefault("node.id", props["broker.id"])
+    elif "node.id" in props:
+        props["broker.id"] = props["node.id"]
+    return props
+
+
+def merged(
+    static: Mapping[str, str], default: Mapping[str, str], broker: Mapping[str, str]
+) -> dict[str, str]:
+    """The layers laid over each other; an upper key removes its synonyms below (`overrideProps`)."""
+    effective = dict(static)
+    for layer in (default, broker):
+        for name in layer:
+            for synonym in broker_synonyms(name, match_listener_override=False):
+                effective.pop(synonym, None)
+        effective.update(layer)
+    return effective
+
+
+def check_props(props: Mapping[str, str]) -> None:
+    """Parse every known key; raises `ConfigError` at the first that does not do."""
+    for name, text in props.items():
+        key = BROKER_KEYS.get(base_key(name))
+        if key is not None:
+            try:
+                key.parse(text)
+            except ConfigError as error:
+                raise ConfigError(name, error.value, error.reason) from None
