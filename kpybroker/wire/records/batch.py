@@ -231,7 +231,9 @@ def iter_batches(
             break
         length = _INT32.unpack_from(buffer, position + 8)[0]
         if length < LEGACY_OVERHEAD_V0:
-            raise corrupt(f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})")
+            raise corrupt(
+                f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
+            )
         if length + LOG_OVERHEAD > end - position:
             break
         header = parse_header(buffer, position)

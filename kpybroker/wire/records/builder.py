@@ -1,0 +1,195 @@
+"""Build magic 2 batches: for the internal topics, for conversion and recompression, for the cleaner.
+
+Rules: the result is what DefaultRecordBatch writes, CRC included, base offset and leader epoch as given. Mistakes of
+the caller are ValueErrors; nothing here depends on bytes from outside. Older magics are built in `legacy`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+
+from crc32c import crc32c
+
+from kpybroker.wire.compression import Codec, compress
+from kpybroker.wire.records.batch import (
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    LOG_OVERHEAD,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    RECORD_BATCH_OVERHEAD,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    TimestampType,
+)
+from kpybroker.wire.records.default_record import Record
+
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiibI")
+
+Entry = tuple[bytes | None, bytes | None, int]
+"""Key, value, timestamp in ms."""
+
+
+def build_batch(
+    entries: Iterable[Entry],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytearray:
+    """One batch of (key, value, timestamp) entries at consecutive offsets from `base_offset`."""
+    records = [
+        Record(base_offset + index, timestamp, key, value)
+        for index, (key, value, timestamp) in enumerate(entries)
+    ]
+    return build_batch_of(
+        records,
+        codec=codec,
+        level=level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def build_batch_of(
+    records: Sequence[Record],
+    *,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    log_append_time: int = NO_TIMESTAMP,
+    delete_horizon_ms: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytearray:
+    """One batch of records that keep their offsets, which must rise; their sequences are not looked at.
+
+    `base_offset` and `last_offset` default to the first and last record's; a batch that lost records to compaction keeps
+    its own. `log_append_time` is every record's timestamp with LOG_APPEND_TIME. `delete_horizon_ms` takes the
+    place of the base timestamp (KIP-534).
+    """
+    if not records:
+        raise ValueError("a batch needs a record; see empty_batch")
+    base_offset = records[0].offset if base_offset is None else base_offset
+    last_offset = records[-1].offset if last_offset is None else last_offset
+    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    if timestamp_type is TimestampType.LOG_APPEND_TIME:
+        max_timestamp = log_append_time
+    else:
+        max_timestamp = max(record.timestamp for record in records)
+    attributes = int(codec) | timestamp_type << 3
+    attributes |= TRANSACTIONAL_MASK if is_transactional else 0
+    attributes |= CONTROL_MASK if is_control else 0
+    attributes |= DELETE_HORIZON_MASK if delete_horizon_ms is not None else 0
+    body = encode_records(records, base_offset, base_timestamp)
+    return _assemble(
+        base_offset,
+        partition_leader_epoch,
+        _AFTER_CRC.pack(
+            attributes,
+            last_offset - base_offset,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        ),
+        body if codec is Codec.NONE else compress(codec, body, level),
+    )
+
+
+def empty_batch(header: BatchHeader) -> bytearray:
+    """A batch without records that keeps offsets and producer state of one whose records are all gone.
+
+    What the cleaner leaves of a producer's last batch (DefaultRecordBatch.writeEmptyHeader): no timestamp, no codec.
+    """
+    attributes = header.timestamp_type << 3 | header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+    after_crc = _AFTER_CRC.pack(
+        attributes,
+        header.last_offset_delta,
+        NO_TIMESTAMP,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        0,
+    )
+    return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, b"")
+
+
+def _assemble(
+    base_offset: int, partition_leader_epoch: int, after_crc: bytes, body: bytes | bytearray
+) -> bytearray:
+    crc = crc32c(body, crc32c(after_crc))
+    length = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(body)
+    batch = bytearray(_BEFORE_CRC.pack(base_offset, length, partition_leader_epoch, 2, crc))
+    batch += after_crc
+    batch += body
+    return batch
+
+
+def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
+    """The uncompressed records section."""
+    section = bytearray()
+    previous = base_offset - 1
+    for record in records:
+        if record.offset <= previous:
+            raise ValueError(f"offset {record.offset} does not rise above {previous}")
+        previous = record.offset
+        body = _encode_record(record, record.offset - base_offset, record.timestamp - base_timestamp)
+        section += varint(len(body))
+        section += body
+    return section
+
+
+def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
+    for field in (record.key, record.value):
+        if field is None:
+            parts.append(b"\1")
+        else:
+            parts += (varint(len(field)), field)
+    parts.append(varint(len(record.headers)))
+    for key, value in record.headers:
+        encoded = key.encode("utf-8", "surrogateescape")
+        parts += (varint(len(encoded)), encoded)
+        parts += (b"\1",) if value is None else (varint(len(value)), value)
+    return b"".join(parts)
+
+
+_ONE_BYTE = tuple(bytes((n,)) for n in range(128))
+
+
+def varint(value: int) -> bytes:
+    """Zigzag varint of an int32 or int64."""
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    if value < 128:
+        return _ONE_BYTE[value]
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

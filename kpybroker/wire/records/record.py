@@ -1,0 +1,25 @@
+"""The records of a batch of any magic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kpybroker.wire.records.batch import BatchHeader, Buffer
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record, iter_default_records
+from kpybroker.wire.records.legacy import iter_legacy_records
+
+__all__ = ["DEFAULT_MAX_BYTES", "Record", "iter_records"]
+
+
+def iter_records(
+    buffer: Buffer, header: BatchHeader, position: int = 0, *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> Iterator[Record]:
+    """The records of the batch at `position` as stored: a magic 0/1 message is a batch of one, or a wrapper's content.
+
+    At most `max_bytes` are decompressed (MESSAGE_TOO_LARGE above it). Bytes that are not records raise
+    INVALID_RECORD, those that do not decompress CORRUPT_MESSAGE. The batch's CRC is not checked here, and records that
+    come before a fault have been yielded when it raises: call `batch.verify_crc` first.
+    """
+    if header.magic < 2:
+        return iter_legacy_records(buffer, header, position, max_bytes=max_bytes)
+    return iter_default_records(buffer, header, position, max_bytes)
