@@ -164,8 +164,7 @@ class Image:
             raise t.NoNode(path) from None
 
     def _create(self, op: t.Create, change: Change) -> t.Created:
-        # A sequential path may end in "/": the number is then the whole name.
-        t.check_path(op.path + "0" if op.sequential else op.path)
+        t.check_path(op.path)
         if op.path == "/":
             raise t.NodeExists(op.path)
         acl = t.OPEN_ACL_UNSAFE if op.acl is None else op.acl

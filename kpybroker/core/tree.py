@@ -85,8 +85,8 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """-> `Created`. `sequential` appends the parent's ten-digit counter to the path. No `acl`: open to
-    all."""
+    """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix. No
+    `acl`: open to all."""
 
     path: str
     data: bytes = b""

@@ -1,0 +1,372 @@
+"""kazoo tamed: one thread, everything it says in one ordered stream, and its errors as `TreeError`s.
+
+kazoo keeps one thread for the connection and by its own handler two more, for results and for watches, which
+run apart from each other: a watch event could overtake, or be overtaken by, the answers around it. Here:
+
+* the handler runs every callback in the connection's thread, in the order of the bytes on the wire;
+* callbacks only put a `Signal` into the stream; `zookeeper` takes them out in the loop;
+* nothing is retried: kazoo retries connecting, and nothing else.
+
+Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is taken from its log calls
+(the negotiated timeout, the cause of a failed connection); tests/coordination/test_zookeeper.py watches over
+that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo import exceptions as k
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.handlers import threading as kazoo_threading
+from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent, ZnodeStat
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, Id
+
+from kpybroker.core import tree as t
+from kpybroker.core.tree import SessionState, Stat, WatchType
+
+log = logging.getLogger("kafka.zookeeper.ZooKeeperClient")
+
+RECONNECT_SECONDS_MIN = 0.05
+RECONNECT_SECONDS_MAX = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """PEM files; kazoo's words."""
+
+    ca: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = None
+    keyfile_password: str | None = None
+    verify_certs: bool = True
+    check_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """How to connect. `hosts` is host:port,... without a chroot; `auth` holds (scheme, credential) pairs."""
+
+    hosts: str
+    session_timeout_ms: int
+    auth: tuple[tuple[str, str], ...] = ()
+    sasl: Mapping[str, str] | None = None
+    tls: TlsOptions | None = None
+
+
+# --- what comes out -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of the request that `ticket` stands for: a kazoo value or a kazoo exception."""
+
+    ticket: object
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    type: WatchType
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    state: SessionState
+
+
+Signal = Answer | Fired | StateChange
+
+
+class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc]
+    """Callbacks run at once, in the thread that has the news: never `running`, so kazoo queues none of
+    them."""
+
+    def start(self) -> None:
+        """No threads of its own."""
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        callback.func(*callback.args)
+
+
+class _Log(logging.LoggerAdapter[logging.Logger]):
+    """kazoo's log, read on the way: the only place where it tells these two facts."""
+
+    def __init__(self) -> None:
+        super().__init__(log, {})
+        self.negotiated_timeout_ms = 0
+        self.last_warning = "no answer"
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if isinstance(msg, str) and msg.startswith("Session created"):
+            negotiated = args[2]
+            assert isinstance(negotiated, int)
+            self.negotiated_timeout_ms = negotiated
+        elif level == logging.WARNING:
+            self.last_warning = str(msg) % args if args else str(msg)
+        super().log(level, msg, *args, **kwargs)
+
+
+class Client:
+    """One session. `emit` is called with every signal, in order, in kazoo's thread or in the caller's."""
+
+    def __init__(self, options: ClientOptions, emit: Callable[[Signal], None]) -> None:
+        self._emit = emit
+        self._log = _Log()
+        handler = _Handler()
+        retry = KazooRetry(
+            max_tries=-1,
+            delay=RECONNECT_SECONDS_MIN,
+            max_delay=RECONNECT_SECONDS_MAX,
+            sleep_func=handler.sleep_func,
+        )
+        tls = options.tls
+        self._kazoo = KazooClient(
+            hosts=options.hosts,
+            timeout=options.session_timeout_ms / 1000,
+            handler=handler,
+            connection_retry=retry,
+            logger=self._log,
+            auth_data=list(options.auth),
+            sasl_options=dict(options.sasl) if options.sasl else None,
+            **_tls_arguments(tls),
+        )
+        self._kazoo.add_listener(self._on_state)
+
+    @property
+    def session_id(self) -> int:
+        client_id = self._kazoo.client_id
+        return 0 if client_id is None else client_id[0]
+
+    @property
+    def credentials(self) -> tuple[int, bytes] | None:
+        """What another connection needs to take over this session."""
+        client_id: tuple[int, bytes] | None = self._kazoo.client_id
+        return client_id
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        return self._log.negotiated_timeout_ms
+
+    @property
+    def last_warning(self) -> str:
+        return self._log.last_warning
+
+    def start(self) -> None:
+        """Begin to connect; returns at once."""
+        self._kazoo.start_async()
+
+    def stop(self) -> None:
+        """Close the session and end the thread. Blocks, for seconds when the server does not answer."""
+        self._kazoo.stop()
+        self._kazoo.close()
+
+    def send(self, op: t.Operation, ticket: object) -> None:
+        """Queue a request; its `Answer` will come. Paths are the server's. Does not block."""
+        result = _SEND[type(op)](self, self._kazoo, op)
+        result.rawlink(lambda done: self._emit(Answer(ticket, _outcome(done))))
+
+    def on_watch(self, event: WatchedEvent) -> None:
+        """The watcher of all requests. EventType.NONE tells of the connection, which `_on_state` does
+        better."""
+        if event.type != EventType.NONE:
+            self._emit(Fired(_WATCH_TYPES[event.type], event.path))
+
+    def _on_state(self, state: KazooState) -> None:
+        self._emit(StateChange(_session_state(state, self._kazoo.client_state)))
+
+
+def end_session(options: ClientOptions, credentials: tuple[int, bytes]) -> None:
+    """Take a session over and close it. Blocks."""
+    thief = KazooClient(
+        options.hosts,
+        timeout=options.session_timeout_ms / 1000,
+        client_id=credentials,
+        **_tls_arguments(options.tls),
+    )
+    thief.start()
+    thief.stop()
+    thief.close()
+
+
+def _tls_arguments(tls: TlsOptions | None) -> dict[str, Any]:
+    if tls is None:
+        return {}
+    return {
+        "use_ssl": True,
+        "ca": tls.ca,
+        "certfile": tls.certfile,
+        "keyfile": tls.keyfile,
+        "keyfile_password": tls.keyfile_password,
+        "verify_certs": tls.verify_certs,
+        "check_hostname": tls.check_hostname,
+    }
+
+
+def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState:
+    if state == KazooState.CONNECTED:
+        return SessionState.CONNECTED
+    if state == KazooState.SUSPENDED:
+        return SessionState.DISCONNECTED
+    if keeper_state == KeeperState.AUTH_FAILED:
+        return SessionState.AUTH_FAILED
+    return SessionState.EXPIRED  # or closed, by us or by kazoo: the session is of no more use
+
+
+def _outcome(result: Any) -> Any:
+    return result.value if result.successful() else result.exception
+
+
+# --- requests -----------------------------------------------------------------------------------------------
+
+
+def _watcher(client: Client, watch: bool) -> Callable[[WatchedEvent], None] | None:
+    return client.on_watch if watch else None
+
+
+def _create(client: Client, kazoo: KazooClient, op: t.Create) -> Any:
+    return kazoo.create_async(
+        op.path,
+        op.data,
+        acl=_kazoo_acl(op.acl),
+        ephemeral=op.ephemeral,
+        sequence=op.sequential,
+        include_data=True,
+    )
+
+
+def _multi(client: Client, kazoo: KazooClient, op: t.Multi) -> Any:
+    request = TransactionRequest(kazoo)
+    for part in op.ops:
+        match part:
+            case t.Create():
+                request.create(part.path, part.data, _kazoo_acl(part.acl), part.ephemeral, part.sequential)
+            case t.SetData():
+                request.set_data(part.path, part.data, part.version)
+            case t.Delete():
+                request.delete(part.path, part.version)
+            case t.Check():
+                request.check(part.path, part.version)
+    return request.commit_async()
+
+
+def _kazoo_acl(acl: tuple[t.Acl, ...] | None) -> list[ACL]:
+    wanted = t.OPEN_ACL_UNSAFE if acl is None else acl
+    return [ACL(entry.permissions, Id(entry.scheme, entry.identity)) for entry in wanted]
+
+
+_SEND: dict[type, Callable[[Client, KazooClient, Any], Any]] = {
+    t.Get: lambda client, kazoo, op: kazoo.get_async(op.path, _watcher(client, op.watch)),
+    t.Exists: lambda client, kazoo, op: kazoo.exists_async(op.path, _watcher(client, op.watch)),
+    t.Children: lambda client, kazoo, op: kazoo.get_children_async(
+        op.path, _watcher(client, op.watch), include_data=True
+    ),
+    t.GetAcl: lambda client, kazoo, op: kazoo.get_acls_async(op.path),
+    t.SetAcl: lambda client, kazoo, op: kazoo.set_acls_async(op.path, _kazoo_acl(op.acl), op.version),
+    t.SetData: lambda client, kazoo, op: kazoo.set_async(op.path, op.data, op.version),
+    t.Delete: lambda client, kazoo, op: kazoo.delete_async(op.path, op.version),
+    t.Create: _create,
+    t.Multi: _multi,
+}
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+_WATCH_TYPES = {
+    EventType.CREATED: WatchType.NODE_CREATED,
+    EventType.DELETED: WatchType.NODE_DELETED,
+    EventType.CHANGED: WatchType.NODE_DATA_CHANGED,
+    EventType.CHILD: WatchType.NODE_CHILDREN_CHANGED,
+}
+
+# In order: ConnectionClosedError is a SessionExpiredError to kazoo, and means that kazoo lost it, sent or
+# not.
+_ERRORS: tuple[tuple[type[Exception], type[t.TreeError]], ...] = (
+    (k.ConnectionClosedError, t.ConnectionLoss),
+    (k.ConnectionLoss, t.ConnectionLoss),
+    (k.OperationTimeoutError, t.ConnectionLoss),
+    (k.RequestTimeoutError, t.ConnectionLoss),
+    (k.SessionMovedError, t.ConnectionLoss),
+    (k.ThrottledOpError, t.ConnectionLoss),
+    (k.SessionExpiredError, t.SessionExpired),
+    (k.AuthFailedError, t.AuthFailed),
+    (k.NoNodeError, t.NoNode),
+    (k.NodeExistsError, t.NodeExists),
+    (k.BadVersionError, t.BadVersion),
+    (k.NotEmptyError, t.NotEmpty),
+    (k.NoChildrenForEphemeralsError, t.NoChildrenForEphemerals),
+    (k.NoAuthError, t.NoAuth),
+    (k.InvalidACLError, t.InvalidAcl),
+    (k.BadArgumentsError, t.BadArguments),
+    (k.RolledBackError, t.RolledBack),
+    (k.RuntimeInconsistency, t.RuntimeInconsistency),
+)
+
+
+def tree_error(error: BaseException, path: str) -> t.TreeError:
+    for kazoo_type, tree_type in _ERRORS:
+        if isinstance(error, kazoo_type):
+            return tree_type(path)
+    return t.SystemFailure(path, f"{type(error).__name__} {error}".strip())
+
+
+def stat_of(stat: ZnodeStat) -> Stat:
+    return Stat(
+        stat.czxid,
+        stat.mzxid,
+        stat.ctime,
+        stat.mtime,
+        stat.version,
+        stat.cversion,
+        stat.aversion,
+        stat.ephemeralOwner,
+        stat.dataLength,
+        stat.numChildren,
+        stat.pzxid,
+    )
+
+
+def tree_result(op: t.Operation, value: Any, local: Callable[[str], str]) -> t.Result | t.TreeError:
+    """`value` as the contract has it; `op` is the caller's, `local` turns the server's paths into the
+    caller's."""
+    if isinstance(value, BaseException):
+        return tree_error(value, t.path_of(op))
+    match op:
+        case t.Get():
+            return t.NodeData(value[0] or b"", stat_of(value[1]))
+        case t.Exists():
+            return None if value is None else stat_of(value)
+        case t.Children():
+            return t.NodeChildren(tuple(value[0]), stat_of(value[1]))
+        case t.Create():
+            return t.Created(local(value[0]), stat_of(value[1]))
+        case t.SetData() | t.SetAcl():
+            return stat_of(value)
+        case t.GetAcl():
+            acl = tuple(t.Acl(entry.perms, entry.id.scheme, entry.id.id or "") for entry in value[0])
+            return t.NodeAcl(acl, stat_of(value[1]))
+        case t.Multi():
+            return _multi_result(op, value, local)
+        case _:
+            return None
+
+
+def _multi_result(op: t.Multi, values: list[Any], local: Callable[[str], str]) -> t.Result | t.TreeError:
+    if any(isinstance(value, BaseException) for value in values):
+        parts = zip(op.ops, values, strict=True)
+        return t.MultiFailed(tuple(tree_error(value, part.path) for part, value in parts))
+    return tuple(_part_result(value, local) for value in values)
+
+
+def _part_result(value: Any, local: Callable[[str], str]) -> t.PartResult:
+    if isinstance(value, str):
+        return t.Created(local(value), None)
+    return stat_of(value) if isinstance(value, ZnodeStat) else None

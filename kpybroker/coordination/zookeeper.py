@@ -1,0 +1,477 @@
+"""The tree on real ZooKeeper, through kazoo: the one place where its thread meets the loop.
+
+Rules (the contract's, and how they are kept here):
+
+* kazoo's thread appends signals to one queue and wakes the loop (`TrioToken.run_sync_soon`); the loop takes
+  them out in order: answers, watch events and states cannot overtake each other;
+* each client of kazoo is one session, and is left behind when that session ends: its signals carry it, and
+  those of a former session are dropped;
+* the server forgets watches when a connection breaks, and kazoo does not renew them. After a reconnection
+  every watch is set again by reading its node, before anything else is sent; a node that differs from what
+  the caller saw fires the watch (Java's client asks for the same with SetWatches);
+* while there is no connection, operations answer `ConnectionLoss` at once; those on their way answer it too,
+  and theirs is the unknown outcome;
+* the chroot of the connect string is put before every path here, not by kazoo, and is created if it is
+  missing (KafkaZkClient.createChrootIfNecessary).
+
+Nothing in the loop blocks: the two calls that could (stopping a client) run in a thread.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import trio
+
+from kpybroker.coordination.kazoo_client import (
+    Answer,
+    Client,
+    ClientOptions,
+    Fired,
+    Signal,
+    StateChange,
+    TlsOptions,
+    end_session,
+    log,
+    tree_result,
+)
+from kpybroker.coordination.tree import CoordinationUnavailable, Listener, Tree
+from kpybroker.core import tree as t
+from kpybroker.core.tree import (
+    Acl,
+    SessionEvent,
+    SessionState,
+    Stat,
+    TreeEvent,
+    WatchEvent,
+    WatchType,
+    check_path,
+    parent_path,
+    path_of,
+)
+
+JUTE_MAX_BUFFER = 4 * 1024 * 1024
+"""What Kafka's client uses; a ZooKeeper server has 1 MiB unless told otherwise."""
+CLOSE_UNCONNECTED_SECONDS_MAX = 0.5
+CLOSE_SECONDS_MAX = 6.0
+
+
+class _Batch:
+    """The operations of one `submit_many`, answered one by one."""
+
+    __slots__ = ("answers", "done", "left")
+
+    def __init__(self, size: int) -> None:
+        self.answers: list[t.Result | t.TreeError] = [None] * size
+        self.left = size
+        self.done = trio.Event()
+
+    def answer(self, index: int, answer: t.Result | t.TreeError) -> None:
+        self.answers[index] = answer
+        self.left -= 1
+        if self.left == 0:
+            self.done.set()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ticket:
+    """A caller's operation. `connection` counts the session's connections at the time it was sent."""
+
+    op: t.Operation
+    batch: _Batch
+    index: int
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewatch:
+    """A read that sets a watch again; `seen` is what the caller knows of the node (None: that it was
+    missing)."""
+
+    op: t.Exists | t.Children
+    seen: Stat | None
+
+
+class ZooKeeperTree(Tree):
+    """A client of the ensemble at `connect` (host:port,...[/chroot]).
+
+    `default_acl` gives the ACL of a creation that names none, by path (`zookeeper.set.acl`). `auth` holds
+    (scheme, credential) pairs, as ("digest", "user:password").
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        auth: Sequence[tuple[str, str]] = (),
+        sasl: Mapping[str, str] | None = None,
+        tls: TlsOptions | None = None,
+        default_acl: Callable[[str], tuple[Acl, ...]] = lambda path: t.OPEN_ACL_UNSAFE,
+        jute_max_buffer: int = JUTE_MAX_BUFFER,
+    ) -> None:
+        hosts, self._chroot = split_connect(connect)
+        self._connect = connect
+        self._options = ClientOptions(hosts, session_timeout_ms, tuple(auth), sasl, tls)
+        self._default_acl = default_acl
+        self._jute_max_buffer = jute_max_buffer
+        self._listener: Listener | None = None
+
+        self._client: Client | None = None
+        self._generation = 0
+        self._refusal: type[t.TreeError] | None = t.TreeClosed  # why nothing is performed
+        self._connected = False
+        self._connections = 0
+        self._session_id = 0
+        self._state_changed = trio.Event()
+        self._opening = trio.Lock()
+
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._sent: dict[_Ticket, bool] = {}  # what has no answer yet
+        self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests and watches under way
+
+        self._data_watches: dict[str, Stat | None] = {}  # by the caller's path: what the caller saw there
+        self._child_watches: dict[str, Stat] = {}
+        self._rewatches = 0
+        self._held: list[tuple[Client, Answer]] = []  # answers that must wait until all watches are set again
+
+    # --- the contract ---------------------------------------------------------------------------------------
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def connected(self) -> bool:
+        return self._connected
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        return self._client.negotiated_timeout_ms if self._client else 0
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def start(self, timeout: float) -> None:
+        assert self._generation == 0, "started twice"
+        with trio.move_on_after(timeout) as waiting:
+            self._open()
+            await self._ready()
+        if waiting.cancelled_caught:
+            assert self._client is not None
+            cause = self._client.last_warning
+            await self.close()
+            raise CoordinationUnavailable(self._connect, f"no connection within {timeout:g} s ({cause})")
+
+    async def reopen(self) -> None:
+        async with self._opening:
+            if self._refusal is t.TreeClosed:
+                raise t.TreeClosed
+            if self._refusal is not None:
+                await self._stop_client()
+                self._open()
+        await self.wait_until_connected()
+
+    async def wait_until_connected(self) -> None:
+        while not self._connected:
+            if self._refusal is not None:
+                raise self._refusal
+            await self._state_changed.wait()
+
+    async def close(self) -> None:
+        async with self._opening:
+            self._refuse(t.TreeClosed)
+            await self._stop_client()
+            self._session_id = 0
+
+    async def expire(self) -> None:
+        """Have the server end this session, as it does when it hears nothing for the session timeout. For
+        tests."""
+        client = self._client
+        credentials = client.credentials if client else None
+        if credentials is not None:
+            await trio.to_thread.run_sync(partial(end_session, self._options, credentials))
+
+    async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        batch = _Batch(len(ops))
+        for index, op in enumerate(ops):
+            refusal = self._refuse_or_send(op, batch, index)
+            if refusal is not None:
+                batch.answer(index, refusal)
+        if ops:
+            await batch.done.wait()
+        return batch.answers
+
+    # --- sending --------------------------------------------------------------------------------------------
+
+    def _refuse_or_send(self, op: t.Operation, batch: _Batch, index: int) -> t.Result | t.TreeError:
+        if self._refusal is not None:
+            return self._refusal(path_of(op))
+        if not self._connected:
+            return t.ConnectionLoss(path_of(op))
+        if isinstance(op, t.Multi) and not op.ops:
+            batch.answer(index, ())
+            return None
+        try:
+            sent = self._on_server(op)
+        except t.TreeError as error:
+            return error
+        assert self._client is not None
+        ticket = _Ticket(op, batch, index, self._connections)
+        self._sent[ticket] = True
+        self._client.send(sent, ticket)
+        return None
+
+    def _on_server(self, op: t.Operation) -> t.Operation:
+        """`op` with the server's paths and a definite ACL, checked as far as it can be here."""
+        if isinstance(op, t.Multi):
+            size = sum(len(part.data) for part in op.ops if isinstance(part, t.Create | t.SetData))
+            self._check_size(size, "")
+            return t.Multi(tuple(self._part_on_server(part) for part in op.ops))
+        if isinstance(op, t.Create | t.SetData):
+            self._check_size(len(op.data), op.path)
+        if isinstance(op, t.Create | t.SetData | t.Delete | t.Check):
+            return self._part_on_server(op)
+        check_path(op.path)
+        return replace(op, path=self._remote(op.path))
+
+    def _part_on_server(
+        self, op: t.Create | t.SetData | t.Delete | t.Check
+    ) -> t.Create | t.SetData | t.Delete | t.Check:
+        check_path(op.path)
+        if isinstance(op, t.Create) and op.acl is None:
+            return replace(op, path=self._remote(op.path), acl=self._default_acl(op.path))
+        return replace(op, path=self._remote(op.path))
+
+    def _check_size(self, size: int, path: str) -> None:
+        # A server that gets more than its own jute.maxbuffer closes the connection without a word.
+        if size > self._jute_max_buffer:
+            raise t.TooLarge(path, f"{size} bytes where jute.maxbuffer is {self._jute_max_buffer}")
+
+    def _remote(self, path: str) -> str:
+        if path == "/":
+            return self._chroot or "/"
+        return self._chroot + path
+
+    def _local(self, path: str) -> str:
+        return path[len(self._chroot) :] or "/"
+
+    # --- what comes back ------------------------------------------------------------------------------------
+
+    def _emit(self, client: Client, signal: Signal) -> None:
+        """In kazoo's thread, or in the loop when kazoo refuses a request at once."""
+        self._signals.append((client, signal))
+        assert self._token is not None
+        try:
+            self._token.run_sync_soon(self._drain, idempotent=True)
+        except trio.RunFinishedError:
+            pass  # the loop has ended without `close`; nobody is left to tell
+
+    def _drain(self) -> None:
+        while self._signals:
+            client, signal = self._signals.popleft()
+            match signal:
+                case Answer():
+                    self._on_answer(client, signal)
+                case Fired():
+                    self._on_fired(client, signal)
+                case StateChange():
+                    self._on_state(client, signal.state)
+
+    def _on_answer(self, client: Client, answer: Answer) -> None:
+        ticket = answer.ticket
+        if isinstance(ticket, _Rewatch):
+            if self._is_current(client):
+                self._on_rewatched(ticket, answer)
+            return
+        assert isinstance(ticket, _Ticket)
+        # kazoo may have kept a request over a reconnection and sent it ahead of the watches.
+        if self._rewatches and self._is_current(client) and ticket.connection != self._connections:
+            self._held.append((client, answer))
+            return
+        result = tree_result(ticket.op, answer.value, self._local)
+        if self._is_current(client):
+            self._keep_watch(ticket.op, result)
+        if self._sent.pop(ticket, False):
+            ticket.batch.answer(ticket.index, result)
+
+    def _keep_watch(self, op: t.Operation, result: t.Result | t.TreeError) -> None:
+        match op, result:
+            case t.Get(watch=True), t.NodeData():
+                self._data_watches[op.path] = result.stat
+            case t.Exists(watch=True), Stat() | None:
+                self._data_watches[op.path] = result
+            case t.Children(watch=True), t.NodeChildren():
+                self._child_watches[op.path] = result.stat
+
+    def _on_fired(self, client: Client, fired: Fired) -> None:
+        if self._is_current(client):
+            self._fire(fired.type, self._local(fired.path))
+
+    def _fire(self, kind: WatchType, path: str) -> None:
+        """Deliver the event if a watch of the caller's stands for it. kazoo tells of a deletion twice; we
+        once."""
+        watched = False
+        if kind is not WatchType.NODE_CHILDREN_CHANGED and path in self._data_watches:
+            del self._data_watches[path]
+            watched = True
+        if kind in (WatchType.NODE_CHILDREN_CHANGED, WatchType.NODE_DELETED) and path in self._child_watches:
+            del self._child_watches[path]
+            watched = True
+        if watched:
+            self._deliver(WatchEvent(kind, path, self._generation))
+
+    def _on_state(self, client: Client, state: SessionState) -> None:
+        if not self._is_current(client):
+            return
+        match state:
+            case SessionState.CONNECTED:
+                self._connected = True
+                self._connections += 1
+                self._session_id = client.session_id
+                self._rewatch(client)
+            case SessionState.DISCONNECTED:
+                self._connected = False
+            case SessionState.EXPIRED:
+                self._refuse(t.SessionExpired)
+            case SessionState.AUTH_FAILED:
+                self._refuse(t.AuthFailed)
+        self._deliver(SessionEvent(state, self._generation))
+        self._note_state()
+
+    def _is_current(self, client: Client) -> bool:
+        return client is self._client and self._refusal is None
+
+    def _deliver(self, event: TreeEvent) -> None:
+        if self._listener is not None:
+            self._listener(event)
+
+    # --- watches over a reconnection ------------------------------------------------------------------------
+
+    def _rewatch(self, client: Client) -> None:
+        reads = [_Rewatch(t.Exists(path, watch=True), seen) for path, seen in self._data_watches.items()]
+        reads += [_Rewatch(t.Children(path, watch=True), seen) for path, seen in self._child_watches.items()]
+        self._rewatches += len(reads)
+        for read in reads:
+            client.send(replace(read.op, path=self._remote(read.op.path)), read)
+
+    def _on_rewatched(self, read: _Rewatch, answer: Answer) -> None:
+        missed = _missed(read, answer)
+        if missed is not None:
+            self._fire(missed, read.op.path)
+        self._rewatches -= 1
+        if self._rewatches == 0:
+            self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for client, answer in held:
+            self._on_answer(client, answer)
+
+    # --- sessions -------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._data_watches.clear()
+        self._child_watches.clear()
+        self._generation += 1
+        self._refusal = None
+        self._connections = 0
+        client: Client
+        client = Client(self._options, lambda signal: self._emit(client, signal))
+        self._client = client
+        client.start()
+
+    def _refuse(self, refusal: type[t.TreeError]) -> None:
+        """The session is over: answer `refusal` from now on."""
+        self._refusal = refusal
+        self._connected = False
+        self._rewatches = 0
+        self._note_state()
+        self._release()
+
+    def _note_state(self) -> None:
+        self._state_changed.set()
+        self._state_changed = trio.Event()
+
+    async def _stop_client(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        seconds = CLOSE_SECONDS_MAX if self._connections else CLOSE_UNCONNECTED_SECONDS_MAX
+        with trio.CancelScope(shield=True), trio.move_on_after(seconds) as waiting:
+            await trio.to_thread.run_sync(_stop, client, abandon_on_cancel=True)
+        if waiting.cancelled_caught and self._connections:
+            log.warning("ZooKeeper did not answer the end of session 0x%x; it will expire", self._session_id)
+        unanswered, self._sent = self._sent, {}
+        for ticket in unanswered:
+            ticket.batch.answer(ticket.index, t.ConnectionLoss(path_of(ticket.op)))
+
+    async def _ready(self) -> None:
+        await self.wait_until_connected()
+        if self._chroot:
+            chroot, self._chroot = self._chroot, ""
+            try:
+                await self._create_chroot(chroot)
+            finally:
+                self._chroot = chroot
+
+    async def _create_chroot(self, path: str) -> None:
+        try:
+            await self.create(path)
+        except t.NodeExists:
+            return
+        except t.NoNode:
+            await self._create_chroot(parent_path(path))
+            await self._create_chroot(path)
+
+
+def split_connect(connect: str) -> tuple[str, str]:
+    """host:port,.../chroot -> (hosts, chroot or ""). Raises `CoordinationUnavailable` for what is neither."""
+    hosts, slash, rest = connect.partition("/")
+    chroot = (slash + rest).strip()
+    if chroot == "/":
+        chroot = ""
+    try:
+        if chroot:
+            check_path(chroot)
+    except t.BadArguments as error:
+        raise CoordinationUnavailable(connect, f"the chroot is not a path ({error})") from error
+    if not hosts.strip(" ,"):
+        raise CoordinationUnavailable(connect, "there is no host in it")
+    return hosts, chroot
+
+
+def _missed(read: _Rewatch, answer: Answer) -> WatchType | None:
+    """What the watcher would have been told, had the connection stood (DataTree.setWatches)."""
+    result = tree_result(read.op, answer.value, lambda path: path)
+    children = isinstance(read.op, t.Children)
+    if isinstance(result, t.ConnectionLoss | t.SessionExpired | t.AuthFailed):
+        return None  # the watch stands, and is set again with the next connection
+    if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
+        return WatchType.NODE_CHILDREN_CHANGED if children else WatchType.NODE_DATA_CHANGED  # let them look
+    now = result.stat if isinstance(result, t.NodeChildren) else result if isinstance(result, Stat) else None
+    seen = read.seen
+    if now is None:
+        return None if seen is None else WatchType.NODE_DELETED
+    if seen is None:
+        return WatchType.NODE_CREATED
+    if children:
+        same = (now.czxid, now.pzxid) == (seen.czxid, seen.pzxid)
+        return None if same else WatchType.NODE_CHILDREN_CHANGED
+    same = (now.czxid, now.mzxid) == (seen.czxid, seen.mzxid)
+    return None if same else WatchType.NODE_DATA_CHANGED
+
+
+def _stop(client: Client) -> None:
+    try:
+        client.stop()
+    except Exception as error:  # kazoo's own, when its thread does not end; it is a daemon
+        log.warning("Closing the ZooKeeper client failed: %s", error)
