@@ -1,0 +1,124 @@
+"""Making a log durable in three steps, so that no fsync runs on the loop.
+
+`log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them), names of files
+and directories that are new, and the leader epochs. `job.run()` may run in a thread; it touches nothing but the disk and keeps
+the first error. `job.complete()` on the loop lets the files go and moves the recovery point, or raises LogDirError. A
+failed sync is never retried: the kernel may have dropped the pages that it could not write and would report success.
+
+What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may overlap: the
+recovery point only grows, and of two captures of the leader epochs the older one is not written over the newer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from kpybroker.storage.checkpoints import encode_leader_epochs
+from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.files import Files, replace_file
+from kpybroker.storage.slice import SharedFile
+
+if TYPE_CHECKING:
+    from kpybroker.core.leader_epochs import LeaderEpochCache
+    from kpybroker.storage.log import Log
+
+
+class EpochCheckpoint:
+    """The `leader-epoch-checkpoint` of a log and which version of the epochs it holds."""
+
+    __slots__ = ("_lock", "path", "version")
+
+    def __init__(self, path: str, version: int) -> None:
+        self.path = path
+        self.version = version
+        self._lock = threading.Lock()
+
+    def capture(self, epochs: LeaderEpochCache) -> tuple[int, bytes] | None:
+        """What is to be written; None where the file is up to date."""
+        if epochs.version == self.version:
+            return None
+        return epochs.version, encode_leader_epochs(epochs.entries)
+
+    def write(self, files: Files, version: int, data: bytes) -> None:
+        with self._lock:
+            if version > self.version:
+                replace_file(files, self.path, data)
+                self.version = version
+
+
+class FlushJob:
+    """One flush of one log up to `offset` (exclusive)."""
+
+    __slots__ = (
+        "_epochs",
+        "_error",
+        "_files",
+        "_held",
+        "_log",
+        "_truncations",
+        "directories",
+        "offset",
+        "paths",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        offset: int,
+        held: list[SharedFile],
+        paths: list[str],
+        directories: list[str],
+        epochs: tuple[int, bytes] | None,
+        files: Files,
+    ) -> None:
+        self._log = log
+        self.offset = offset
+        self._held = held
+        self.paths = paths
+        self.directories = directories
+        self._epochs = epochs
+        self._files = files
+        self._error: OSError | None = None
+        self._truncations = log.truncations
+
+    def run(self) -> None:
+        """Sync everything. Safe in a thread; an error waits for `complete`."""
+        try:
+            for shared in self._held:
+                shared.file.sync()
+            for path in self.paths:
+                self._sync_path(path)
+            if self._epochs is not None:
+                # The directory may have been renamed for deletion; then nobody needs the file.
+                with contextlib.suppress(FileNotFoundError):
+                    self._log.epoch_checkpoint.write(self._files, *self._epochs)
+            for directory in self.directories:
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.sync_dir(directory)
+        except OSError as error:
+            self._error = error
+
+    def _sync_path(self, path: str) -> None:
+        try:
+            file = self._files.open(path)
+        except FileNotFoundError:
+            return
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def complete(self) -> None:
+        """On the loop, after `run`: the recovery point is `offset`, unless the log was cut meanwhile.
+
+        Raises LogDirError.
+        """
+        held, self._held = self._held, []
+        for shared in held:
+            shared.release()
+        if self._error is not None:
+            raise LogDirError(self._log.log_dir, self._error)
+        if self._truncations == self._log.truncations:
+            self._log.mark_flushed(self.offset)

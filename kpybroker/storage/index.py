@@ -1,0 +1,331 @@
+"""Offset and time index of a segment, byte for byte Kafka's (OffsetIndex, TimeIndex).
+
+Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file (int32). The
+entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry, timestamp (int64) and
+relative offset (int32) of the first batch whose maximum is that timestamp; no timestamp is less than the one before.
+
+A difference that no reader sees: Kafka preallocates `segment.index.bytes` and maps the file, and trims it when the
+segment is rolled or closed; here entries are written at the end, so the file always has its trimmed length, and an
+unclean stop leaves no zeros to mistake for entries. Lookups bisect with `pread`: a tail read needs none, as the last
+entry is kept in memory. The file is open only while the index is active or being read, so an idle partition costs one
+descriptor, not three. Entries of an unclean stop are not trusted; the loader rebuilds them.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from typing import NamedTuple
+
+from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.files import Files, read_exactly, unlink_if_exists, write_all
+from kpybroker.storage.slice import SharedFile
+
+INT32_MAX = 2**31 - 1
+NO_TIMESTAMP = -1
+
+OFFSET_ENTRY_SIZE = 8
+TIME_ENTRY_SIZE = 12
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+_BLOCK_BYTES = 4096  # a bisection reads single entries until what is left fits, then reads that at once
+
+
+class OffsetPosition(NamedTuple):
+    """An entry of the offset index, with the absolute offset."""
+
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """An entry of the time index, with the absolute offset."""
+
+    timestamp: int
+    offset: int
+
+
+class IndexFile:
+    """Fixed-size entries in a file that is opened when needed."""
+
+    __slots__ = ("_entry_size", "_files", "_keep_open", "_shared", "dirty", "entries", "path")
+
+    def __init__(self, files: Files, path: str, entry_size: int, *, keep_open: bool) -> None:
+        self._files = files
+        self.path = path
+        self._entry_size = entry_size
+        self._shared: SharedFile | None = None
+        self._keep_open = keep_open
+        self.dirty = False
+        found = files.stat(path)
+        if found is None:
+            files.open(path, create=True).close()
+            self.entries = 0
+            self.dirty = True
+        else:
+            self.entries, rest = divmod(found.size, entry_size)
+            if rest:
+                raise CorruptIndexError(
+                    f"Index file {path} is corrupt, found {found.size} bytes which is neither positive nor a "
+                    f"multiple of {entry_size}"
+                )
+
+    def write(self, entry: bytes) -> None:
+        write_all(self.shared.file, entry, self.entries * self._entry_size)
+        self.entries += 1
+        self.dirty = True
+
+    def read(self, slot: int, count: int = 1) -> bytes:
+        size = self._entry_size
+        data = read_exactly(self.shared.file, count * size, slot * size)
+        self._settle()
+        if len(data) != count * size:
+            raise CorruptIndexError(f"Index file {self.path} ends before entry {slot + count - 1}")
+        return data
+
+    def first_above(self, field: struct.Struct, field_offset: int, target: int) -> int:
+        """The first slot whose field is greater than the target; `entries` where none is."""
+        size = self._entry_size
+        shared = self.shared
+        try:
+            low, high = 0, self.entries
+            while (high - low) * size > _BLOCK_BYTES:
+                middle = (low + high) // 2
+                data = shared.file.pread(field.size, middle * size + field_offset)
+                if field.unpack(data)[0] > target:
+                    high = middle
+                else:
+                    low = middle + 1
+            block = read_exactly(shared.file, (high - low) * size, low * size)
+            if len(block) != (high - low) * size:
+                raise CorruptIndexError(f"Index file {self.path} has fewer than {self.entries} entries")
+            return low + bisect_right(
+                range(high - low),
+                target,
+                key=lambda slot: field.unpack_from(block, slot * size + field_offset)[0],
+            )
+        except struct.error as error:
+            raise CorruptIndexError(
+                f"Index file {self.path} has fewer than {self.entries} entries"
+            ) from error
+        finally:
+            self._settle()
+
+    def truncate(self, entries: int) -> None:
+        if entries >= self.entries:
+            return
+        self.shared.file.truncate(entries * self._entry_size)
+        self.entries = entries
+        self.dirty = True
+        self._settle()
+
+    @property
+    def shared(self) -> SharedFile:
+        """The open file, opened if need be; who keeps it beyond the call must `acquire` it."""
+        shared = self._shared
+        if shared is None:
+            shared = self._shared = SharedFile(self._files.open(self.path))
+        return shared
+
+    def _settle(self) -> None:
+        if not self._keep_open:
+            self.close()
+
+    def keep_open(self, keep: bool) -> None:
+        self._keep_open = keep
+        self._settle()
+
+    def sync(self) -> None:
+        if self.dirty:
+            self.shared.file.sync()
+            self.dirty = False
+            self._settle()
+
+    def rename_to(self, path: str) -> None:
+        self._files.rename(self.path, path)
+        self.path = path
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.release()
+
+    def delete(self) -> bool:
+        self.close()
+        return unlink_if_exists(self._files, self.path)
+
+
+class OffsetIndex:
+    """Positions of batches by offset."""
+
+    __slots__ = ("_file", "base_offset", "last_offset", "last_position", "max_entries")
+
+    def __init__(
+        self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True
+    ) -> None:
+        self._file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
+        self.base_offset = base_offset
+        self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
+        self._read_last()
+
+    def _read_last(self) -> None:
+        if self._file.entries == 0:
+            self.last_offset, self.last_position = self.base_offset, 0
+            return
+        relative, position = _OFFSET_ENTRY.unpack(self._file.read(self._file.entries - 1))
+        self.last_offset, self.last_position = self.base_offset + relative, position
+
+    @property
+    def file(self) -> IndexFile:
+        return self._file
+
+    @property
+    def entries(self) -> int:
+        return self._file.entries
+
+    @property
+    def is_full(self) -> bool:
+        return self._file.entries >= self.max_entries
+
+    def can_append_offset(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= INT32_MAX
+
+    def sanity_check(self, log_size: int) -> None:
+        """Raises CorruptIndexError. Kafka 3.9 leaves this to recovery; one comparison is worth it to us."""
+        entries = self._file.entries
+        if entries == 0:
+            return
+        if (
+            self.last_offset < self.base_offset
+            or not 0 <= self.last_position < log_size
+            or (entries > 1 and self.last_position == 0)
+        ):
+            raise CorruptIndexError(
+                f"Corrupt index found, index file {self._file.path} has non-zero size but its last entry is offset "
+                f"{self.last_offset} at position {self.last_position}, and the log has {log_size} bytes"
+            )
+
+    def append(self, offset: int, position: int) -> None:
+        if self.is_full:
+            raise ValueError(f"Attempt to append to a full index (size = {self._file.entries}).")
+        if self._file.entries and offset <= self.last_offset:
+            raise CorruptIndexError(
+                f"Attempt to append an offset {offset} no larger than the last offset appended "
+                f"({self.last_offset}) to {self._file.path}"
+            )
+        self._file.write(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
+        self.last_offset, self.last_position = offset, position
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The last entry whose offset is not greater; (base offset, 0) where there is none."""
+        if offset >= self.last_offset:
+            return OffsetPosition(self.last_offset, self.last_position)
+        slot = self._file.first_above(_INT32, 0, offset - self.base_offset) - 1
+        return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
+
+    def entry(self, slot: int) -> OffsetPosition:
+        relative, position = _OFFSET_ENTRY.unpack(self._file.read(slot))
+        return OffsetPosition(self.base_offset + relative, position)
+
+    def fetch_upper_bound_offset(self, position: int) -> int | None:
+        """The offset of the first entry at or after a position: no batch before the position reaches beyond it."""
+        if position > self.last_position or self._file.entries == 0:
+            return None
+        slot = self._file.first_above(_INT32, 4, position - 1)
+        return None if slot == self._file.entries else self.entry(slot).offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove entries of this offset and above."""
+        self._truncate_entries(self._file.first_above(_INT32, 0, offset - self.base_offset - 1))
+
+    def reset(self) -> None:
+        self._truncate_entries(0)
+
+    def _truncate_entries(self, entries: int) -> None:
+        self._file.truncate(entries)
+        self._read_last()
+
+    def drop_last(self, entries: int) -> None:
+        """Back to a number of entries; undoes an append that could not be completed."""
+        self._truncate_entries(entries)
+
+
+class TimeIndex:
+    """Offsets of batches by timestamp."""
+
+    __slots__ = ("_file", "base_offset", "last_entry", "max_entries")
+
+    def __init__(
+        self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True
+    ) -> None:
+        self._file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
+        self.base_offset = base_offset
+        self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
+        self.last_entry = self._read_last()
+
+    def _read_last(self) -> TimestampOffset:
+        entries = self._file.entries
+        return self.entry(entries - 1) if entries else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+    @property
+    def file(self) -> IndexFile:
+        return self._file
+
+    @property
+    def entries(self) -> int:
+        return self._file.entries
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept for the entry that a roll adds."""
+        return self._file.entries >= self.max_entries - 1
+
+    def sanity_check(self) -> None:
+        """Raises CorruptIndexError."""
+        last = self.last_entry
+        if self._file.entries and (
+            last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset
+        ):
+            raise CorruptIndexError(
+                f"Corrupt time index found, time index file ({self._file.path}) has non-zero size but its last entry "
+                f"is timestamp {last.timestamp} at offset {last.offset}"
+            )
+
+    def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
+        """Append if the timestamp is greater than the last one; an equal or earlier one adds nothing to know."""
+        if not skip_full_check and self.is_full:
+            raise ValueError(f"Attempt to append to a full time index (size = {self._file.entries}).")
+        last = self.last_entry
+        if self._file.entries and (offset < last.offset or timestamp < last.timestamp):
+            raise CorruptIndexError(
+                f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {self._file.path}"
+            )
+        if timestamp > last.timestamp:
+            self._file.write(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+            self.last_entry = TimestampOffset(timestamp, offset)
+
+    def lookup(self, timestamp: int) -> TimestampOffset:
+        """The last entry whose timestamp is not greater; (-1, base offset) where there is none."""
+        if self._file.entries and timestamp >= self.last_entry.timestamp:
+            return self.last_entry
+        slot = self._file.first_above(_INT64, 0, timestamp) - 1
+        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
+
+    def entry(self, slot: int) -> TimestampOffset:
+        timestamp, relative = _TIME_ENTRY.unpack(self._file.read(slot))
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove entries of this offset and above."""
+        self._truncate_entries(self._file.first_above(_INT32, 8, offset - self.base_offset - 1))
+
+    def reset(self) -> None:
+        self._truncate_entries(0)
+
+    def _truncate_entries(self, entries: int) -> None:
+        self._file.truncate(entries)
+        self.last_entry = self._read_last()

@@ -1,0 +1,296 @@
+"""Opening the log of one partition: leftovers, segments, recovery, producer state (Kafka's LogLoader).
+
+The order is Kafka's, because each step relies on the one before:
+1. remove `.deleted` and `.cleaned` files, and `.swap` files of an unfinished split (those at or above a `.cleaned` one);
+2. finish an interrupted swap: the other `.swap` files replace the segments in their range;
+3. open the segments; one without an offset index, or with a corrupt transaction index, is recovered at once;
+4. after an unclean stop, recover every segment from the one that holds the recovery point; at the first bad batch cut,
+   and remove every segment after it;
+5. bring leader epochs, log start offset and producer state into line with what is left.
+
+A segment whose offsets its index cannot express (KAFKA-6264) is split, and the loading starts over at step 3.
+Files to be removed later (`.deleted`) are handed to the log. Raises OSError.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.core.leader_epochs import LeaderEpochCache
+from kpybroker.core.producer_state import ProducerState
+from kpybroker.storage import names
+from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.files import Files, unlink_if_exists
+from kpybroker.storage.producer_snapshots import ProducerSnapshots
+from kpybroker.storage.recovery import rebuild_producer_state, recover_segment
+from kpybroker.storage.segment import LogSegment
+from kpybroker.storage.segments import LogSegments
+from kpybroker.storage.swap import split_overflowed_segment
+from kpybroker.wire.errors import KafkaError
+
+logger = logging.getLogger("kafka.log.LogLoader")
+
+
+@dataclass(slots=True)
+class LogLoader:
+    """One loading. After `load`, the fields are the log's parts."""
+
+    files: Files
+    directory: str
+    config: LogConfig
+    epochs: LeaderEpochCache
+    producer_id_expiration_ms: int
+    had_clean_shutdown: bool
+    log_start_offset: int
+    recovery_point: int
+    now_ms: int
+    roll_jitter_ms: int = 0
+    segments: LogSegments = field(default_factory=LogSegments)
+    snapshots: ProducerSnapshots = field(init=False)
+    next_offset: int = 0
+    deleted_paths: list[str] = field(default_factory=list)
+
+    def load(self) -> None:
+        self._remove_leftovers_and_finish_swap()
+        self._retry_on_overflow(self._load_segments)
+        if self.directory.endswith(names.DELETE_DIR_SUFFIX):
+            if not len(self.segments):
+                self.segments.add(self._create_segment(0))
+            self.recovery_point = self.next_offset = 0
+        else:
+            self._retry_on_overflow(self._recover_log)
+        self.segments.active.become_active()
+        self.epochs.truncate_from_end(self.next_offset)
+        # The earliest epoch may not have been written before a hard failure.
+        self.epochs.truncate_from_start(self.log_start_offset)
+        self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
+        self.snapshots = self._new_snapshots()
+        self.snapshots.remove_stray(self.segments.base_offsets)
+        rebuild_producer_state(
+            self.snapshots,
+            self.segments,
+            self.log_start_offset,
+            self.next_offset,
+            now_ms=self.now_ms,
+            reload_from_clean_shutdown=self.had_clean_shutdown,
+        )
+
+    def _new_snapshots(self) -> ProducerSnapshots:
+        state = ProducerState(str(names.parse_dir_name(self.directory)), self.producer_id_expiration_ms)
+        return ProducerSnapshots(self.files, self.directory, state)
+
+    def _open_segment(self, base_offset: int, suffix: str = "") -> LogSegment:
+        return LogSegment(
+            self.files,
+            self.directory,
+            base_offset,
+            max_index_bytes=self.config.segment_index_bytes,
+            index_interval_bytes=self.config.index_interval_bytes,
+            roll_jitter_ms=self.roll_jitter_ms,
+            now_ms=self.now_ms,
+            create=False,
+            suffix=suffix,
+        )
+
+    def _create_segment(self, base_offset: int) -> LogSegment:
+        return LogSegment(
+            self.files,
+            self.directory,
+            base_offset,
+            max_index_bytes=self.config.segment_index_bytes,
+            index_interval_bytes=self.config.index_interval_bytes,
+            roll_jitter_ms=self.roll_jitter_ms,
+            now_ms=self.now_ms,
+            create=True,
+            preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
+        )
+
+    def _file_names(self) -> list[str]:
+        return sorted(entry.name for entry in self.files.listdir(self.directory) if not entry.is_dir)
+
+    def _unlink(self, name: str) -> None:
+        unlink_if_exists(self.files, f"{self.directory}/{name}")
+
+    def _remove_leftovers_and_finish_swap(self) -> None:
+        found = self._file_names()
+        cleaned = [name for name in found if name.endswith(names.CLEANED_SUFFIX)]
+        swap = [name for name in found if name.endswith(names.SWAP_SUFFIX)]
+        minimum_cleaned = min((_offset(name) for name in cleaned), default=None)
+        for name in found:
+            if name.endswith((names.DELETED_SUFFIX, ".tmp")):
+                self._unlink(name)
+        for name in list(swap):
+            if minimum_cleaned is not None and _offset(name) >= minimum_cleaned:
+                self._unlink(name)
+                swap.remove(name)
+        for name in cleaned:
+            self._unlink(name)
+        if swap:
+            self._finish_swap(swap)
+
+    def _finish_swap(self, swap: list[str]) -> None:
+        """Remove the segments that the `.swap` ones replace, then rename those."""
+        low: int | None = None
+        high = -1
+        for name in swap:
+            if not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX):
+                continue
+            segment = self._open_segment(_offset(name), names.SWAP_SUFFIX)
+            logger.info("Found log file %s from interrupted swap operation, which is recoverable.", name)
+            low = segment.base_offset if low is None else min(low, segment.base_offset)
+            high = max(high, self._next_offset(segment))
+            segment.close_handlers()
+        for name in self._file_names():
+            offset = names.offset_of(name)
+            if name in swap or offset is None or low is None:
+                continue
+            if low <= offset < high:
+                logger.info("Deleting segment files %s that is compacted but has not been deleted yet.", name)
+                self._unlink(name)
+        for name in swap:
+            path = f"{self.directory}/{name}"
+            self.files.rename(path, names.replace_suffix(path, names.SWAP_SUFFIX, ""))
+        self.files.sync_dir(self.directory)
+
+    def _retry_on_overflow(self, step: Callable[[], None]) -> None:
+        while True:
+            try:
+                step()
+                return
+            except SegmentOverflowError as error:
+                logger.info("Caught segment overflow error: %s. Split segment and retry.", error)
+                assert isinstance(error.segment, LogSegment)
+                self.deleted_paths += split_overflowed_segment(
+                    self.files, self.directory, error.segment, self.segments, self.config, self.now_ms
+                )
+
+    def _load_segments(self) -> None:
+        for segment in self.segments.all():
+            segment.close_handlers()
+            self.segments.remove(segment.base_offset)
+        found = self._file_names()
+        present = set(found)
+        for name in found:
+            offset = names.offset_of(name)
+            if offset is None:
+                continue
+            if names.is_index_file(name):
+                if f"{offset:020d}{names.LOG_SUFFIX}" not in present:
+                    logger.warning("Found an orphaned index file %s, with no corresponding log file.", name)
+                    self._unlink(name)
+            elif names.is_log_file(name):
+                self._load_segment(offset, f"{offset:020d}{names.INDEX_SUFFIX}" in present)
+
+    def _load_segment(self, base_offset: int, has_index: bool) -> None:
+        segment = self._open_segment(base_offset)
+        try:
+            if not has_index:
+                raise CorruptIndexError("the offset index file does not exist")
+            segment.txn_index.sanity_check()
+        except CorruptIndexError as error:
+            logger.error("Recovering segment %s and rebuilding index files: %s", segment.records.path, error)
+            try:
+                self._recover_segment(segment)
+            except SegmentOverflowError:
+                self.segments.add(segment)
+                raise
+        self.segments.add(segment)
+
+    def _recover_segment(self, segment: LogSegment) -> int:
+        """Recover one segment, with the producer state that the segments before it leave."""
+        snapshots = self._new_snapshots()
+        rebuild_producer_state(
+            snapshots,
+            self.segments,
+            self.log_start_offset,
+            segment.base_offset,
+            now_ms=self.now_ms,
+            reload_from_clean_shutdown=False,
+        )
+        removed = recover_segment(segment, snapshots, self.epochs)
+        snapshots.take(sync=True)  # so that the next segment need not replay this one
+        return removed
+
+    def _recover_log(self) -> None:
+        if not self.had_clean_shutdown:
+            self._recover_unflushed()
+        end_offset = self._delete_all_if_behind_log_start()
+        if not len(self.segments):
+            self.segments.add(self._create_segment(self.log_start_offset))
+        if self.had_clean_shutdown and end_offset is not None:
+            self.recovery_point = self.next_offset = end_offset
+            return
+        if end_offset is None:
+            end_offset = self._next_offset(self.segments.active)
+        # The recovery point advances only by a flush: what was recovered just now may not be on the device.
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.next_offset = end_offset
+
+    def _recover_unflushed(self) -> None:
+        unflushed = self.segments.from_offset(self.recovery_point)
+        for number, segment in enumerate(unflushed):
+            logger.info(
+                "Recovering unflushed segment %d. %d/%d recovered for %s.",
+                segment.base_offset,
+                number,
+                len(unflushed),
+                self.directory,
+            )
+            removed = self._recover_segment(segment)
+            if removed:
+                logger.warning(
+                    "Corruption found in segment %d, truncating to offset %d",
+                    segment.base_offset,
+                    self._next_offset(segment),
+                )
+                self._remove_segments(unflushed[number + 1 :])
+                return
+
+    def _delete_all_if_behind_log_start(self) -> int | None:
+        """The log's end; None where there are no segments, or none that reach the log start offset."""
+        if not len(self.segments):
+            return None
+        end_offset = self._next_offset(self.segments.active)
+        if end_offset >= self.log_start_offset:
+            return end_offset
+        logger.warning(
+            "Deleting all segments because logEndOffset (%d) is smaller than logStartOffset %d. "
+            "This could happen if segment files were deleted from the file system.",
+            end_offset,
+            self.log_start_offset,
+        )
+        self._remove_segments(self.segments.all())
+        self.epochs.clear()
+        self._new_snapshots().truncate_fully_and_start_at(self.log_start_offset)
+        return None
+
+    def _next_offset(self, segment: LogSegment) -> int:
+        try:
+            return segment.next_offset()
+        except (CorruptIndexError, KafkaError) as error:
+            logger.warning("Rebuilding the indexes of %s: %s", segment, error)
+            segment.rebuild_indexes()
+            return segment.next_offset()
+
+    def _remove_segments(self, segments: list[LogSegment]) -> None:
+        """Take segments out of the log and mark their files, which are removed after the usual delay."""
+        snapshots = self._new_snapshots()
+        for segment in segments:
+            logger.info("Deleting segment as part of log recovery: %s", segment)
+            self.segments.remove(segment.base_offset)
+            segment.change_suffix("", names.DELETED_SUFFIX)
+            segment.close_handlers()
+            self.deleted_paths += segment.file_paths()
+            snapshot = snapshots.mark_deleted(segment.base_offset)
+            if snapshot is not None:
+                self.deleted_paths.append(snapshot)
+
+
+def _offset(name: str) -> int:
+    offset = names.offset_of(name)
+    if offset is None:
+        raise OSError(f"File {name} should begin with an offset")
+    return offset

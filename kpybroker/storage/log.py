@@ -1,0 +1,651 @@
+"""The log of one partition: Kafka's UnifiedLog and LocalLog.
+
+Rules. `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`, and after a restart neither the end nor
+the leader epochs are behind what was flushed. There is always an active segment. An append either is in the log as a
+whole or left no trace: a write that fails is cut back; a full disk is then KAFKA_STORAGE_ERROR and nothing more, any
+other I/O error is LogDirError and ends the directory. Nothing here syncs, but `flush`, `close` and what the loader
+does: the loop captures a FlushJob and a thread runs it.
+
+Files that go are renamed to `.deleted` at once and removed after `file.delete.delay.ms` by whoever runs
+`deletions_due`; a slice that a reader holds stays readable.
+
+Not here: checks of batches (`appender`), reading (`reader`), retention and truncation (`maintenance`), loading (`loader`).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import random
+from collections.abc import Callable
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.core.leader_epochs import EpochEndOffset, EpochEntry, LeaderEpochCache
+from kpybroker.core.producer_state import (
+    NO_VERIFICATION,
+    PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+    AppendOrigin,
+    BatchMetadata,
+    ProducerState,
+    VerificationGuard,
+)
+from kpybroker.storage import appender, checkpoints, maintenance, names, reader
+from kpybroker.storage.appender import AppendInfo, ProducerChanges
+from kpybroker.storage.errors import CorruptCheckpointError, LogDirError
+from kpybroker.storage.files import Files, make_dirs, read_file, replace_file, write_file
+from kpybroker.storage.flush import EpochCheckpoint, FlushJob
+from kpybroker.storage.loader import LogLoader
+from kpybroker.storage.reader import FetchSlice
+from kpybroker.storage.recovery import complete_transactions
+from kpybroker.storage.segment import LogSegment, TimestampAndOffset
+from kpybroker.storage.segments import LogSegments
+from kpybroker.storage.slice import SharedFile
+from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+
+logger = logging.getLogger("kafka.log.UnifiedLog")
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Log:
+    """One partition's log, loaded. All methods run on the loop; see `flush` for threads."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        had_clean_shutdown: bool = True,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+        verification_enabled: bool = True,
+        random_below: Callable[[int], int] = random.randrange,
+    ) -> None:
+        """Open the log in a directory, which is made if missing. Raises OSError, or KafkaError(CORRUPT_MESSAGE) where a
+        cleanly closed log cannot be read."""
+        self.files = files
+        self.directory = directory
+        self.log_dir = os.path.dirname(directory)
+        self.partition = names.parse_dir_name(directory)
+        self.config = config
+        self._opaque = appender.is_opaque(config)
+        self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
+        self.verification_enabled = verification_enabled
+        self._random_below = random_below
+        self._is_new_directory = make_dirs(files, directory)
+        epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
+        self.epochs = LeaderEpochCache(_read_epochs(files, epochs_path))
+        self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)
+        loader = LogLoader(
+            files,
+            directory,
+            config,
+            self.epochs,
+            producer_id_expiration_ms,
+            had_clean_shutdown,
+            log_start_offset,
+            recovery_point,
+            now_ms,
+            self._roll_jitter_ms(),
+        )
+        loader.load()
+        self.segments_map: LogSegments = loader.segments
+        self.snapshots = loader.snapshots
+        self.producers: ProducerState = loader.snapshots.state
+        self.log_start_offset = loader.log_start_offset
+        self.log_end_offset = loader.next_offset
+        self.recovery_point = max(loader.recovery_point, self.log_start_offset)
+        self.high_watermark = self.log_start_offset
+        self.first_unstable_offset: int | None = None
+        self.bound_cache: tuple[int, int, int] = (-1, -1, -1)
+        self.last_flush_ms = now_ms
+        self.is_closed = False
+        self.truncations = 0
+        self.rolled: list[LogSegment] = []  # rolled and not yet flushed
+        self._unsynced_paths: list[str] = []
+        self._pending_deletions: list[tuple[int, list[str]]] = []
+        self.schedule_deletion(loader.deleted_paths, now_ms)
+        self.topic_id: bytes | None = self._read_topic_id()
+        self.update_first_unstable_offset()
+
+    def __repr__(self) -> str:
+        return (
+            f"Log(dir={self.directory}, topic={self.partition.topic}, partition={self.partition.partition}, "
+            f"highWatermark={self.high_watermark}, lastStableOffset={self.last_stable_offset}, "
+            f"logStartOffset={self.log_start_offset}, logEndOffset={self.log_end_offset})"
+        )
+
+    # --- what it is
+
+    @property
+    def active_segment(self) -> LogSegment:
+        return self.segments_map.active
+
+    def segments(self) -> list[LogSegment]:
+        return self.segments_map.all()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return self.segments_map.size
+
+    @property
+    def last_modified_ms(self) -> int:
+        return self.segments_map.active.last_modified_ms
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below is decided: committed, aborted, or of no transaction."""
+        unstable = self.first_unstable_offset
+        return self.high_watermark if unstable is None or unstable > self.high_watermark else unstable
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take over a changed configuration; new segments and the next checks go by it."""
+        self.config = config
+        self._opaque = appender.is_opaque(config)
+
+    def _roll_jitter_ms(self) -> int:
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return self._random_below(jitter) if jitter > 0 else 0
+
+    # --- topic id
+
+    def _read_topic_id(self) -> bytes | None:
+        path = f"{self.directory}/{names.PARTITION_METADATA}"
+        data = read_file(self.files, path)
+        if not data:
+            return None
+        try:
+            return checkpoints.decode_partition_metadata(data, path)
+        except CorruptCheckpointError as error:
+            logger.warning("Ignoring %s: %s", path, error)
+            return None
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Remember the topic's id; INCONSISTENT_TOPIC_ID where it has another one. Zeros mean that there is none."""
+        if topic_id == checkpoints.ZERO_UUID or topic_id == self.topic_id:
+            return
+        if self.topic_id is not None:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"Tried to assign topic ID {checkpoints.uuid_to_text(topic_id)} to log for topic partition "
+                f"{self.partition}, but log already contained topic ID {checkpoints.uuid_to_text(self.topic_id)}",
+            )
+        path = f"{self.directory}/{names.PARTITION_METADATA}"
+        try:
+            write_file(self.files, path, checkpoints.encode_partition_metadata(topic_id), sync=False)
+        except OSError as error:
+            raise self.io_error(error) from error
+        self.topic_id = topic_id
+        self._unsynced_paths.append(path)
+
+    # --- appending
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = 0,
+        verification_guard: VerificationGuard = NO_VERIFICATION,
+    ) -> AppendInfo:
+        """Append batches, giving them offsets and the leader epoch.
+
+        Stamps `records` in place where it is writable. Raises KafkaError as Kafka does, LogDirError for the disk.
+        """
+        checked = appender.validate_leader(
+            records,
+            self.log_end_offset,
+            leader_epoch,
+            self.config,
+            now_ms,
+            origin,
+            opaque=self._opaque,
+            partition=self.partition,
+        )
+        header = checked.header
+        changes: ProducerChanges | None = None
+        plain_entry = None
+        if header.producer_id >= 0:
+            if origin is AppendOrigin.CLIENT:
+                plain_entry = self.producers.plain_next_entry(header)
+                if plain_entry is None:
+                    duplicate = appender.find_duplicate(self.producers, header)
+                    if duplicate is not None:
+                        return self._duplicate_info(duplicate)
+            if plain_entry is None:
+                changes = appender.check_producers(
+                    self.producers,
+                    [(header, checked.data)],
+                    origin,
+                    verification_guard,
+                    verification_enabled=self.verification_enabled,
+                )
+        last_offset = header.last_offset
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, header.base_offset)
+        rolled = self._write(
+            checked.data, header.base_offset, last_offset, header.max_timestamp, last_offset, now_ms
+        )
+        if plain_entry is not None:
+            plain_entry.add_batch(
+                BatchMetadata(
+                    header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
+                )
+            )
+            plain_entry.last_timestamp = header.max_timestamp
+        self._after_write(last_offset, changes)
+        return AppendInfo(
+            header.base_offset,
+            last_offset,
+            header.max_timestamp,
+            checked.log_append_time,
+            self.log_start_offset,
+            False,
+            self.log_end_offset - self.recovery_point >= self.config.flush_messages,
+            rolled,
+            len(checked.data),
+        )
+
+    def append_as_coordinator(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+        verification_guard: VerificationGuard = NO_VERIFICATION,
+    ) -> AppendInfo:
+        """Append what a coordinator of this broker wrote: no sequence numbers, control batches allowed."""
+        return self.append_as_leader(
+            records,
+            leader_epoch,
+            now_ms=now_ms,
+            origin=AppendOrigin.COORDINATOR,
+            verification_guard=verification_guard,
+        )
+
+    def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo:
+        """Append batches as the leader wrote them. Raises KafkaError(CORRUPT_MESSAGE) and UnexpectedAppendOffsetError."""
+        found = appender.analyze_follower(records, self.log_end_offset, self.partition)
+        if not found.headers:
+            return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, self.log_start_offset)
+        view = memoryview(records)[: found.valid_bytes]
+        batches = [(header, view[at : at + header.size]) for at, header in found.headers]
+        changes = appender.check_producers(
+            self.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, verification_enabled=False
+        )
+        for header, _ in batches:
+            self._note_epoch(header)
+        rolled = self._write(
+            view,
+            found.first_offset,
+            found.last_offset,
+            found.max_timestamp,
+            found.offset_of_max_timestamp,
+            now_ms,
+        )
+        self._after_write(found.last_offset, changes)
+        return AppendInfo(
+            found.first_offset,
+            found.last_offset,
+            found.max_timestamp,
+            NO_TIMESTAMP,
+            self.log_start_offset,
+            False,
+            self.log_end_offset - self.recovery_point >= self.config.flush_messages,
+            rolled,
+            found.valid_bytes,
+        )
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        """Batches without an epoch (magic 0/1) make the whole cache useless (UnifiedLog.append)."""
+        if header.magic < 2:
+            self.epochs.clear()
+        elif header.partition_leader_epoch != self.epochs.latest_epoch and header.partition_leader_epoch >= 0:
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+    def _duplicate_info(self, duplicate: BatchMetadata) -> AppendInfo:
+        return AppendInfo(
+            duplicate.first_offset,
+            duplicate.last_offset,
+            duplicate.timestamp,
+            duplicate.timestamp,
+            self.log_start_offset,
+            duplicate=True,
+        )
+
+    def _write(
+        self,
+        data: Buffer,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+        now_ms: int,
+    ) -> bool:
+        """Roll if needed, write, and move the log end; whether it rolled."""
+        config = self.config
+        size = len(data)
+        if size > config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {self.partition}, which exceeds the "
+                f"maximum configured segment size of {config.segment_bytes}.",
+            )
+        segment = self.segments_map.active
+        rolled = False
+        try:
+            if segment.should_roll(
+                config.segment_bytes, config.segment_ms, size, max_timestamp, last_offset, now_ms
+            ):
+                segment = self.roll(now_ms, first_offset)
+                rolled = True
+            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
+        except OSError as error:
+            raise self.io_error(error) from error
+        self.log_end_offset = last_offset + 1
+        return rolled
+
+    def _after_write(self, last_offset: int, changes: ProducerChanges | None) -> None:
+        """Producer state, transaction index and first unstable offset follow the log."""
+        producers = self.producers
+        if changes is not None:
+            for info in changes.updates.values():
+                producers.update(info)
+            if changes.completed:
+                try:
+                    complete_transactions(producers, self.segments_map.active, changes.completed)
+                except OSError as error:
+                    # The marker is in the log and the index is not: only a recovery of the directory mends that.
+                    raise LogDirError(self.log_dir, error) from error
+            self.update_first_unstable_offset()
+        producers.map_end_offset = last_offset + 1
+
+    def io_error(self, error: OSError) -> Exception:
+        """What an OSError means: a full disk fails the one operation, anything else the directory."""
+        if error.errno in _DISK_FULL:
+            logger.error("No space left for %s: %s", self.partition, error)
+            return KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {self.log_dir} for {self.partition}"
+            )
+        return LogDirError(self.log_dir, error)
+
+    # --- rolling
+
+    def roll(self, now_ms: int, expected_next_offset: int = 0) -> LogSegment:
+        """Close the active segment and begin a new one at the log end, with a producer snapshot. Raises OSError."""
+        base_offset = max(expected_next_offset, self.log_end_offset)
+        active = self.segments_map.active
+        if base_offset == active.base_offset:
+            if active.size > 0:
+                raise ValueError(f"Trying to roll a new log segment at {base_offset} while it already exists")
+            return active
+        assert base_offset > active.base_offset, "a roll goes forward"
+        maintenance.remove_files_in_the_way(self.files, self.directory, base_offset)
+        active.become_inactive()
+        self.segments_map.add(self.new_segment(base_offset, now_ms))
+        self.rolled.append(active)
+        # The snapshot's offset is to be the segment's base, which may be above the state's end after a gap.
+        self.producers.map_end_offset = base_offset
+        self.snapshots.take(sync=False)
+        logger.info("Rolled new log segment at offset %d in %s", base_offset, self.directory)
+        return self.segments_map.active
+
+    def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
+        config = self.config
+        return LogSegment(
+            self.files,
+            self.directory,
+            base_offset,
+            max_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            roll_jitter_ms=self._roll_jitter_ms(),
+            now_ms=now_ms,
+            create=True,
+            preallocate_bytes=config.segment_bytes if config.preallocate else 0,
+        )
+
+    # --- high watermark and stability
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, kept between log start and log end; the value set."""
+        if high_watermark > self.log_end_offset:
+            high_watermark = self.log_end_offset
+        elif high_watermark < self.log_start_offset:
+            high_watermark = self.log_start_offset
+        self.high_watermark = high_watermark
+        if self.first_unstable_offset is not None:
+            self.producers.on_high_watermark_updated(high_watermark)
+            self.update_first_unstable_offset()
+        return high_watermark
+
+    def maybe_increment_high_watermark(self, high_watermark: int) -> bool:
+        """Move the high watermark forward only; whether it moved."""
+        if high_watermark > self.log_end_offset:
+            raise ValueError(
+                f"High watermark {high_watermark} exceeds the log end offset {self.log_end_offset}"
+            )
+        if high_watermark <= self.high_watermark:
+            return False
+        self.update_high_watermark(high_watermark)
+        return True
+
+    def update_first_unstable_offset(self) -> None:
+        first = self.producers.first_unstable_offset
+        self.first_unstable_offset = None if first is None else max(first, self.log_start_offset)
+
+    # --- reading
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int | None = None,
+        min_one_message: bool = True,
+    ) -> FetchSlice:
+        """Batches from an offset, below `max_offset` (the isolation bound; the log end where not given).
+
+        Raises OFFSET_OUT_OF_RANGE; LogDirError.
+        """
+        bound = self.log_end_offset if max_offset is None else max_offset
+        try:
+            return reader.read(self, start_offset, max_bytes, bound, min_one_message)
+        except OSError as error:
+            raise LogDirError(self.log_dir, error) from error
+
+    def aborted_transactions(self, fetch_offset: int, fetched: FetchSlice) -> list[AbortedTxn]:
+        """What a read_committed consumer must know to read a slice; from `fetch_offset`, the slice's start offset."""
+        assert fetch_offset == fetched.start_offset
+        return reader.aborted_transactions(self, fetched)
+
+    def collect_aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
+        """Aborted transactions in a range of offsets."""
+        return reader.collect_aborted(self, start_offset, upper_bound_offset)
+
+    def find_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record at or after a time."""
+        return reader.find_timestamp(self, timestamp)
+
+    def find_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp."""
+        return reader.find_max_timestamp(self)
+
+    def legacy_offsets_before(self, timestamp: int, limit: int, now_ms: int) -> list[int]:
+        """ListOffsets version 0."""
+        return reader.legacy_offsets_before(self, timestamp, limit, now_ms)
+
+    # --- leader epochs
+
+    @property
+    def latest_epoch(self) -> int:
+        """-1 where there is none."""
+        return self.epochs.latest_epoch
+
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """A leader begins at an offset."""
+        self.epochs.assign(leader_epoch, start_offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """(epoch, end offset), (-1, -1) where it is unknown."""
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """-1 where it is unknown."""
+        epoch = self.epochs.epoch_for_offset(offset)
+        return -1 if epoch is None else epoch
+
+    @property
+    def earliest_epoch(self) -> int:
+        """The log start's epoch for ListOffsets; -1 where the first known one begins after it."""
+        first = self.epochs.earliest_entry
+        return first.epoch if first is not None and first.start_offset <= self.log_start_offset else -1
+
+    # --- producers
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int
+    ) -> VerificationGuard:
+        """Begin to verify a transactional produce (KIP-890); NO_VERIFICATION where none is needed."""
+        return self.producers.start_verification(producer_id, sequence, epoch, now_ms)
+
+    def has_ongoing_transaction(self, producer_id: int) -> bool:
+        return self.producers.has_ongoing_transaction(producer_id)
+
+    def remove_expired_producers(self, now_ms: int) -> None:
+        self.producers.remove_expired(now_ms)
+
+    # --- flushing
+
+    @property
+    def has_unflushed(self) -> bool:
+        return (
+            bool(self.rolled or self._unsynced_paths or self.snapshots.unsynced)
+            or self.log_end_offset > self.recovery_point
+        )
+
+    def prepare_flush(self) -> FlushJob:
+        """Capture everything that is not yet durable, up to the log end. See `flush`."""
+        segments = self.segments_map.from_offset(self.recovery_point)
+        held: list[SharedFile] = []
+        directories = [self.log_dir] if self._is_new_directory else []
+        dirty_directory = self._is_new_directory
+        for segment in dict.fromkeys([*self.rolled, *segments]):
+            held += segment.take_dirty_files()
+            dirty_directory = dirty_directory or segment.is_new
+            segment.is_new = False
+        if dirty_directory:
+            directories.insert(0, self.directory)
+        paths = self._unsynced_paths + self.snapshots.unsynced
+        self._unsynced_paths, self.snapshots.unsynced = [], []
+        self._is_new_directory = False
+        self.rolled.clear()
+        epochs = self.epoch_checkpoint.capture(self.epochs)
+        return FlushJob(self, self.log_end_offset, held, paths, directories, epochs, self.files)
+
+    def mark_flushed(self, offset: int) -> None:
+        """A flush job is complete."""
+        self.recovery_point = max(self.recovery_point, offset)
+
+    def flush(self, now_ms: int | None = None) -> None:
+        """Make everything durable, here and now. Raises LogDirError."""
+        job = self.prepare_flush()
+        job.run()
+        job.complete()
+        if now_ms is not None:
+            self.last_flush_ms = now_ms
+
+    # --- truncation, retention, deletion (storage/maintenance)
+
+    def truncate_to(self, target_offset: int, *, now_ms: int) -> bool:
+        """Cut the log so that it ends at or before an offset; whether anything was above it."""
+        return maintenance.guarded(self, maintenance.truncate_to, target_offset, now_ms)
+
+    def truncate_fully_and_start_at(
+        self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None
+    ) -> None:
+        """Remove everything and begin anew at an offset."""
+        maintenance.guarded(
+            self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset
+        )
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Forget what is below an offset; OFFSET_OUT_OF_RANGE where it is above the high watermark."""
+        return maintenance.increment_log_start_offset(self, offset)
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Remove segments that time, size or the log start offset make superfluous; how many."""
+        return maintenance.guarded(self, maintenance.delete_old_segments, now_ms)
+
+    def schedule_deletion(self, paths: list[str], now_ms: int) -> None:
+        if paths:
+            self._pending_deletions.append((now_ms + self.config.file_delete_delay_ms, paths))
+
+    def deletions_due(self, now_ms: int) -> list[str]:
+        """Paths whose delay is over; the caller removes them, in a thread if it likes."""
+        due = [path for at, paths in self._pending_deletions if at <= now_ms for path in paths]
+        if due:
+            self._pending_deletions = [entry for entry in self._pending_deletions if entry[0] > now_ms]
+        return due
+
+    # --- the end
+
+    def rename_directory(self, name: str) -> None:
+        """Give the log's directory another name (deletion, stray, future). Raises LogDirError."""
+        target = f"{self.log_dir}/{name}"
+        try:
+            self.files.rename(self.directory, target)
+        except OSError as error:
+            raise LogDirError(self.log_dir, error) from error
+        self.directory = self.snapshots.directory = target
+        self.epoch_checkpoint.path = f"{target}/{names.LEADER_EPOCH_CHECKPOINT}"
+        for unsynced in (self._unsynced_paths, self.snapshots.unsynced):
+            unsynced[:] = [f"{target}/{os.path.basename(path)}" for path in unsynced]
+        self._pending_deletions = []  # they go with the directory, or at the next start
+        for segment in self.segments_map.all():
+            segment.move_to(target)
+
+    def close(self) -> None:
+        """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable."""
+        if self.is_closed:
+            return
+        try:
+            self.snapshots.take(sync=True)
+            for segment in self.segments_map.all():
+                segment.seal()
+            captured = self.epoch_checkpoint.capture(self.epochs)
+            if captured is not None:
+                replace_file(self.files, self.epoch_checkpoint.path, captured[1])
+                self.epoch_checkpoint.version = captured[0]
+            self.rolled = self.segments_map.all()
+        except OSError as error:
+            raise LogDirError(self.log_dir, error) from error
+        self.flush()
+        self.close_handlers()
+
+    def close_handlers(self) -> None:
+        """Close files and write nothing: the directory is offline, or to be deleted."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        for segment in self.segments_map.all():
+            segment.close_handlers()
+
+
+def _read_epochs(files: Files, path: str) -> list[EpochEntry]:
+    """The epochs on file. A file that cannot be read is as good as none after an unclean stop: recovery finds them."""
+    data = read_file(files, path)
+    if not data:
+        return []
+    try:
+        return checkpoints.decode_leader_epochs(data, path)
+    except CorruptCheckpointError as error:
+        raise OSError(errno.EIO, str(error)) from error

@@ -1,0 +1,136 @@
+"""One log directory: its lock, `meta.properties`, checkpoints and clean-shutdown marker.
+
+Opened (made, locked, metadata read) before anything in it is trusted; `close` gives the lock back. A directory that
+fails is taken offline by the manager, which then calls nothing here but `close`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from threading import Lock
+
+from kpybroker.storage import names
+from kpybroker.storage.checkpoints import (
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_meta_properties,
+    decode_offsets,
+    encode_clean_shutdown,
+    encode_meta_properties,
+    encode_offsets,
+)
+from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, LogDirLockedError
+from kpybroker.storage.files import (
+    FileLock,
+    Files,
+    make_dirs,
+    read_file,
+    replace_file,
+    unlink_if_exists,
+    write_file,
+)
+from kpybroker.storage.names import TopicPartition
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+
+class LogDirectory:
+    """A locked log directory."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        """Make and lock it. Raises OSError, LogDirLockedError, CorruptCheckpointError."""
+        self._files = files
+        self.path = path
+        self.had_clean_shutdown = False
+        self.clean_shutdown_epoch: int | None = None
+        self.is_loaded = False
+        self._checkpoint_lock = Lock()
+        if make_dirs(files, path):
+            logger.info("Log directory %s not found, creating it.", path)
+        found = files.stat(path)
+        if found is None or not found.is_dir:
+            raise NotADirectoryError(f"{path} is not a readable log directory.")
+        lock = files.lock(self.file(names.LOCK))
+        if lock is None:
+            raise LogDirLockedError(path)
+        self._lock: FileLock | None = lock
+        try:
+            data = read_file(files, self.file(names.META_PROPERTIES))
+            self.meta = (
+                None if data is None else decode_meta_properties(data, self.file(names.META_PROPERTIES))
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def write_meta(self, meta: MetaProperties) -> None:
+        replace_file(self._files, self.file(names.META_PROPERTIES), encode_meta_properties(meta))
+        self.meta = meta
+
+    # --- loading
+
+    def take_clean_shutdown_marker(self) -> None:
+        """Note whether the last stop was clean, and remove the marker: a crash from here on is an unclean stop."""
+        data = read_file(self._files, self.file(names.CLEAN_SHUTDOWN))
+        if data is None:
+            return
+        self.had_clean_shutdown = True
+        self.clean_shutdown_epoch = decode_clean_shutdown(data)
+        unlink_if_exists(self._files, self.file(names.CLEAN_SHUTDOWN))
+        self._files.sync_dir(self.path)
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """An offset checkpoint; empty where there is none. One that cannot be read costs a longer recovery, no data."""
+        path = self.file(name)
+        try:
+            return decode_offsets(read_file(self._files, path) or b"", path)
+        except CorruptCheckpointError as error:
+            logger.warning("Error occurred while reading %s, it is taken for empty: %s", path, error)
+            return {}
+
+    def partition_directories(self) -> list[str]:
+        return sorted(
+            entry.name
+            for entry in self._files.listdir(self.path)
+            if entry.is_dir and entry.name not in names.IGNORED_DIRECTORIES
+        )
+
+    # --- checkpoints
+
+    def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
+        """A job that writes an offset checkpoint, for a thread. It raises LogDirError."""
+        data = encode_offsets(offsets)
+        path = self.file(name)
+
+        def write() -> None:
+            try:
+                with self._checkpoint_lock:
+                    replace_file(self._files, path, data)
+            except OSError as error:
+                raise LogDirError(self.path, error) from error
+
+        return write
+
+    def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
+        write_file(
+            self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True
+        )
+        self._files.sync_dir(self.path)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            with contextlib.suppress(OSError):
+                lock.release()
+
+
+def absolute(files: Files, path: str) -> str:
+    """A path as we keep it: absolute and normal, links not resolved."""
+    return os.path.normpath(os.path.abspath(path))

@@ -1,0 +1,201 @@
+"""Truncation, retention and the moving log start: what removes records from a `Log`.
+
+Functions over the log they change; they raise OSError, which `guarded` turns into what it means.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from kpybroker.storage import names
+from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.files import Files, unlink_if_exists
+from kpybroker.storage.recovery import rebuild_producer_state
+from kpybroker.storage.segment import SEGMENT_SUFFIXES, LogSegment
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.storage.log import Log
+
+logger = logging.getLogger("kafka.log.UnifiedLog")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function of this module; its OSError becomes KAFKA_STORAGE_ERROR (full disk) or LogDirError."""
+    try:
+        return function(log, *args, **kwargs)
+    except OSError as error:
+        raise log.io_error(error) from error
+
+
+def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
+    """A crash between two files of a roll leaves names that the new segment needs."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = names.segment_file(directory, base_offset, suffix)
+        if unlink_if_exists(files, path):
+            logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
+
+
+def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
+    """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
+    paths: list[str] = []
+    for segment in segments:
+        log.segments_map.remove(segment.base_offset)
+        segment.change_suffix("", names.DELETED_SUFFIX)
+        segment.close_handlers()
+        paths += segment.file_paths()
+        snapshot = log.snapshots.mark_deleted(segment.base_offset)
+        if snapshot is not None:
+            paths.append(snapshot)
+    log.rolled = [segment for segment in log.rolled if segment not in segments]
+    log.schedule_deletion(paths, now_ms)
+
+
+def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
+    """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo)."""
+    if target_offset < 0:
+        raise ValueError(f"Cannot truncate partition {log.partition} to a negative offset ({target_offset}).")
+    if target_offset >= log.log_end_offset:
+        # The epoch of a leader that never appended may begin here, and contradict the next leader's.
+        log.epochs.truncate_from_end(log.log_end_offset)
+        return False
+    logger.info("Truncating %s to offset %d", log.partition, target_offset)
+    if log.segments_map.first.base_offset > target_offset:
+        truncate_fully_and_start_at(log, target_offset, now_ms, None)
+        return True
+    log.truncations += 1
+    segments = log.segments_map
+    remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
+    active = segments.active
+    active.become_active()
+    try:
+        active.truncate_to(target_offset)
+    except (CorruptIndexError, KafkaError):
+        active.rebuild_indexes()
+        active.truncate_to(target_offset)
+    _set_log_end(log, target_offset)
+    log.epochs.truncate_from_end(target_offset)
+    log.log_start_offset = min(target_offset, log.log_start_offset)
+    rebuild_producer_state(
+        log.snapshots,
+        segments,
+        log.log_start_offset,
+        target_offset,
+        now_ms=now_ms,
+        reload_from_clean_shutdown=False,
+        sync=False,
+    )
+    _settle_high_watermark(log)
+    return True
+
+
+def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
+    """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt)."""
+    logger.info("Truncate %s fully and start at offset %d", log.partition, new_offset)
+    log.truncations += 1
+    segments = log.segments_map
+    remove_segments(log, segments.all(), now_ms)
+    segments.add(log.new_segment(new_offset, now_ms))
+    _set_log_end(log, new_offset)
+    log.epochs.clear()
+    log.snapshots.truncate_fully_and_start_at(new_offset)
+    log.log_start_offset = new_offset if log_start_offset is None else log_start_offset
+    rebuild_producer_state(
+        log.snapshots,
+        segments,
+        log.log_start_offset,
+        new_offset,
+        now_ms=now_ms,
+        reload_from_clean_shutdown=False,
+        sync=False,
+    )
+    _settle_high_watermark(log)
+
+
+def _set_log_end(log: Log, offset: int) -> None:
+    log.log_end_offset = offset
+    log.recovery_point = min(log.recovery_point, offset)
+    log.bound_cache = (-1, -1, -1)
+
+
+def _settle_high_watermark(log: Log) -> None:
+    log.update_first_unstable_offset()
+    log.update_high_watermark(log.high_watermark)
+
+
+def increment_log_start_offset(log: Log, offset: int) -> bool:
+    """Move the log start forward (DeleteRecords, retention, a leader's word); whether it moved."""
+    if offset > log.high_watermark:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Cannot increment the log start offset to {offset} of partition {log.partition} since it is larger than "
+            f"the high watermark {log.high_watermark}",
+        )
+    if offset <= log.log_start_offset:
+        return False
+    log.log_start_offset = offset
+    log.recovery_point = max(log.recovery_point, offset)
+    log.epochs.truncate_from_start(offset)
+    log.snapshots.on_log_start_offset_incremented(offset)
+    log.update_first_unstable_offset()
+    logger.info("Incremented log start offset of %s to %d", log.partition, offset)
+    return True
+
+
+def delete_old_segments(log: Log, now_ms: int) -> int:
+    """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed."""
+    start = log.log_start_offset
+    deleted = _delete_while(
+        log, lambda _, following: following is not None and following.base_offset <= start, now_ms
+    )
+    config = log.config
+    if not config.delete:
+        return deleted
+    if config.retention_bytes >= 0:
+        deleted += _delete_by_size(log, log.size - config.retention_bytes, now_ms)
+    if config.retention_ms >= 0:
+        limit = now_ms - config.retention_ms
+        deleted += _delete_while(log, lambda segment, _: segment.largest_timestamp < limit, now_ms)
+    return deleted
+
+
+def _delete_by_size(log: Log, excess: int, now_ms: int) -> int:
+    left = excess
+
+    def superfluous(segment: LogSegment, _: LogSegment | None) -> bool:
+        nonlocal left
+        if left - segment.size < 0:
+            return False
+        left -= segment.size
+        return True
+
+    return 0 if excess < 0 else _delete_while(log, superfluous, now_ms)
+
+
+def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int) -> int:
+    """Remove segments from the oldest on while the predicate holds, none that reaches the high watermark."""
+    deletable: list[LogSegment] = []
+    segments = log.segments_map.all()
+    for slot, segment in enumerate(segments):
+        following = segments[slot + 1] if slot + 1 < len(segments) else None
+        end_offset = log.log_end_offset if following is None else following.base_offset
+        if log.high_watermark < end_offset or not predicate(segment, following):
+            break
+        if following is None and segment.size == 0:
+            break
+        deletable.append(segment)
+    if not deletable:
+        return 0
+    if len(deletable) == len(segments):
+        log.roll(now_ms)
+    following = log.segments_map.higher(deletable[-1].base_offset)
+    assert following is not None, "a log keeps its active segment"
+    increment_log_start_offset(log, following.base_offset)
+    logger.info("Deleting segments of %s by retention: %s", log.partition, deletable)
+    remove_segments(log, deletable, now_ms)
+    return len(deletable)

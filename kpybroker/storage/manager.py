@@ -1,0 +1,457 @@
+"""All logs of a broker, over all its log directories (Kafka's LogManager).
+
+Order at start: `LogManager(...)` makes and locks the directories and reads their `meta.properties`; the broker learns its
+cluster id; `check_meta` and `write_meta`; `load`. At the end `shutdown`. In between the broker runs, at Kafka's intervals,
+`cleanup_logs`, `deletions_due`, `flush_jobs` and the three checkpoints; what syncs comes as a job for a thread.
+
+A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The clean-shutdown marker
+is written only where every log closed well.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.core.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
+from kpybroker.storage import names
+from kpybroker.storage.checkpoints import MetaProperties
+from kpybroker.storage.errors import (
+    DuplicateLogError,
+    InconsistentBrokerIdError,
+    InconsistentClusterIdError,
+    InconsistentMetadataError,
+    LogDirError,
+    LogDirLockedError,
+    StorageError,
+)
+from kpybroker.storage.files import DiskUsage, Files, remove_tree, unlink_if_exists
+from kpybroker.storage.flush import FlushJob
+from kpybroker.storage.log import Log
+from kpybroker.storage.logdir import LogDirectory, absolute
+from kpybroker.storage.names import TopicPartition
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+Job = Callable[[], None]
+ConfigFor = Callable[[str], LogConfig]
+"""A topic's configuration, by its name."""
+
+
+class LogManager:
+    """The logs by partition. Iterating yields them all."""
+
+    def __init__(
+        self,
+        files: Files,
+        log_dirs: Sequence[str],
+        *,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+        verification_enabled: bool = True,
+        random_below: Callable[[int], int] = random.randrange,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        """Make, lock and read the directories; one that cannot be is offline from the start.
+
+        Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left.
+        """
+        self._files = files
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._verification_enabled = verification_enabled
+        self._random_below = random_below
+        self._new_id = new_id
+        self.log_dirs = [absolute(files, path) for path in log_dirs]
+        self.offline_dirs: dict[str, str] = {}
+        self._live: dict[str, LogDirectory] = {}
+        self._logs: dict[TopicPartition, Log] = {}
+        self._futures: dict[TopicPartition, Log] = {}
+        self._doomed: list[tuple[int, str]] = []  # renamed partition directories and when to remove them
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._reserved: dict[TopicPartition, str] = {}
+        self.stray_dirs: list[str] = []
+        try:
+            self._open_directories()
+            self.meta = self._common_meta()
+        except BaseException:
+            self.release_locks()
+            raise
+
+    def _open_directories(self) -> None:
+        real_paths: dict[str, str] = {}
+        for path in self.log_dirs:
+            try:
+                directory = LogDirectory(self._files, path)
+            except OSError as error:
+                self._note_offline(path, f"Failed to create or validate data directory {path}: {error}")
+                continue
+            self._live[path] = directory
+            real = self._files.real_path(path)
+            if real in real_paths:
+                raise InconsistentMetadataError(f"Duplicate log directory found: {', '.join(self.log_dirs)}")
+            real_paths[real] = path
+        if not self._live:
+            raise LogDirError(
+                ", ".join(self.log_dirs), "none of the specified log dirs can be created or validated"
+            )
+
+    def _note_offline(self, path: str, reason: str) -> None:
+        self.offline_dirs[path] = reason
+        logger.error("Stopping serving logs in dir %s: %s", path, reason)
+
+    # --- metadata
+
+    def _common_meta(self) -> MetaProperties:
+        """What the directories agree on: cluster id and broker id, each None where no directory says."""
+        found = [directory.meta for directory in self._live.values() if directory.meta is not None]
+        clusters = {meta.cluster_id for meta in found if meta.cluster_id is not None}
+        brokers = {meta.broker_id for meta in found if meta.broker_id is not None}
+        if len(clusters) > 1 or len(brokers) > 1:
+            raise InconsistentMetadataError(
+                "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log "
+                f"directory (log.dirs) or partial data was manually copied from another broker. Found: {found}"
+            )
+        return MetaProperties(cluster_id=next(iter(clusters), None), broker_id=next(iter(brokers), None))
+
+    def check_meta(self, cluster_id: str, broker_id: int) -> None:
+        """Raises InconsistentClusterIdError or InconsistentBrokerIdError."""
+        stored = self.meta
+        if stored.cluster_id is not None and stored.cluster_id != cluster_id:
+            raise InconsistentClusterIdError(
+                f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored.cluster_id} in meta.properties. "
+                "The broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong."
+            )
+        if stored.broker_id is not None and stored.broker_id != broker_id:
+            raise InconsistentBrokerIdError(
+                f"Configured broker.id {broker_id} doesn't match stored broker.id {stored.broker_id} in "
+                "meta.properties. If you moved your data, make sure your configured broker.id matches. If you intend to "
+                "create a new broker, you should remove all data in your data directories (log.dirs)."
+            )
+
+    def write_meta(self, cluster_id: str, broker_id: int) -> None:
+        """Write cluster and broker id where they are not yet. A directory that cannot take them goes offline."""
+        self.meta = replace(self.meta, cluster_id=cluster_id, broker_id=broker_id)
+        for directory in list(self._live.values()):
+            known = directory.meta or MetaProperties()
+            wanted = replace(known, cluster_id=cluster_id, broker_id=broker_id)
+            if directory.meta != wanted:
+                try:
+                    directory.write_meta(wanted)
+                except OSError as error:
+                    self.take_offline(directory.path, error)
+
+    # --- loading
+
+    def load(self, config_for: ConfigFor, now_ms: int) -> None:
+        """Open every log. A directory whose log cannot be opened goes offline; LogDirError where none is left."""
+        for directory in list(self._live.values()):
+            try:
+                self._load_directory(directory, config_for, now_ms)
+            except (OSError, KafkaError) as error:
+                self.take_offline(directory.path, error)
+        if not self._live:
+            raise LogDirError(", ".join(self.log_dirs), "all log dirs have failed")
+
+    def _load_directory(self, directory: LogDirectory, config_for: ConfigFor, now_ms: int) -> None:
+        directory.take_clean_shutdown_marker()
+        recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        start_offsets = directory.read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
+        high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        found = directory.partition_directories()
+        if found and not directory.had_clean_shutdown:
+            logger.info(
+                "Recovering %d logs from %s since no clean shutdown file was found",
+                len(found),
+                directory.path,
+            )
+        for name in found:
+            path = directory.file(name)
+            partition = names.parse_dir_name(path)
+            if name.endswith(names.DELETE_DIR_SUFFIX):
+                self._doomed.append((now_ms, path))
+                continue
+            if name.endswith(names.STRAY_DIR_SUFFIX):
+                logger.warning("Found stray log: %s", path)
+                self.stray_dirs.append(path)
+                continue
+            log = Log(
+                self._files,
+                path,
+                config_for(partition.topic),
+                now_ms=now_ms,
+                log_start_offset=start_offsets.get(partition, 0),
+                recovery_point=recovery_points.get(partition, 0),
+                had_clean_shutdown=directory.had_clean_shutdown,
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                verification_enabled=self._verification_enabled,
+                random_below=self._random_below,
+            )
+            self._add_loaded(partition, log)
+            if not log.is_future:
+                log.update_high_watermark(high_watermarks.get(partition, 0))
+        self._high_watermarks.update(high_watermarks)
+        directory.is_loaded = True
+
+    def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
+        logs = self._futures if log.is_future else self._logs
+        other = logs.get(partition)
+        if other is not None:
+            log.close_handlers()
+            raise DuplicateLogError(
+                f"Duplicate log directories for {partition} are found in both {log.directory} and {other.directory}. "
+                "Recover broker from this failure by manually deleting one of the two directories for this partition."
+            )
+        logs[partition] = log
+
+    # --- which logs there are
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(TopicPartition(topic, partition))
+
+    def logs_of(self, topic: str) -> list[Log]:
+        """The topic's logs here; what `update_config` is to be called on."""
+        return [log for (name, _), log in self._logs.items() if name == topic]
+
+    @property
+    def live_dirs(self) -> list[str]:
+        return list(self._live)
+
+    def logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
+        return {partition: log for partition, log in self._logs.items() if log.log_dir == log_dir}
+
+    def future_logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
+        """Logs on their way to another directory (AlterReplicaLogDirs)."""
+        return {partition: log for partition, log in self._futures.items() if log.log_dir == log_dir}
+
+    def disk_usage(self, log_dir: str) -> DiskUsage:
+        """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""
+        try:
+            return self._files.disk_usage(log_dir)
+        except OSError as error:
+            raise LogDirError(log_dir, error) from error
+
+    def prefer_dir(self, topic: str, partition: int, log_dir: str) -> None:
+        """Where a log that does not exist yet is to be made (AlterReplicaLogDirs before creation)."""
+        key = TopicPartition(topic, partition)
+        if key not in self._logs:
+            self._reserved[key] = absolute(self._files, log_dir)
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        is_new: bool = True,
+    ) -> Log:
+        """The log, made on the directory that has the fewest if it is not there.
+
+        A log that is not new and not there while a directory is offline may be in that directory: KAFKA_STORAGE_ERROR.
+        Raises INCONSISTENT_TOPIC_ID, LogDirError.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.get(key)
+        if log is None:
+            if not is_new and self.offline_dirs:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"Can not create log for {key} because log directories {', '.join(self.offline_dirs)} are offline",
+                )
+            log = self._create(key, config, now_ms)
+            self._logs[key] = log
+        log.assign_topic_id(topic_id)
+        return log
+
+    def _create(self, partition: TopicPartition, config: LogConfig, now_ms: int) -> Log:
+        log_dir = self._reserved.pop(partition, None)
+        if log_dir not in self._live:
+            log_dir = self._emptiest_dir()
+        try:
+            log = Log(
+                self._files,
+                f"{log_dir}/{names.log_dir_name(partition)}",
+                config,
+                now_ms=now_ms,
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                verification_enabled=self._verification_enabled,
+                random_below=self._random_below,
+            )
+        except OSError as error:
+            raise LogDirError(log_dir, error) from error
+        logger.info("Created log for partition %s in %s", partition, log.directory)
+        return log
+
+    def _emptiest_dir(self) -> str:
+        counts = dict.fromkeys(self._live, 0)
+        for log in [*self._logs.values(), *self._futures.values()]:
+            counts[log.log_dir] += 1
+        if not counts:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
+        return min(counts, key=lambda path: counts[path])
+
+    def delete(self, topic: str, partition: int, now_ms: int) -> bool:
+        """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
+        key = TopicPartition(topic, partition)
+        log = self._logs.pop(key, None)
+        if log is None:
+            if self.offline_dirs:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"Failed to delete log for {key} because it may be in one of the offline directories",
+                )
+            return False
+        self._high_watermarks.pop(key, None)
+        log.rename_directory(names.delete_dir_name(key, self._new_id()))
+        log.close_handlers()
+        self._doomed.append((now_ms + log.config.file_delete_delay_ms, log.directory))
+        logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
+        return True
+
+    # --- what runs in the background
+
+    def cleanup_logs(self, now_ms: int) -> int:
+        """Retention of every log that is not compacted only, and expiry of producers; segments removed."""
+        removed = 0
+        for log in self:
+            log.remove_expired_producers(now_ms)
+            if log.config.delete or not log.config.compact:
+                removed += log.delete_old_segments(now_ms)
+        return removed
+
+    def deletions_due(self, now_ms: int) -> list[Job]:
+        """Jobs, for a thread, that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
+        jobs: list[Job] = []
+        for log in [*self._logs.values(), *self._futures.values()]:
+            paths = log.deletions_due(now_ms)
+            if paths:
+                jobs.append(self._guarded(log.log_dir, lambda paths=paths: self._unlink_all(paths)))
+        for at, path in self._doomed:
+            if at <= now_ms:
+                log_dir = path.rpartition("/")[0]
+                jobs.append(self._guarded(log_dir, lambda path=path: self._remove_tree(path)))
+        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        return jobs
+
+    def _unlink_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            unlink_if_exists(self._files, path)
+
+    def _remove_tree(self, path: str) -> None:
+        if self._files.stat(path) is not None:
+            remove_tree(self._files, path)
+            logger.info("Deleted log directory %s.", path)
+
+    @staticmethod
+    def _guarded(log_dir: str, action: Job) -> Job:
+        def run() -> None:
+            try:
+                action()
+            except OSError as error:
+                raise LogDirError(log_dir, error) from error
+
+        return run
+
+    def flush_jobs(self, now_ms: int) -> list[FlushJob]:
+        """Jobs for logs that rolled a segment, or were not flushed for their `flush.ms`. Run each, then `complete` it."""
+        jobs = []
+        for log in [*self._logs.values(), *self._futures.values()]:
+            if not log.has_unflushed:
+                continue
+            if log.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
+                log.last_flush_ms = now_ms
+                jobs.append(log.prepare_flush())
+        return jobs
+
+    def recovery_point_checkpoint(self) -> Job:
+        """A job, for a thread, that writes every directory's recovery points."""
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+
+    def log_start_offset_checkpoint(self) -> Job:
+        """The same for log start offsets, of the logs whose start is not simply their first segment's."""
+
+        def start_offset(log: Log) -> int | None:
+            start = log.log_start_offset
+            return start if start > log.segments_map.first.base_offset else None
+
+        return self._checkpoint(names.LOG_START_OFFSET_CHECKPOINT, start_offset)
+
+    def high_watermark_checkpoint(self) -> Job:
+        """The same for high watermarks."""
+        return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+
+    def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> Job:
+        by_dir: dict[str, dict[TopicPartition, int]] = {path: {} for path in self._live}
+        for logs in (self._logs, self._futures):
+            for partition, log in logs.items():
+                offset = offset_of(log)
+                if offset is not None and log.log_dir in by_dir:
+                    by_dir[log.log_dir][partition] = offset
+        writers = [self._live[path].offsets_writer(name, offsets) for path, offsets in by_dir.items()]
+
+        def run() -> None:
+            for write in writers:
+                write()
+
+        return run
+
+    # --- failures and the end
+
+    def take_offline(self, log_dir: str, cause: object) -> list[TopicPartition]:
+        """A directory failed: close its logs, forget them and give up its lock; which partitions that were."""
+        directory = self._live.pop(log_dir, None)
+        if directory is None:
+            return []
+        self._note_offline(log_dir, str(cause))
+        lost = []
+        for logs in (self._logs, self._futures):
+            for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:
+                logs.pop(partition).close_handlers()
+                lost.append(partition)
+        self._doomed = [entry for entry in self._doomed if entry[1].rpartition("/")[0] != log_dir]
+        directory.close()
+        return lost
+
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """Close every log, write the checkpoints, and the clean-shutdown marker where all went well."""
+        for directory in list(self._live.values()):
+            try:
+                self._shut_directory(directory, broker_epoch)
+            except (LogDirError, OSError) as error:
+                logger.error("Error while closing logs in %s: %s", directory.path, error)
+                self.take_offline(directory.path, error)
+        self.release_locks()
+
+    def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        logs: Mapping[TopicPartition, Log] = self.logs_in(directory.path)
+        futures = self.future_logs_in(directory.path)
+        for log in [*logs.values(), *futures.values()]:
+            log.close()
+        only = {directory.path: directory}
+        live, self._live = self._live, only
+        try:
+            self.recovery_point_checkpoint()()
+            self.log_start_offset_checkpoint()()
+            self.high_watermark_checkpoint()()
+        finally:
+            self._live = live
+        if directory.is_loaded:
+            directory.write_clean_shutdown_marker(broker_epoch)
+
+    def release_locks(self) -> None:
+        for directory in self._live.values():
+            directory.close()
+
+
+__all__ = ["Job", "LogDirLockedError", "LogManager", "StorageError"]

@@ -1,0 +1,194 @@
+"""Reading a log: slices for fetches, lookups by time, aborted transactions.
+
+Functions over a `Log`; none changes it, but an index that turns out to lie is rebuilt on the way. An empty answer has no
+slice. A slice starts at the batch that holds the offset, so its first records may lie before it, and may end within a
+batch unless that is the first one (KIP-74).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.recovery import translate_or_rebuild
+from kpybroker.storage.segment import LogSegment, TimestampAndOffset
+from kpybroker.storage.slice import FileSlice
+from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.storage.log import Log
+
+logger = logging.getLogger("kafka.log.UnifiedLog")
+
+
+class FetchSlice(NamedTuple):
+    """The answer to a read. The caller releases the slice.
+
+    `segment_base_offset` and `position` are where the start offset lies (LogOffsetMetadata); -1 in an empty answer.
+    """
+
+    slice: FileSlice | None
+    start_offset: int
+    segment_base_offset: int = -1
+    position: int = -1
+    first_entry_incomplete: bool = False
+
+    @property
+    def size(self) -> int:
+        return 0 if self.slice is None else self.slice.size
+
+
+def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> FetchSlice:
+    """Batches from `start_offset`, none that reaches `max_offset`, at most `max_bytes` (but see `min_one_message`).
+
+    Raises OFFSET_OUT_OF_RANGE for an offset before the log start or after the log end.
+    """
+    if not log.log_start_offset <= start_offset <= log.log_end_offset:
+        raise _out_of_range(log, start_offset)
+    if start_offset >= max_offset:
+        return FetchSlice(None, start_offset)
+    segments = log.segments_map
+    segment: LogSegment | None = segments.active
+    if start_offset < segments.active.base_offset:
+        segment = segments.floor(start_offset)
+    while segment is not None:
+        found = translate_or_rebuild(segment, start_offset)
+        if found is not None:
+            limit = _visible_bytes(log, segment, max_offset)
+            wanted = max(max_bytes, found.size) if min_one_message else max_bytes
+            size = min(limit - found.position, wanted)
+            if size <= 0:
+                return FetchSlice(None, start_offset, segment.base_offset, found.position)
+            return FetchSlice(
+                segment.records.slice(found.position, size),
+                start_offset,
+                segment.base_offset,
+                found.position,
+                wanted < found.size,
+            )
+        # Everything from the offset to the segment's end is gone (compaction): the next one has what follows.
+        segment = segments.higher(segment.base_offset)
+    return FetchSlice(None, start_offset)
+
+
+def _out_of_range(log: Log, offset: int) -> KafkaError:
+    if offset < log.log_start_offset:
+        bound = f"starting from offset: {log.log_start_offset}"
+    else:
+        bound = f"upto {log.log_end_offset}"
+    return KafkaError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"Received request for offset {offset} for partition {log.partition}, but we only have log segments {bound}.",
+    )
+
+
+def _visible_bytes(log: Log, segment: LogSegment, max_offset: int) -> int:
+    """How much of a segment lies below an offset."""
+    if max_offset >= log.log_end_offset:
+        return segment.records.size
+    if max_offset <= segment.base_offset:
+        return 0
+    following = log.segments_map.higher(segment.base_offset)
+    if following is not None and following.base_offset <= max_offset:
+        return segment.records.size
+    cached = log.bound_cache
+    if cached[0] == max_offset and cached[1] == segment.base_offset:
+        return cached[2]
+    found = translate_or_rebuild(segment, max_offset)
+    position = segment.records.size if found is None else found.position
+    log.bound_cache = (max_offset, segment.base_offset, position)
+    return position
+
+
+def aborted_transactions(log: Log, fetched: FetchSlice) -> list[AbortedTxn]:
+    """The aborted transactions that a read_committed consumer must know to read a slice."""
+    if fetched.slice is None:
+        return []
+    segments = log.segments_map
+    segment = segments.get(fetched.segment_base_offset)
+    if segment is None:
+        return []
+    try:
+        upper_bound = segment.offset_index.fetch_upper_bound_offset(fetched.position + fetched.size)
+    except CorruptIndexError:
+        segment.rebuild_indexes()
+        upper_bound = segment.offset_index.fetch_upper_bound_offset(fetched.position + fetched.size)
+    if upper_bound is None:
+        following = segments.higher(segment.base_offset)
+        upper_bound = log.log_end_offset if following is None else following.base_offset
+    return collect_aborted(log, fetched.start_offset, upper_bound, segment)
+
+
+def collect_aborted(
+    log: Log, start_offset: int, upper_bound_offset: int, segment: LogSegment | None = None
+) -> list[AbortedTxn]:
+    """Aborted transactions that overlap [start, upper bound), by the markers in this segment and those after it."""
+    found: list[AbortedTxn] = []
+    if segment is None:
+        segment = log.segments_map.floor(start_offset)
+    while segment is not None:
+        if segment.txn_index.collect_aborted(start_offset, upper_bound_offset, found):
+            break
+        segment = log.segments_map.higher(segment.base_offset)
+    return found
+
+
+def find_timestamp(log: Log, timestamp: int) -> TimestampAndOffset | None:
+    """The first record at or after a time, from the log start on."""
+    for segment in log.segments_map.all():
+        if segment.largest_timestamp >= timestamp:
+            return _find_in_segment(segment, timestamp, log.log_start_offset)
+    return None
+
+
+def _find_in_segment(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
+    try:
+        indexed = segment.time_index.lookup(timestamp)
+        position = segment.offset_index.lookup(max(indexed.offset, start_offset)).position
+    except CorruptIndexError:
+        segment.rebuild_indexes()
+        position = 0
+    from kpybroker.wire.records.record import iter_records
+
+    for _, header, batch in segment.records.batches(position):
+        if header.max_timestamp < timestamp:
+            continue
+        for record in iter_records(batch, header):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return TimestampAndOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def find_max_timestamp(log: Log) -> TimestampAndOffset | None:
+    """The first record that has the log's largest timestamp (KIP-734); None where no record has one."""
+    segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
+    timestamp = segment.max_timestamp
+    if timestamp < 0:
+        return None
+    position = segment.offset_index.lookup(segment.offset_of_max_timestamp).position
+    from kpybroker.wire.records.record import iter_records
+
+    for _, header, batch in segment.records.batches(position):
+        if header.max_timestamp == timestamp:
+            for record in iter_records(batch, header):
+                if record.timestamp == timestamp:
+                    return TimestampAndOffset(timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def legacy_offsets_before(log: Log, timestamp: int, limit: int, now_ms: int) -> list[int]:
+    """ListOffsets version 0: starts of segments last changed at or before a time (-1 latest, -2 earliest), newest first."""
+    segments = log.segments_map.all()
+    known = [(max(s.base_offset, log.log_start_offset), s.last_modified_ms) for s in segments]
+    if segments[-1].size > 0:
+        known.append((log.log_end_offset, now_ms))
+    if timestamp == -1:
+        last = len(known) - 1
+    elif timestamp == -2:
+        last = 0
+    else:
+        last = max((slot for slot, (_, modified) in enumerate(known) if modified <= timestamp), default=-1)
+    offsets = [offset for offset, _ in known[max(0, last + 1 - limit) : last + 1]]
+    return sorted(offsets, reverse=True)

@@ -1,0 +1,192 @@
+"""From the bytes of a log back to what is derived from them: producer state, leader epochs, indexes.
+
+Used when a log is loaded and when it was truncated. Everything here reads batches in order and raises SegmentOverflowError
+where a segment holds offsets that its index cannot express. Batches are taken as a replica takes them: epochs and
+sequences were checked when they were first appended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from kpybroker.core.leader_epochs import LeaderEpochCache
+from kpybroker.core.producer_state import (
+    AppendOrigin,
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerState,
+)
+from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.producer_snapshots import ProducerSnapshots
+from kpybroker.storage.markers import read_end_txn_marker
+from kpybroker.storage.segment import BatchPosition, LogSegment
+from kpybroker.storage.segments import LogSegments
+from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import BatchHeader, Buffer, corrupt, verify_crc
+
+logger = logging.getLogger("kafka.log.LogLoader")
+
+
+def prepare_batch(
+    state: ProducerState,
+    header: BatchHeader,
+    batch: Buffer,
+    origin: AppendOrigin,
+    updates: dict[int, ProducerAppendInfo],
+) -> CompletedTxn | None:
+    """Check a batch that has a producer id against the state and note it in `updates` (UnifiedLog.updateProducers)."""
+    info = updates.get(header.producer_id)
+    if info is None:
+        info = updates[header.producer_id] = state.prepare_update(header.producer_id, origin)
+    completed = None
+    if header.is_control:
+        marker = read_end_txn_marker(header, batch)
+        if marker is not None:
+            completed = info.append_marker(marker, header.producer_epoch, header.base_offset)
+    else:
+        info.append_data(header)
+    if header.is_transactional:
+        state.clear_verification(header.producer_id)
+    return completed
+
+
+def complete_transactions(
+    state: ProducerState, segment: LogSegment | None, completed: Iterable[CompletedTxn]
+) -> None:
+    """End transactions whose markers are in the log; aborted ones go to the segment's transaction index."""
+    for transaction in completed:
+        last_stable_offset = state.last_stable_offset_after(transaction)
+        if transaction.is_aborted and segment is not None:
+            segment.txn_index.append(
+                AbortedTxn(
+                    transaction.producer_id,
+                    transaction.first_offset,
+                    transaction.last_offset,
+                    last_stable_offset,
+                )
+            )
+        state.complete_txn(transaction)
+
+
+def recover_segment(segment: LogSegment, snapshots: ProducerSnapshots, epochs: LeaderEpochCache) -> int:
+    """Verify every batch, cut at the first bad one, and rebuild the indexes (LogSegment.recover).
+
+    `snapshots` holds the producer state at the segment's base offset, and at its end afterwards. Bytes removed.
+    """
+    segment.reset_indexes()
+    valid_bytes = indexed = 0
+    last_offset = segment.base_offset - 1
+    try:
+        for position, header, batch in segment.records.batches():
+            verify_crc(batch, 0, header)
+            segment.check_no_overflow(header.last_offset)
+            if header.last_offset <= last_offset:
+                raise corrupt(f"offset {header.last_offset} follows {last_offset}")
+            last_offset = header.last_offset
+            segment.note_timestamp(header.max_timestamp, last_offset)
+            if position - indexed > segment.index_interval_bytes:
+                segment.add_recovered_index_entries(last_offset, position)
+                indexed = position
+            if header.magic >= 2:
+                if header.partition_leader_epoch > epochs.latest_epoch:
+                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+                _replay_batch(segment, snapshots.state, header, batch)
+            valid_bytes = position + header.size
+    except KafkaError as error:
+        if error.code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
+            raise
+        logger.warning(
+            "Found invalid messages in log segment %s at byte offset %d: %s",
+            segment.records.path,
+            valid_bytes,
+            error,
+        )
+    removed = segment.records.truncate_to(valid_bytes)
+    segment.append_largest_timestamp()
+    return removed
+
+
+def _replay_batch(segment: LogSegment, state: ProducerState, header: BatchHeader, batch: Buffer) -> None:
+    if header.has_producer_id:
+        updates: dict[int, ProducerAppendInfo] = {}
+        completed = prepare_batch(state, header, batch, AppendOrigin.REPLICATION, updates)
+        state.update(updates[header.producer_id])
+        if completed is not None:
+            complete_transactions(state, segment, (completed,))
+    state.map_end_offset = header.next_offset
+
+
+def rebuild_producer_state(
+    snapshots: ProducerSnapshots,
+    segments: LogSegments,
+    log_start_offset: int,
+    last_offset: int,
+    *,
+    now_ms: int,
+    reload_from_clean_shutdown: bool,
+    sync: bool = True,
+) -> None:
+    """Bring the producer state to `last_offset`, from the latest snapshot and the batches after it.
+
+    Has no effect on the log itself (UnifiedLog.rebuildProducerState). `sync` makes new snapshots durable at once.
+    """
+    snapshot_offsets = {last_offset}
+    if len(segments):
+        snapshot_offsets.add(segments.active.base_offset)
+        before = segments.lower(segments.active.base_offset)
+        if before is not None:
+            snapshot_offsets.add(before.base_offset)
+    state = snapshots.state
+    if snapshots.latest_offset is None and reload_from_clean_shutdown:
+        # No snapshot after a clean stop: a log of a version without them. Empty ones at the last two segments and
+        # the end spare a scan of everything, now and after a truncation.
+        for offset in sorted(snapshot_offsets):
+            state.map_end_offset = offset
+            snapshots.take(sync=sync)
+        return
+    was_empty = state.is_empty and state.map_end_offset >= last_offset
+    snapshots.truncate_and_reload(log_start_offset, last_offset, now_ms)
+    for message in snapshots.corrupt:
+        logger.warning(message)
+    snapshots.corrupt.clear()
+    if last_offset > state.map_end_offset and not was_empty:
+        for segment in segments.from_offset(state.map_end_offset, last_offset):
+            start_offset = max(segment.base_offset, state.map_end_offset, log_start_offset)
+            state.map_end_offset = start_offset
+            if segment.base_offset in snapshot_offsets:
+                snapshots.take(sync=sync)
+            _load_producers(state, segment, start_offset, last_offset)
+    state.map_end_offset = last_offset
+    snapshots.take(sync=sync)
+
+
+def _load_producers(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:
+    found = translate_or_rebuild(segment, start_offset)
+    if found is None:
+        return
+    updates: dict[int, ProducerAppendInfo] = {}
+    completed = []
+    for position, header in segment.records.headers(found.position):
+        if header.last_offset >= end_offset:
+            break
+        if not header.has_producer_id:
+            continue
+        batch = segment.records.read(position, header.size) if header.is_control else b""
+        transaction = prepare_batch(state, header, batch, AppendOrigin.REPLICATION, updates)
+        if transaction is not None:
+            completed.append(transaction)
+    for info in updates.values():
+        state.update(info)
+    complete_transactions(state, None, completed)
+
+
+def translate_or_rebuild(segment: LogSegment, offset: int) -> BatchPosition | None:
+    """`segment.translate_offset`, with the index made anew where it lies."""
+    try:
+        return segment.translate_offset(offset)
+    except (CorruptIndexError, KafkaError) as error:
+        logger.warning("Rebuilding the indexes of %s: %s", segment, error)
+        segment.rebuild_indexes()
+        return segment.translate_offset(offset)

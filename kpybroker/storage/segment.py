@@ -1,0 +1,459 @@
+"""One segment of a log: a `.log` file with its offset, time and transaction index (Kafka's LogSegment).
+
+Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment before. An index
+entry is written for the first append after `index.interval.bytes`. The time index gets the segment's largest timestamp
+when the segment becomes inactive or is closed, so a closed segment knows it without a scan. Indexes are opened at first
+use and every position taken from one is checked against the batch found there: an index that lies raises
+CorruptIndexError, and `rebuild_indexes` makes it anew.
+
+Not here: which segment (`segments`, `log`), producer state and leader epochs (`recovery`), when files vanish (`log`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kpybroker.storage import names
+from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.file_records import FileRecords
+from kpybroker.storage.files import Buffer, Files, unlink_if_exists
+from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
+from kpybroker.storage.slice import SharedFile
+from kpybroker.storage.txn_index import TransactionIndex
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader
+
+SEGMENT_SUFFIXES = (
+    names.LOG_SUFFIX,
+    names.INDEX_SUFFIX,
+    names.TIME_INDEX_SUFFIX,
+    names.TXN_INDEX_SUFFIX,
+)
+
+
+NO_TAIL = 2**63
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch lies in the log file."""
+
+    position: int
+    size: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """An answer to a lookup by time; leader epoch -1 where the batch has none."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class LogSegment:
+    """A segment. Everything it raises for the disk's sake is OSError."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_directory",
+        "_files",
+        "_max_index_bytes",
+        "_max_timestamp",
+        "_offset_index",
+        "_offset_of_max_timestamp",
+        "_rolling_timestamp",
+        "_suffix",
+        "_tail_offset",
+        "_tail_position",
+        "_time_index",
+        "active",
+        "base_offset",
+        "created_ms",
+        "index_interval_bytes",
+        "is_new",
+        "records",
+        "roll_jitter_ms",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        max_index_bytes: int,
+        index_interval_bytes: int,
+        roll_jitter_ms: int,
+        now_ms: int,
+        create: bool,
+        suffix: str = "",
+        preallocate_bytes: int = 0,
+    ) -> None:
+        """Open a segment, or with `create` a new empty one whose index files exist from the start."""
+        self._files = files
+        self._directory = directory
+        self._suffix = suffix
+        self.base_offset = base_offset
+        self._max_index_bytes = max_index_bytes
+        self.index_interval_bytes = index_interval_bytes
+        self.roll_jitter_ms = roll_jitter_ms
+        self.created_ms = now_ms
+        self.active = create
+        self.is_new = create  # its name in the directory is not yet durable
+        fresh = create and preallocate_bytes > 0
+        self.records = FileRecords(files, self.path(names.LOG_SUFFIX), create=create, empty=fresh)
+        if fresh:
+            self.records.preallocate(preallocate_bytes)
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self.txn_index = TransactionIndex(files, self.path(names.TXN_INDEX_SUFFIX), base_offset)
+        self._rolling_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        self._bytes_since_index_entry = 0
+        # Where the last append began: a reader at the tail needs no index.
+        self._tail_offset = NO_TAIL
+        self._tail_position = 0
+        if create:
+            self._max_timestamp = NO_TIMESTAMP
+            assert self.offset_index.entries == 0 and self.time_index.entries == 0, "index of a new segment"
+
+    def __repr__(self) -> str:
+        return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self._directory})"
+
+    def path(self, suffix: str) -> str:
+        return names.segment_file(self._directory, self.base_offset, suffix) + self._suffix
+
+    @property
+    def size(self) -> int:
+        return self.records.size
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        index = self._offset_index
+        if index is None:
+            path = self.path(names.INDEX_SUFFIX)
+            index = OffsetIndex(
+                self._files, path, self.base_offset, self._max_index_bytes, active=self.active
+            )
+            index.sanity_check(self.records.size)
+            self._offset_index = index
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        index = self._time_index
+        if index is None:
+            path = self.path(names.TIME_INDEX_SUFFIX)
+            index = TimeIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
+            index.sanity_check()
+            self._time_index = index
+        return index
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp so far; -1 where there is none. At first use, of a closed segment, the index's last."""
+        known = self._max_timestamp
+        if known is None:
+            known, self._offset_of_max_timestamp = self.time_index.last_entry
+            self._max_timestamp = known
+        return known
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the first batch that has the largest timestamp."""
+        _ = self.max_timestamp
+        return self._offset_of_max_timestamp
+
+    @property
+    def last_modified_ms(self) -> int:
+        found = self._files.stat(self.records.path)
+        return 0 if found is None else found.mtime_ms
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What time retention goes by: the largest timestamp, or when the file changed if no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self.last_modified_ms
+
+    def should_roll(
+        self,
+        segment_bytes: int,
+        segment_ms: int,
+        size: int,
+        max_timestamp: int,
+        last_offset: int,
+        now_ms: int,
+    ) -> bool:
+        """Whether an append of `size` bytes belongs into a new segment."""
+        if self.records.size > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
+            return True
+        if (
+            self.records.size > 0
+            and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms
+        ):
+            return True
+        return self.offset_index.is_full or self.time_index.is_full
+
+    def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
+        """Message time since the first batch, or wall time since creation where messages have no time."""
+        first = self._rolling_timestamp
+        if first is None:
+            first = self._load_first_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def _load_first_timestamp(self) -> int:
+        for _, header in self.records.headers():
+            self._rolling_timestamp = header.max_timestamp
+            return header.max_timestamp
+        return NO_TIMESTAMP
+
+    @property
+    def first_batch_timestamp(self) -> int | None:
+        """For the cleaner's max.compaction.lag.ms; None where there is none."""
+        first = self._rolling_timestamp
+        if first is None:
+            first = self._load_first_timestamp()
+        return first if first >= 0 else None
+
+    def append(
+        self,
+        data: Buffer,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+    ) -> None:
+        """Write at the end. On OSError nothing was appended, to no file."""
+        records = self.records
+        position = records.size
+        records.append(data)
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max_timestamp = offset_of_max_timestamp
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += len(data)
+        self._tail_offset = first_offset
+        self._tail_position = position
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        entries = self.offset_index.entries
+        try:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+        except OSError:
+            self.offset_index.drop_last(entries)
+            self.records.truncate_to(position)
+            self._max_timestamp = None
+            self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
+            self._tail_offset = NO_TAIL
+            raise
+
+    def translate_offset(self, offset: int) -> BatchPosition | None:
+        """The first batch whose last offset is at or above one; None where there is none. Raises CorruptIndexError."""
+        if offset >= self._tail_offset:
+            mapped_offset, mapped_position, first = 0, self._tail_position, False
+        else:
+            mapped_offset, mapped_position = self.offset_index.lookup(offset)
+            first = mapped_position > 0
+        for position, header in self.records.headers(mapped_position):
+            last_offset = header.last_offset
+            if first:
+                self._check_mapping(header, mapped_offset, mapped_position)
+                first = False
+            if last_offset >= offset:
+                return BatchPosition(position, header.size)
+        if first:
+            raise CorruptIndexError(
+                f"{self}: the index names position {mapped_position}, where no batch begins"
+            )
+        return None
+
+    def _check_mapping(self, header: BatchHeader, offset: int, position: int) -> None:
+        """An entry's offset is the last of the batches appended at its position: the first ends at or before it."""
+        if header.last_offset > offset or header.base_offset < self.base_offset:
+            raise CorruptIndexError(
+                f"{self}: the index names offset {offset} at position {position}, where the batch is "
+                f"{header.base_offset}..{header.last_offset}"
+            )
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, by a scan from the last index entry. Raises CorruptIndexError."""
+        offset = self.base_offset
+        mapped_offset, mapped_position = self.offset_index.last_offset, self.offset_index.last_position
+        first = mapped_position > 0
+        for _, header in self.records.headers(mapped_position):
+            if first:
+                self._check_mapping(header, mapped_offset, mapped_position)
+                first = False
+            offset = header.next_offset
+        return offset
+
+    def check_no_overflow(self, last_offset: int) -> None:
+        """Raises SegmentOverflowError."""
+        if not 0 <= last_offset - self.base_offset <= INT32_MAX:
+            raise SegmentOverflowError(self, last_offset)
+
+    def note_timestamp(self, timestamp: int, last_offset: int) -> None:
+        """Take a batch's largest timestamp into account; for walks that rebuild."""
+        if timestamp > self.max_timestamp:
+            self._max_timestamp, self._offset_of_max_timestamp = timestamp, last_offset
+
+    def reset_indexes(self) -> None:
+        """Empty indexes and no known timestamp: the beginning of a recovery. Unreadable index files are replaced."""
+        self.close_indexes()
+        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
+            unlink_if_exists(self._files, self.path(suffix))
+        self.txn_index.reset()
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = self.base_offset
+        self._rolling_timestamp = None
+
+    def add_recovered_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+
+    def rebuild_indexes(self) -> None:
+        """Make offset and time index anew from the batch headers of a segment whose data are sound."""
+        self.close_indexes()
+        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
+            unlink_if_exists(self._files, self.path(suffix))
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = self.base_offset
+        indexed = 0
+        for position, header in self.records.headers():
+            self.check_no_overflow(header.last_offset)
+            self.note_timestamp(header.max_timestamp, header.last_offset)
+            if position - indexed > self.index_interval_bytes:
+                self.add_recovered_index_entries(header.last_offset, position)
+                indexed = position
+        self._bytes_since_index_entry = self.records.size - indexed
+        if not self.active:
+            self.append_largest_timestamp()
+
+    def append_largest_timestamp(self) -> None:
+        """The time index's last word on a segment that takes no more appends."""
+        self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp, skip_full_check=True)
+
+    def become_active(self) -> None:
+        """The last segment of a loaded log: its index files stay open from now on."""
+        self.active = True
+        self._keep_indexes_open(True)
+
+    def become_inactive(self) -> None:
+        """The segment was rolled: largest timestamp into the index, preallocated space away."""
+        self.append_largest_timestamp()
+        self.records.trim()
+        self.active = False
+        self._keep_indexes_open(False)
+
+    def _keep_indexes_open(self, keep: bool) -> None:
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.file.keep_open(keep)
+        if not keep:
+            self.txn_index.close()
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove every batch that ends at or above an offset; bytes removed."""
+        self._tail_offset = NO_TAIL
+        found = self.translate_offset(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        removed = 0 if found is None else self.records.truncate_to(found.position)
+        if self.records.size == 0:
+            self._rolling_timestamp = None
+        self._bytes_since_index_entry = 0
+        if self.max_timestamp >= 0:
+            self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
+        return removed
+
+    def _scan_largest_timestamp(self) -> tuple[int, int]:
+        timestamp, offset = self.time_index.last_entry
+        for _, header in self.records.headers(self.offset_index.lookup(offset).position):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        return timestamp, offset
+
+    def take_dirty_files(self) -> list[SharedFile]:
+        """The files that have something to sync, held for the caller and from now on taken for clean."""
+        parts: list[FileRecords | IndexFile | TransactionIndex] = [self.records, self.txn_index]
+        parts += [index.file for index in (self._offset_index, self._time_index) if index is not None]
+        taken = []
+        for part in parts:
+            if part.dirty:
+                part.dirty = False
+                taken.append(part.shared.acquire())
+                if not self.active and part is not self.records:
+                    part.close()
+        return taken
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename all files of the segment from one suffix to another."""
+        assert self._suffix == old, f"{self} has suffix {self._suffix!r}"
+        for suffix in SEGMENT_SUFFIXES:
+            source = names.segment_file(self._directory, self.base_offset, suffix)
+            if suffix == names.LOG_SUFFIX:
+                self.records.rename_to(source + new)
+            elif suffix == names.TXN_INDEX_SUFFIX:
+                self.txn_index.rename_to(source + new)
+            else:
+                self._rename_index(suffix, source + old, source + new)
+        self._suffix = new
+
+    def _rename_index(self, suffix: str, old: str, new: str) -> None:
+        index = self._offset_index if suffix == names.INDEX_SUFFIX else self._time_index
+        if index is not None:
+            index.file.rename_to(new)
+        elif self._files.stat(old) is not None:
+            self._files.rename(old, new)
+
+    def move_to(self, directory: str) -> None:
+        """The directory was renamed."""
+        self._directory = directory
+        self.records.path = self.path(names.LOG_SUFFIX)
+        self.txn_index.path = self.path(names.TXN_INDEX_SUFFIX)
+        if self._offset_index is not None:
+            self._offset_index.file.path = self.path(names.INDEX_SUFFIX)
+        if self._time_index is not None:
+            self._time_index.file.path = self.path(names.TIME_INDEX_SUFFIX)
+
+    def file_paths(self) -> list[str]:
+        """All files that the segment may have."""
+        return [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
+
+    def close_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.file.close()
+        self._offset_index = self._time_index = None
+        self.txn_index.close()
+
+    def close_handlers(self) -> None:
+        """Close files and write nothing: the disk may be gone."""
+        self.close_indexes()
+        self.records.close()
+
+    def seal(self) -> None:
+        """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` come after."""
+        if self._max_timestamp is not None:
+            self.append_largest_timestamp()
+        self.records.trim()
+
+    def sync(self) -> None:
+        """All files of the segment are on the device when this returns."""
+        self.records.sync()
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.file.sync()
+        self.txn_index.sync()
+
+
+def delete_segment_files(files: Files, directory: str, base_offset: int, suffix: str) -> None:
+    """Remove whatever a segment of that base and suffix left."""
+    for kind in SEGMENT_SUFFIXES:
+        unlink_if_exists(files, names.segment_file(directory, base_offset, kind) + suffix)
