@@ -21,6 +21,7 @@ from kpybroker.core.controller.effects import (
     warning,
 )
 from kpybroker.core.controller.events import (
+    Event,
     LeaderAndIsrResponseReceived,
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
@@ -41,6 +42,9 @@ from kpybroker.core.controller.parts import (
 )
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataResponse
 from kpybroker.wire.znodes import BrokerRegistration
 
 # --- brokers ------------------------------------------------------------------------------------------------
@@ -351,3 +355,37 @@ def stop_replica_response_received(
 
 def _list(items: Iterable[object]) -> str:
     return ",".join(map(str, items))
+
+
+def event_for_response(parts: Parts, broker_id: int, request: object, response: object) -> Event | None:
+    """What a broker's answer means to the controller; None when it means nothing."""
+    if isinstance(response, LeaderAndIsrResponse):
+        return LeaderAndIsrResponseReceived(response, broker_id)
+    if isinstance(response, UpdateMetadataResponse):
+        return UpdateMetadataResponseReceived(response.error_code, broker_id)
+    assert isinstance(request, StopReplicaRequest)
+    assert isinstance(response, StopReplicaResponse)
+    to_delete = _to_delete(request)
+    errors = {}
+    for item in response.partition_errors:
+        partition = TopicPartition(item.topic_name, item.partition_index)
+        if partition in to_delete and partition.topic in parts.context.topics_with_deletion_started:
+            errors[partition] = item.error_code
+    if not errors:
+        return None
+    return TopicDeletionStopReplicaResponseReceived(broker_id, response.error_code, errors)
+
+
+def _to_delete(request: StopReplicaRequest) -> set[TopicPartition]:
+    partitions = {
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.delete_partition
+    }
+    if request.delete_partitions:
+        partitions |= {TopicPartition(p.topic_name, p.partition_index) for p in request.ungrouped_partitions}
+        partitions |= {
+            TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        }
+    return partitions

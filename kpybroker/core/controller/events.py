@@ -44,11 +44,6 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
-class Resign:
-    """An orderly stop: give `/controller` up, if it is ours."""
-
-
-@dataclass(frozen=True, slots=True)
 class BrokerChange:
     pass
 
@@ -169,7 +164,6 @@ Event = (
     | ControllerChange
     | Reelect
     | Expire
-    | Resign
     | BrokerChange
     | BrokerModifications
     | TopicChange

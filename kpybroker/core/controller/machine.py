@@ -292,7 +292,6 @@ _STORIES: dict[type, Callable[[Controller, Any], Story[Any]]] = {
     events.ControllerChange: lambda c, e: c.maybe_resign(),
     events.Reelect: lambda c, e: c.reelect(),
     events.Expire: lambda c, e: c.expire(),
-    events.Resign: lambda c, e: c.resign(),
     events.BrokerChange: lambda c, e: cluster.broker_change(c.parts),
     events.BrokerModifications: lambda c, e: cluster.broker_modifications(c.parts, e.broker_id),
     events.TopicChange: lambda c, e: cluster.topic_change(c.parts),

@@ -153,7 +153,7 @@ class PartitionStateMachine:
                 f"[{','.join(map(str, replicas))}], live brokers are [{sorted(context.live_broker_ids)}]. "
                 "No assigned replica is alive.",
             )
-        results = yield from states.create(wanted, context.epoch, context.epoch_zk_version)
+        results = yield from states.create(wanted, context.epoch_zk_version)
         for partition, result in results.items():
             if isinstance(result, Exception):
                 yield from self._failed(partition, PartitionState.ONLINE, repr(result))

@@ -8,7 +8,7 @@ is sent in.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
@@ -35,6 +35,13 @@ LeaderAndIsrState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 UpdateMetadataState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 
+class Stop(NamedTuple):
+    """One replica in a StopReplica; the epoch is the leader's when the stop was decided."""
+
+    leader_epoch: int
+    delete: bool
+
+
 class BrokerRequestBatch:
     """Filled during a transition, then `send` once. Brokers that are not live at that time are left out."""
 
@@ -53,7 +60,7 @@ class BrokerRequestBatch:
         self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrState]] = {}
         self._metadata_brokers: set[int] = set()
         self._metadata_states: dict[TopicPartition, UpdateMetadataState] = {}
-        self._stops: dict[int, dict[TopicPartition, bool]] = {}
+        self._stops: dict[int, dict[TopicPartition, Stop]] = {}
 
     # --- filling ---------------------------------------------------------------------------------------
 
@@ -93,7 +100,9 @@ class BrokerRequestBatch:
     def add_stop_replica(self, broker_id: int, partition: TopicPartition, *, delete: bool) -> None:
         if broker_id >= 0:
             stops = self._stops.setdefault(broker_id, {})
-            stops[partition] = stops.get(partition, False) or delete
+            earlier = stops.get(partition)
+            delete = delete or (earlier is not None and earlier.delete)
+            stops[partition] = Stop(self._context.leader_epoch(partition), delete)
 
     def add_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
         """Partitions without a leader yet are left out: brokers hear of them with their first leader."""
@@ -257,7 +266,7 @@ class BrokerRequestBatch:
         self._stops.clear()
 
     def _stop_replica_requests(
-        self, broker_id: int, stops: dict[TopicPartition, bool], version: int
+        self, broker_id: int, stops: dict[TopicPartition, Stop], version: int
     ) -> list[StopReplicaRequest]:
         """Before version 3 the delete flag was the request's, not the partition's: then there may be two."""
         if version >= 3:
@@ -268,8 +277,8 @@ class BrokerRequestBatch:
                     partition_states=[
                         StopReplicaRequest.StopReplicaPartitionState(
                             partition_index=partition.partition,
-                            leader_epoch=self._context.leader_epoch(partition),
-                            delete_partition=stops[partition],
+                            leader_epoch=stops[partition].leader_epoch,
+                            delete_partition=stops[partition].delete,
                         )
                         for partition in partitions
                     ],
@@ -279,7 +288,7 @@ class BrokerRequestBatch:
             return [request]
         requests = []
         for delete in (True, False):
-            chosen = {partition: partition for partition, flag in stops.items() if flag is delete}
+            chosen = {partition: partition for partition, stop in stops.items() if stop.delete is delete}
             if not chosen:
                 continue
             request = self._stop_replica_request(broker_id)

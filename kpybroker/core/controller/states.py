@@ -25,19 +25,17 @@ def read(partitions: Iterable[TopicPartition]) -> Story[dict[TopicPartition, Rea
 
 
 def create(
-    states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch], epoch: int, epoch_zk_version: int
+    states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch], epoch_zk_version: int
 ) -> Story[dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception]]:
     """Create the state znodes of new partitions, and their parents."""
     if not states:
         return {}
     parents: list[str] = list(dict.fromkeys(znodes.partitions_path(p.topic) for p in states))
     parents += [znodes.partition_path(*partition) for partition in states]
-    yield from checked([t.Create(path) for path in parents], epoch_zk_version)
+    ops = [t.Create(path) for path in parents]
+    ops += [t.Create(znodes.partition_state_path(*p), _encode(*state)) for p, state in states.items()]
     # A parent that exists already is fine; whatever else is wrong with it shows in its child's answer.
-    answers = yield from checked(
-        [t.Create(znodes.partition_state_path(*p), _encode(*state)) for p, state in states.items()],
-        epoch_zk_version,
-    )
+    answers = (yield from checked(ops, epoch_zk_version))[len(parents) :]
     results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
     existing = []
     for (partition, state), answer in zip(states.items(), answers, strict=True):

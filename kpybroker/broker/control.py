@@ -1,0 +1,299 @@
+"""The shell around the controller machine, and around this broker's registration.
+
+One task takes events from one queue and runs their stories, one at a time, as Kafka's ControllerEventThread:
+it performs what a story asks for (`core.controller.effects`) and knows none of the rules. Watches, broker
+responses, timers and requests all end in that queue. A session that expires empties the queue, ends whatever
+this broker was, and starts over: new session, new registration (and so a new broker epoch), election.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from kpybroker.broker import registration
+from kpybroker.broker.peers import Channels, ControlRequest
+from kpybroker.broker.topics import TopicAdmin
+from kpybroker.coordination.tree import retry_until_connected
+from kpybroker.core import metadata_version as mv
+from kpybroker.core import tree as t
+from kpybroker.core.controller import cluster, effects, events
+from kpybroker.core.controller.effects import Settings, Story
+from kpybroker.core.controller.machine import Controller, event_for_watch
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+log = logging.getLogger(effects.CONTROLLER_LOGGER)
+
+LOOP_SLICE_S = 0.005
+"""A story gives the loop back at least this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """After `Expire`: open a session, register, elect."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureChange:
+    """`/feature` was written: its version is the epoch that ApiVersions tells."""
+
+
+ShellEvent = events.Event | NewSession | FeatureChange
+
+
+class _Ticket:
+    """One event in the queue, and who waits for its story's result."""
+
+    __slots__ = ("_done", "_failure", "_result", "event")
+
+    def __init__(self, event: ShellEvent) -> None:
+        self.event = event
+        self._done = trio.Event()
+        self._result: Any = None
+        self._failure: BaseException | None = None
+
+    def answer(self, result: Any) -> None:
+        self._result = result
+        self._done.set()
+
+    def fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._done.set()
+
+    async def wait(self) -> Any:
+        await self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._result
+
+
+class Control:
+    """Life: `register`, then `elect`, then events until `close`. `topics` administers topics."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._channels = Channels(broker, self._on_response)
+        self._machine: Controller | None = None
+        self._nursery: trio.Nursery | None = None
+        self._closed = False
+        self._tickets_in, self._tickets = trio.open_memory_channel[_Ticket](math.inf)
+        self.broker_epoch = -1
+        self.topics = TopicAdmin(broker)
+        broker.on_tree_event(self.on_tree_event)
+
+    # --- what this broker is ---------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller."""
+        return self._machine is not None and self._machine.is_active
+
+    @property
+    def controller_id(self) -> int:
+        """The controller as this broker's watch knows it, -1 if none."""
+        return -1 if self._machine is None else self._machine.active_controller_id
+
+    @property
+    def machine(self) -> Controller:
+        assert self._machine is not None, "before elect()"
+        return self._machine
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    async def cluster_id(self) -> str:
+        return await registration.cluster_id(self._broker)
+
+    async def generate_broker_id(self) -> int:
+        return await registration.generate_broker_id(self._broker)
+
+    async def register(self) -> None:
+        """Appear in `/brokers/ids`. Raises `BrokerIdTaken`."""
+        broker = self._broker
+        await registration.ensure_persistent_paths(broker)
+        broker.metadata.local_broker_id = broker.node_id
+        self.broker_epoch = await registration.register(broker, registration.registration_of(broker))
+
+    async def elect(self) -> None:
+        """Start handling events; returns when it is known who the controller is, and if it is this broker,
+        when it has taken over.
+        """
+        config = self._broker.config
+        self._machine = Controller(
+            Settings(
+                broker_id=self._broker.node_id,
+                metadata_version=mv.parse(config.get_str("inter.broker.protocol.version")),
+                inter_broker_listener_name=config.inter_broker_listener_name,
+                delete_topic_enable=config.get_bool("delete.topic.enable"),
+                auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
+                leader_imbalance_per_broker_percentage=config.get_int(
+                    "leader.imbalance.per.broker.percentage"
+                ),
+                leader_imbalance_check_interval_seconds=config.get_int(
+                    "leader.imbalance.check.interval.seconds"
+                ),
+            )
+        )
+        self._broker.spawn("controller-event-thread", self._run)
+        started = self._put(events.Startup())
+        self._put(FeatureChange())
+        await started.wait()
+
+    def on_tree_event(self, event: t.TreeEvent) -> None:
+        """The tree's listener hands everything here; what is not the controller's is passed over."""
+        if isinstance(event, t.SessionEvent):
+            if event.type is t.SessionState.EXPIRED:
+                self._on_expired()
+            return
+        if event.path == znodes.FEATURE:
+            self._put(FeatureChange())
+            return
+        meant = event_for_watch(event)
+        if meant is not None:
+            self._put(meant)
+
+    async def ask(self, event: events.Event) -> Any:
+        """Queue a request and wait for its story's result; its failure is raised."""
+        return await self._put(event).wait()
+
+    async def close(self) -> None:
+        """No more events. `/controller` and the registration end with the session."""
+        self._closed = True
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+        self._drop_queue()
+
+    # --- the queue -------------------------------------------------------------------------------------
+
+    def _put(self, event: ShellEvent) -> _Ticket:
+        ticket = _Ticket(event)
+        if self._closed:
+            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+        else:
+            self._tickets_in.send_nowait(ticket)
+        return ticket
+
+    def _on_expired(self) -> None:
+        self._drop_queue()
+        self._put(events.Expire())
+        self._put(NewSession())
+
+    def _drop_queue(self) -> None:
+        while True:
+            try:
+                ticket = self._tickets.receive_nowait()
+            except trio.WouldBlock:
+                return
+            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+
+    def _on_response(self, broker_id: int, request: ControlRequest, response: Any) -> None:
+        if self.is_active:
+            event = cluster.event_for_response(self.machine.parts, broker_id, request.message, response)
+            if event is not None:
+                self._put(event)
+
+    async def _run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            while not self._closed:
+                ticket = await self._tickets.receive()
+                try:
+                    ticket.answer(await self._process(ticket.event))
+                except KafkaError as error:
+                    ticket.fail(error)
+                except Exception as failure:
+                    log.exception(
+                        "[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event
+                    )
+                    ticket.fail(failure)
+
+    async def _process(self, event: ShellEvent) -> Any:
+        if isinstance(event, NewSession):
+            await self._start_new_session()
+        elif isinstance(event, FeatureChange):
+            await self._read_features()
+        else:
+            return await self._perform(self.machine.story(event))
+        return None
+
+    async def _start_new_session(self) -> None:
+        await self._broker.tree.reopen()
+        await self.register()
+        await self._perform(self.machine.story(events.Reelect()))
+        await self._read_features()
+
+    async def _read_features(self) -> None:
+        (stat,) = await retry_until_connected(self._broker.tree, [t.Exists(znodes.FEATURE, watch=True)])
+        if isinstance(stat, t.Stat):
+            self._broker.metadata.finalized_features_epoch = stat.version
+
+    # --- running a story -------------------------------------------------------------------------------
+
+    async def _perform(self, story: Story[Any]) -> Any:
+        answer: Any = None
+        failure: Exception | None = None
+        slice_end = trio.current_time() + LOOP_SLICE_S
+        while True:
+            try:
+                effect = story.send(answer) if failure is None else story.throw(failure)
+            except StopIteration as stop:
+                return stop.value
+            failure = None
+            try:
+                answer = await self._do(effect)
+            except t.TreeError as error:
+                failure = error
+            if trio.current_time() >= slice_end:
+                await trio.lowlevel.checkpoint()
+                slice_end = trio.current_time() + LOOP_SLICE_S
+
+    async def _do(self, effect: effects.Effect) -> Any:
+        if isinstance(effect, effects.Submit):
+            return await retry_until_connected(self._broker.tree, effect.ops)
+        if isinstance(effect, effects.UncleanElectionEnabled):
+            return await self._unclean_election_enabled(effect.topics)
+        if isinstance(effect, effects.Now):
+            return self._broker.clock.time_ms()
+        if isinstance(effect, effects.RandomUuid):
+            return registration.random_uuid(self._broker)
+        self._do_without_answer(effect)
+        return None
+
+    def _do_without_answer(self, effect: effects.Effect) -> None:
+        if isinstance(effect, effects.Log):
+            logging.getLogger(effect.logger).log(effect.level, effect.message)
+        elif isinstance(effect, effects.Send):
+            self._channels.send(effect.broker_id, ControlRequest(effect.message, effect.version))
+        elif isinstance(effect, effects.AddBroker):
+            assert self._nursery is not None
+            self._channels.add(effect.broker_id, effect.registration, self._nursery)
+        elif isinstance(effect, effects.RemoveBroker):
+            self._channels.remove(effect.broker_id)
+        elif isinstance(effect, effects.Enqueue):
+            assert self._nursery is not None
+            self._nursery.start_soon(self._put_later, effect.event, effect.delay_seconds)
+
+    async def _put_later(self, event: events.Event, delay_s: float) -> None:
+        await trio.sleep(delay_s)
+        self._put(event)
+
+    async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:
+        """Read from the tree, not from this broker's copy, which may be behind
+        (KafkaZkClient.getLogConfigs).
+        """
+        paths = [znodes.config_path(znodes.CONFIG_TOPICS, topic) for topic in topics]
+        answers = await retry_until_connected(self._broker.tree, [t.Get(path) for path in paths])
+        default = self._broker.config.get_bool("unclean.leader.election.enable")
+        enabled = {}
+        for topic, answer in zip(topics, answers, strict=True):
+            overrides = znodes.decode_config(answer.data) if isinstance(answer, t.NodeData) else {}
+            value = overrides.get("unclean.leader.election.enable")
+            enabled[topic] = default if value is None else value.strip().lower() == "true"
+        return enabled
