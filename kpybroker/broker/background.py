@@ -30,7 +30,9 @@ async def supervised(broker: Broker, name: str, function: Callable[[], Awaitable
         except LogDirError as error:
             broker.log_dir_failed(error)
         except Exception:
-            log.exception("[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name)
+            log.exception(
+                "[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name
+            )
         await trio.sleep(RESTART_DELAY_S)
 
 
@@ -40,7 +42,7 @@ async def clean_logs(broker: Broker) -> None:
         await trio.sleep(broker.config.get_int("log.retention.check.interval.ms") / 1000)
         broker.logs.cleanup_logs(broker.clock.time_ms())
         for partition in broker.replicas:
-            partition.log_start_may_have_moved()
+            partition.tell_log_start()
 
 
 async def remove_deleted(broker: Broker) -> None:
@@ -67,6 +69,12 @@ async def checkpoint_recovery_points(broker: Broker) -> None:
         await trio.to_thread.run_sync(broker.logs.recovery_point_checkpoint())
 
 
+async def checkpoint_log_starts(broker: Broker) -> None:
+    while True:
+        await trio.sleep(broker.config.get_int("log.flush.start.offset.checkpoint.interval.ms") / 1000)
+        await trio.to_thread.run_sync(broker.logs.log_start_offset_checkpoint())
+
+
 async def checkpoint_high_watermarks(broker: Broker) -> None:
     while True:
         await trio.sleep(broker.config.get_int("replica.high.watermark.checkpoint.interval.ms") / 1000)
@@ -83,5 +91,6 @@ TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {
     "kafka-delete-logs": remove_deleted,
     "kafka-log-flusher": flush_logs,
     "kafka-recovery-point-checkpoint": checkpoint_recovery_points,
+    "kafka-log-start-offset-checkpoint": checkpoint_log_starts,
     "highwatermark-checkpoint": checkpoint_high_watermarks,
 }

@@ -13,10 +13,12 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from kpybroker.broker.context import ConnectionInfo, RequestContext
 from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode_from, encode_parts
+from kpybroker.wire.codec import decode_from, decode_steps, encode_parts
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import parse_request_header
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kafka.request.logger")
 api_log = logging.getLogger("kafka.server.KafkaApis")
+
+LARGE_FRAME_BYTES = 64 * 1024
 
 # What is served, and so what ApiVersions says: (oldest, newest) version.
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -132,11 +136,26 @@ class Dispatcher:
         if route.version != header.api_version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
         else:
-            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, route.version)
+            request, _ = decode_from(
+                route.request_class, memoryview(frame), header.body_offset, route.version
+            )
         response = await self._handle(route, request, context)
         if response is None:
             return None, context
         return self._frame(route, header.correlation_id, response), context
+
+    @staticmethod
+    async def _decode(route: Route, frame: memoryview, position: int) -> Any:
+        """Large frames of many elements give the loop back on the way; Produce's are mostly records."""
+        if len(frame) <= LARGE_FRAME_BYTES or route.key is ApiKey.PRODUCE:
+            return decode_from(route.request_class, frame, position, route.version)[0]
+        steps = decode_steps(route.request_class, frame[position:], route.version)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as finished:
+                return finished.value
+            await trio.lowlevel.checkpoint()
 
     async def _handle(self, route: Route, request: Any, context: RequestContext) -> Any:
         try:

@@ -140,7 +140,9 @@ class Fetches:
                 release((before,))
             self.subscribe(session, key)
             cached = session.partitions[key]
-            visit = self._visit(cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard)
+            visit = self._visit(
+                cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard
+            )
             answers[key] = visit
             if visit.size or visit.is_special:
                 session.stays_dirty(key)
@@ -192,7 +194,9 @@ class Fetches:
         data.aborted_transactions = None
         if params.isolation_level == READ_COMMITTED and not params.is_follower:
             data.aborted_transactions = [
-                FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                FetchResponse.AbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
                 for aborted in log.aborted_transactions(cached.fetch_offset, found)
             ]
         data.records = b""
@@ -234,8 +238,9 @@ class Fetches:
         visit.is_special = True
         partition = self._broker.replicas.partition(topic, index)
         if params.version >= 16 and error.code in _MOVED and partition is not None:
-            data.current_leader.leader_id = partition.leader_id
-            data.current_leader.leader_epoch = partition.leader_epoch
+            data.current_leader = FetchResponse.LeaderIdAndEpoch(
+                leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+            )
 
     @staticmethod
     def _diverges(visit: Visit, log: Log) -> bool:
@@ -248,8 +253,7 @@ class Fetches:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch >= cached.last_fetched_epoch and end_offset >= cached.fetch_offset:
             return False
-        data.diverging_epoch.epoch = epoch
-        data.diverging_epoch.end_offset = end_offset
+        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         data.high_watermark = log.high_watermark
         data.last_stable_offset = log.last_stable_offset
         data.log_start_offset = log.log_start_offset

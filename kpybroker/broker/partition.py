@@ -15,7 +15,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.core.fetch_session import FetchSession, PartitionKey
-    from kpybroker.storage.log import AppendInfo, Log
+    from kpybroker.storage.appender import AppendInfo
+    from kpybroker.storage.log import Log
 
 ALL_IN_SYNC = -1
 NO_LEADER = -1
@@ -39,6 +40,7 @@ class Partition:
         "_flushing",
         "_offset_waiters",
         "_sessions",
+        "_told_log_start",
         "broker_id",
         "controller_epoch",
         "index",
@@ -69,6 +71,7 @@ class Partition:
         self._offset_waiters: list[OffsetWaiter] = []
         self._sessions: dict[FetchSession, PartitionKey] = {}
         self._flushing: trio.Event | None = None
+        self._told_log_start = -1
 
     # --- leadership
 
@@ -104,7 +107,9 @@ class Partition:
 
     def online_log(self) -> Log:
         if self.log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory")
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory"
+            )
         return self.log
 
     def leader_log(self) -> Log:
@@ -143,7 +148,7 @@ class Partition:
         self._after_append(log, leader, info.size)
         return info
 
-    def append_internal(self, batch: bytes, *, now_ms: int) -> AppendInfo:
+    def append_internal(self, batch: bytes | bytearray, *, now_ms: int) -> AppendInfo:
         """Append a coordinator's own batch, held to min.insync.replicas as acks=all is."""
         log = self.leader_log()
         leader = self.leader
@@ -181,6 +186,8 @@ class Partition:
         """Until everything below `offset` is on disk; one fsync in a thread serves all who wait. Raises LogDirError."""
         log = self.online_log()
         while log.recovery_point < offset:
+            if log.log_end_offset < offset:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it was cut off meanwhile
             if self._flushing is not None:
                 await self._flushing.wait()
                 continue
@@ -227,6 +234,12 @@ class Partition:
             session.mark_dirty(key, appended_bytes)
 
     # --- moving the log start
+
+    def tell_log_start(self) -> None:
+        """Retention ran: if it moved the log start, that is news to the fetch sessions."""
+        if self.log is not None and self.log.log_start_offset != self._told_log_start:
+            self._told_log_start = self.log.log_start_offset
+            self.notify(0)
 
     def delete_records(self, offset: int) -> int:
         """DeleteRecords: move the log start to `offset` (-1: the high watermark); returns the new log start."""

@@ -44,7 +44,7 @@ class ProducerIds:
         while True:
             try:
                 node = await tree.get(znodes.LATEST_PRODUCER_ID_BLOCK)
-                start = znodes.decode_producer_id_block(node.data).block_end + 1 if node.data else 0
+                start = znodes.decode_producer_id_block(node.data).last + 1 if node.data else 0
                 if start > LARGEST_ID - BLOCK_SIZE:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "producer ids are exhausted")
                 block = znodes.ProducerIdBlock(self._broker.node_id, start, start + BLOCK_SIZE - 1)

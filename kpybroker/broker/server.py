@@ -138,7 +138,9 @@ class Server:
                 limit = int(value)
         if self._per_ip.get(host, 0) < limit:
             return False
-        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
+        log.info(
+            "Rejected connection from /%s, address already has the configured maximum of %d", host, limit
+        )
         return True
 
     async def _serve_connection(self, connection: Connection) -> None:

@@ -23,7 +23,12 @@ LEDGER = Ledger(
     ApiKey.API_VERSIONS,
     0,
     4,
-    {0: "keys and versions", 1: "throttle time", 3: "flexible; the client's software name and version", 4: "feature ranges from 0"},
+    {
+        0: "keys and versions",
+        1: "throttle time",
+        3: "flexible; the client's software name and version",
+        4: "feature ranges from 0",
+    },
     absent="features: none are finalized in ZooKeeper mode",
 )
 
@@ -34,7 +39,9 @@ SERVED_FROM = 3
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     oldest, newest = SERVED[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:
-        own = ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest)
+        own = ApiVersionsResponse.ApiVersion(
+            api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest
+        )
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
     if context.api_version >= SERVED_FROM:
         name, version = request.client_software_name, request.client_software_version
@@ -52,5 +59,7 @@ def _served() -> list[ApiVersionsResponse.ApiVersion]:
     ]
 
 
-def error_response(request: ApiVersionsRequest, context: RequestContext, error: KafkaError) -> ApiVersionsResponse:
+def error_response(
+    request: ApiVersionsRequest, context: RequestContext, error: KafkaError
+) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -25,7 +26,9 @@ PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
 TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
-async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+async def handle(
+    broker: Broker, request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             TopicResult(
@@ -44,11 +47,13 @@ def _delete(broker: Broker, context: RequestContext, topic: str, index: int, off
     try:
         if not context.authorized(Operation.DELETE, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if broker.metadata.is_internal(topic):
+        if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         low_watermark = broker.replicas.hosted(topic, index).delete_records(offset)
     except KafkaError as error:
-        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
+        return PartitionResult(
+            partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code
+        )
     except LogDirError as error:
         broker.log_dir_failed(error)
         code = ErrorCode.KAFKA_STORAGE_ERROR

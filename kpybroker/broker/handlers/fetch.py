@@ -13,7 +13,13 @@ from kpybroker.broker.context import RequestContext
 from kpybroker.broker.fetch import FetchParams, Visit, release
 from kpybroker.broker.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
+from kpybroker.core.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    CachedPartition,
+    FetchSession,
+    PartitionKey,
+)
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
@@ -89,9 +95,7 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
         isolation_level=request.isolation_level,
-        readable=lambda name: (
-            replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name)
-        ),
+        readable=lambda name: replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name),
     )
 
 
@@ -129,7 +133,10 @@ def _response(
         has_records = visit.size > 0
         if kept:
             news = visit.cached.is_news(
-                data.high_watermark, data.log_start_offset, has_records=has_records, is_special=visit.is_special
+                data.high_watermark,
+                data.log_start_offset,
+                has_records=has_records,
+                is_special=visit.is_special,
             )
             if not news and not is_full:
                 continue

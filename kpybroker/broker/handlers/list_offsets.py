@@ -132,10 +132,14 @@ def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:
     )
 
 
-def error_response(request: ListOffsetsRequest, context: RequestContext, error: KafkaError) -> ListOffsetsResponse:
+def error_response(
+    request: ListOffsetsRequest, context: RequestContext, error: KafkaError
+) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
-            TopicResponse(name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions])
+            TopicResponse(
+                name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions]
+            )
             for topic in request.topics
         ]
     )

@@ -24,7 +24,13 @@ LEDGER = Ledger(
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     0,
     4,
-    {0: "the end offset", 1: "the epoch found", 2: "leader epoch fencing, throttle time", 3: "replica id", 4: "flexible"},
+    {
+        0: "the end offset",
+        1: "the epoch found",
+        2: "leader epoch fencing, throttle time",
+        3: "replica id",
+        4: "flexible",
+    },
 )
 
 EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset

@@ -22,7 +22,7 @@ from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
-    from kpybroker.storage.log import AppendInfo
+    from kpybroker.storage.appender import AppendInfo
 
 LEDGER = Ledger(
     ApiKey.PRODUCE,
@@ -84,7 +84,9 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                     flushes.append((partition, end, answer))
                 if acks == -1 and partition.high_watermark < end:
                     waits.append((partition, end, answer))
-        response.responses.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
+        response.responses.append(
+            ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers)
+        )
     if flushes:
         await _flush(broker, flushes)
     if acks == 0:
@@ -117,7 +119,12 @@ def _append(
 
 
 def _fill_error(
-    broker: Broker, answer: PartitionResponse, error: KafkaError, topic: str, index: int, context: RequestContext
+    broker: Broker,
+    answer: PartitionResponse,
+    error: KafkaError,
+    topic: str,
+    index: int,
+    context: RequestContext,
 ) -> None:
     answer.error_code = error.code
     answer.base_offset = -1
@@ -132,8 +139,9 @@ def _fill_error(
     if context.api_version >= 10 and error.code in _MOVED:
         partition = broker.replicas.partition(topic, index)
         if partition is not None:
-            answer.current_leader.leader_id = partition.leader_id
-            answer.current_leader.leader_epoch = partition.leader_epoch
+            answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
+                leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+            )
 
 
 def _end_connection_on_error(response: ProduceResponse) -> None:
@@ -178,7 +186,9 @@ async def _wait_for_replicas(
                 answer.base_offset = -1
 
 
-def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:
+def error_response(
+    request: ProduceRequest, context: RequestContext, error: KafkaError
+) -> ProduceResponse | None:
     if request.acks == 0:
         raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
     return ProduceResponse(

@@ -1,0 +1,220 @@
+"""One broker: its parts, the order they start and stop in, and the four seams they work through.
+
+Start, as Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the cluster id, load the logs, bind
+the listeners, register, elect a controller, serve. Whatever goes wrong on the way is a `StartupError` with its cause and
+its mend. A Broker keeps everything it owns in itself, so that several live in one process.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from kpybroker.broker import startup
+from kpybroker.broker.background import TASKS, supervised
+from kpybroker.broker.clock import Clock, SystemClock
+from kpybroker.broker.configs import ConfigRepository
+from kpybroker.broker.control import Control
+from kpybroker.broker.coordinators import GroupCoordinators
+from kpybroker.broker.dispatch import Dispatcher
+from kpybroker.broker.fetch import Fetches
+from kpybroker.broker.metadata import MetadataCache
+from kpybroker.broker.producer_ids import ProducerIds
+from kpybroker.broker.replicas import Replicas
+from kpybroker.broker.server import BoundListener, Server
+from kpybroker.broker.stall import LoopStallGauge
+from kpybroker.broker.startup import StartupError
+from kpybroker.broker.transport import SocketTransport, Transport
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.files import Files, OsFiles
+
+if TYPE_CHECKING:
+    from kpybroker.broker.partition import Partition
+    from kpybroker.coordination.embedded import EmbeddedStore
+    from kpybroker.coordination.tree import Tree
+    from kpybroker.core.tree import TreeEvent
+    from kpybroker.storage.errors import LogDirError
+    from kpybroker.storage.manager import LogManager
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+FLUSHES_WAITING_MAX = 10_000
+STOP_SECONDS_MAX = 30.0
+
+
+class Broker:
+    """`clock`, `transport`, `files` and `tree` are the seams; those not given are the real ones."""
+
+    tree: Tree
+    logs: LogManager
+    cluster_id: str
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        transport: Transport | None = None,
+        files: Files | None = None,
+        tree: Tree | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.transport: Transport = transport or SocketTransport(
+            config.get_int("socket.send.buffer.bytes"), config.get_int("socket.receive.buffer.bytes")
+        )
+        self.files: Files = files or OsFiles()
+        self.given_tree = tree
+        self.embedded_store: EmbeddedStore | None = None
+        self.random = random.Random(seed)
+        self.authorizer: Authorizer = AllowAll()
+        self.stall = LoopStallGauge()
+        self.node_id = config.get_int("broker.id")
+        self.bound: list[BoundListener] = []
+        self.fatal: StartupError | None = None
+        self._stop_asked = trio.Event()
+        self._tree_listeners: list[Callable[[TreeEvent], None]] = []
+        self._flushes: dict[Partition, None] = {}
+        self._flush_asked = trio.Event()
+        self._nursery: trio.Nursery | None = None
+
+        self.dispatcher = Dispatcher(self)
+        self.server = Server(config, self.dispatcher, self.clock)
+        self.metadata = MetadataCache(config)
+        self.configs = ConfigRepository(self)
+        self.producer_ids = ProducerIds(self)
+        self.replicas = Replicas(self)
+        self.fetches = Fetches(self)
+        self.groups = GroupCoordinators(self)
+        self.control = Control(self)
+
+    # --- life
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, config: BrokerConfig, **seams: Any) -> AsyncIterator[Broker]:
+        """A running broker for the length of the block. Raises StartupError when it can't start."""
+        broker = cls(config, **seams)
+        failure: StartupError | None = None
+        async with trio.open_nursery() as nursery:
+            broker._nursery = nursery
+            try:
+                await broker._start()
+                yield broker
+            except StartupError as error:
+                failure = error
+            finally:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
+                    await broker._stop()
+                nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _start(self) -> None:
+        trio.lowlevel.add_instrument(self.stall)
+        self.logs = startup.lock_log_dirs(self)
+        self.tree = await startup.open_tree(self)
+        self.cluster_id, self.node_id = await startup.agree_on_ids(self)
+        await startup.load_logs(self)
+        self.bound = startup.bind(self)
+        await self.configs.start()
+        await self.control.register()
+        await self.control.elect()
+        for name, task in TASKS.items():
+            self.spawn(name, task, self)
+        self.spawn("kafka-log-flush-on-roll", self._flush_on_roll)
+        assert self._nursery is not None
+        self._nursery.start_soon(self.server.serve, self.bound)
+        gc.freeze()
+        log.info("[KafkaServer id=%d] started", self.node_id)
+
+    async def _stop(self) -> None:
+        log.info("[KafkaServer id=%d] shutting down", self.node_id)
+        for bound in self.bound:
+            bound.listener.close()
+        await self._close_parts()
+        trio.lowlevel.remove_instrument(self.stall)
+        log.info("[KafkaServer id=%d] shut down completed", self.node_id)
+
+    async def _close_parts(self) -> None:
+        """The reverse of the start, as far as it came."""
+        self.groups.stop()
+        await self.control.close()
+        if self._has("logs"):
+            self.logs.shutdown(self.control.broker_epoch)
+        if self._has("tree"):
+            await self.tree.close()
+        if self.embedded_store is not None:
+            await self.embedded_store.close()
+
+    def _has(self, name: str) -> bool:
+        return name in self.__dict__
+
+    def stop(self) -> None:
+        """Ask for an orderly stop; `wait_stop_asked` returns."""
+        self._stop_asked.set()
+
+    async def wait_stop_asked(self) -> None:
+        """Until `stop`, or until the broker can't go on; `fatal` then says why."""
+        await self._stop_asked.wait()
+
+    # --- what the parts use
+
+    def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Run a supervised background task until the broker stops."""
+        assert self._nursery is not None, "the broker is not running"
+        self._nursery.start_soon(supervised, self, name, lambda: function(*args), name=name)
+
+    def on_tree_event(self, listener: Callable[[TreeEvent], None]) -> None:
+        """Hear every event of the tree, in order; a listener must not block."""
+        self._tree_listeners.append(listener)
+
+    def tree_event(self, event: TreeEvent) -> None:
+        for listener in self._tree_listeners:
+            listener(event)
+
+    def on_elected(self, partition: Partition) -> None:
+        if partition.topic == GROUP_METADATA_TOPIC_NAME:
+            self.groups.on_elected(partition.index, partition.leader_epoch)
+
+    def on_resigned(self, partition: Partition) -> None:
+        if partition.topic == GROUP_METADATA_TOPIC_NAME:
+            self.groups.on_resigned(partition.index, partition.leader_epoch)
+
+    def flush_soon(self, partition: Partition) -> None:
+        """A segment was rolled: bring it to disk beside the requests."""
+        if len(self._flushes) < FLUSHES_WAITING_MAX:
+            self._flushes[partition] = None
+            self._flush_asked.set()
+
+    async def _flush_on_roll(self) -> None:
+        while True:
+            await self._flush_asked.wait()
+            self._flush_asked = trio.Event()
+            while self._flushes:
+                partition = next(iter(self._flushes))
+                del self._flushes[partition]
+                if partition.log is not None:
+                    await partition.flush(partition.log.active_segment.base_offset)
+
+    def log_dir_failed(self, error: LogDirError) -> None:
+        """Take the directory and all that lies in it offline; the broker ends with its last directory."""
+        log.error("[KafkaServer id=%d] %s", self.node_id, error)
+        self.logs.take_offline(error.log_dir, error.cause)
+        self.replicas.log_dir_failed(error.log_dir)
+        if not self.logs.live_dirs:
+            self.fatal = StartupError(
+                f"all log directories have failed; the last one: {error}",
+                "repair or replace the disk, then start again",
+                startup.EXIT_STORAGE,
+            )
+            self.stop()
