@@ -97,9 +97,7 @@ class Database:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.executemany(
-                "DELETE FROM node WHERE path = ?", [(p,) for p, row in rows.items() if row is None]
-            )
+            connection.executemany("DELETE FROM node WHERE path = ?", [(p,) for p, row in rows.items() if row is None])
             connection.executemany(
                 "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
                 [row for row in rows.values() if row is not None],

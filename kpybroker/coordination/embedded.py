@@ -211,9 +211,7 @@ class EmbeddedTree(Tree):
         self._listener: Listener | None = None
         self._session_id = 0
         self._generation = 0
-        self._refusal: type[t.SessionExpired] | type[t.TreeClosed] | None = (
-            t.TreeClosed
-        )  # why nothing is performed
+        self._refusal: type[t.SessionExpired] | type[t.TreeClosed] | None = t.TreeClosed  # why nothing is performed
 
     @property
     def session_id(self) -> int:
@@ -275,9 +273,7 @@ class EmbeddedTree(Tree):
 
     def deliver(self, event: TreeEvent) -> None:
         """Called by the store, in the loop. What an ended session had still to hear is dropped."""
-        stale = isinstance(event, WatchEvent) and (
-            self._refusal is not None or event.generation != self._generation
-        )
+        stale = isinstance(event, WatchEvent) and (self._refusal is not None or event.generation != self._generation)
         if self._listener is not None and not stale:
             self._listener(event)
 

@@ -39,9 +39,7 @@ class Node:
         "version",
     )
 
-    def __init__(
-        self, data: bytes, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int
-    ) -> None:
+    def __init__(self, data: bytes, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int) -> None:
         self.data = data
         self.acl = acl
         self.czxid = self.mzxid = self.pzxid = zxid

@@ -7,7 +7,8 @@ One `Tree` is one client with one session at a time, as one `org.apache.zookeepe
   order; a watch event reaches the listener before any result that shows the change it announces, also when
   the watcher made the change itself.
 * **Listener.** One plain function, called in the loop, which must not block and must not raise; as a rule it
-  puts the event in a queue.
+  puts the event in a queue. The event of a watch may reach it before the task that set the watch has run on with
+  its answer, so it must not be dropped for being unexpected.
 * **Watches** fire once; one watch of a path and kind (data or children) is kept however often it is set; they
   survive a reconnection, and what was missed meanwhile is announced then. They end with the session.
 * **Unknown outcomes.** `ConnectionLoss` is handed to the caller, always. Nothing is retried here; the helpers

@@ -26,6 +26,7 @@ from functools import partial
 
 import trio
 
+from kpybroker.coordination.client_watches import ClientWatches
 from kpybroker.coordination.kazoo_client import (
     Answer,
     Client,
@@ -133,8 +134,7 @@ class ZooKeeperTree(Tree):
         self._sent: dict[_Ticket, bool] = {}  # what has no answer yet
         self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests and watches under way
 
-        self._data_watches: dict[str, Stat | None] = {}  # by the caller's path: what the caller saw there
-        self._child_watches: dict[str, Stat] = {}
+        self._watches = ClientWatches()
         self._rewatches = 0
         self._held: list[tuple[Client, Answer]] = []  # answers that must wait until all watches are set again
 
@@ -298,34 +298,16 @@ class ZooKeeperTree(Tree):
             return
         result = tree_result(ticket.op, answer.value, self._local)
         if self._is_current(client):
-            self._keep_watch(ticket.op, result)
+            self._watches.keep(ticket.op, result)
         if self._sent.pop(ticket, False):
             ticket.batch.answer(ticket.index, result)
-
-    def _keep_watch(self, op: t.Operation, result: t.Result | t.TreeError) -> None:
-        match op, result:
-            case t.Get(watch=True), t.NodeData():
-                self._data_watches[op.path] = result.stat
-            case t.Exists(watch=True), Stat() | None:
-                self._data_watches[op.path] = result
-            case t.Children(watch=True), t.NodeChildren():
-                self._child_watches[op.path] = result.stat
 
     def _on_fired(self, client: Client, fired: Fired) -> None:
         if self._is_current(client):
             self._fire(fired.type, self._local(fired.path))
 
     def _fire(self, kind: WatchType, path: str) -> None:
-        """Deliver the event if a watch of the caller's stands for it. kazoo tells of a deletion twice; we
-        once."""
-        watched = False
-        if kind is not WatchType.NODE_CHILDREN_CHANGED and path in self._data_watches:
-            del self._data_watches[path]
-            watched = True
-        if kind in (WatchType.NODE_CHILDREN_CHANGED, WatchType.NODE_DELETED) and path in self._child_watches:
-            del self._child_watches[path]
-            watched = True
-        if watched:
+        if self._watches.take(kind, path):
             self._deliver(WatchEvent(kind, path, self._generation))
 
     def _on_state(self, client: Client, state: SessionState) -> None:
@@ -356,8 +338,8 @@ class ZooKeeperTree(Tree):
     # --- watches over a reconnection ------------------------------------------------------------------------
 
     def _rewatch(self, client: Client) -> None:
-        reads = [_Rewatch(t.Exists(path, watch=True), seen) for path, seen in self._data_watches.items()]
-        reads += [_Rewatch(t.Children(path, watch=True), seen) for path, seen in self._child_watches.items()]
+        reads = [_Rewatch(t.Exists(path, watch=True), seen) for path, seen in self._watches.data.items()]
+        reads += [_Rewatch(t.Children(path, watch=True), seen) for path, seen in self._watches.children.items()]
         self._rewatches += len(reads)
         for read in reads:
             client.send(replace(read.op, path=self._remote(read.op.path)), read)
@@ -379,8 +361,7 @@ class ZooKeeperTree(Tree):
 
     def _open(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._data_watches.clear()
-        self._child_watches.clear()
+        self._watches.clear()
         self._generation += 1
         self._refusal = None
         self._connections = 0

@@ -1,0 +1,258 @@
+"""A tree with faults, around any tree: what a network and an ensemble do to a client, decided by a seed.
+
+Each fault is one that real ZooKeeper shows, and keeps what ZooKeeper guarantees:
+
+* *cut*: the connection breaks while operations are under way. They answer `ConnectionLoss`; of the writes
+  among them, the first few were applied, in order, the rest were not: the unknown outcome. The listener hears
+  DISCONNECTED, operations are refused, watch events wait, until the connection is back: after `refusals_max`
+  refused operations, at the next `wait_until_connected`, or when `reconnect` is called;
+* *expiry*: the session ends before an operation;
+* *late watch*: events stay on their way until the next answer arrives (which they must precede) or `release` is called.
+
+The same seed and the same operations give the same faults. `later`, if given, gets a function to call after a while, so
+that what waits for an event alone gets it without another operation. No trio, no clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from kpybroker.coordination.client_watches import ClientWatches
+from kpybroker.coordination.tree import Listener, Tree
+from kpybroker.core import tree as t
+from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, path_of
+
+_WRITES = (t.Create, t.SetData, t.Delete, t.Multi, t.SetAcl)
+
+
+class ExpirableTree(Tree, Protocol):
+    async def expire(self) -> None:
+        """Have the session end as if the tree had not heard of it for the session timeout."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRates:
+    """Probabilities: of a cut and of an expiry for each operation, of a late arrival for each watch event."""
+
+    cut: float = 0.0
+    expire: float = 0.0
+    late_watch: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What becomes of a batch: `answered` operations get their answer, the writes of the next up to `applied`
+    happen."""
+
+    answered: int
+    applied: int
+    expire: bool = False
+
+
+class FaultyTree(Tree):
+    """`inner` with faults at `rates`, and those that `cut_next` and `expire_next` ask for."""
+
+    def __init__(
+        self,
+        inner: ExpirableTree,
+        seed: int = 0,
+        rates: FaultRates | None = None,
+        *,
+        refusals_max: int = 3,
+        later: Callable[[Callable[[], None]], None] | None = None,
+    ) -> None:
+        self.rates = rates or FaultRates()
+        self._inner = inner
+        self._random = Random(seed)
+        self._refusals_max = refusals_max
+        self._later = later
+        self._listener: Listener | None = None
+        self._watches = ClientWatches()
+        self._in_flight: Counter[str] = Counter()  # the paths of reads with a watch that are under way
+        self._cut = False
+        self._cuts = 0
+        self._refusals = 0
+        self._on_their_way: deque[TreeEvent] = deque()  # bounded by the watches that are set
+        self._asked: list[tuple[Callable[[t.Operation], bool], bool | None]] = []  # None: expire; else: cut, applied?
+        inner.listen(self._on_event)
+
+    # --- faults on demand ---------------------------------------------------------------------------------------------
+
+    def cut_next(self, match: Callable[[t.Operation], bool] = lambda op: True, *, applied: bool) -> None:
+        """Cut the connection at the next operation that `match`es, which is then applied or not."""
+        self._asked.append((match, applied))
+
+    def expire_next(self, match: Callable[[t.Operation], bool] = lambda op: True) -> None:
+        """End the session before the next operation that `match`es."""
+        self._asked.append((match, None))
+
+    def disconnect(self) -> None:
+        """Break the connection now: operations under way will answer `ConnectionLoss`."""
+        if not self._cut and self._inner.connected:
+            self._cut, self._refusals = True, 0
+            self._cuts += 1
+            self._deliver(SessionEvent(SessionState.DISCONNECTED, self.generation))
+            if self._later is not None:
+                self._later(self.reconnect)
+
+    def reconnect(self) -> None:
+        """Let the connection stand again."""
+        if self._cut:
+            self._cut = False
+            if self._inner.connected:
+                self._deliver(SessionEvent(SessionState.CONNECTED, self.generation))
+            self.release()
+
+    def release(self) -> None:
+        """Let the watch events that are on their way arrive, unless the connection is cut."""
+        while self._on_their_way and not self._cut and not self._is_early(self._on_their_way[0]):
+            self._deliver(self._on_their_way.popleft())
+
+    # --- the contract -------------------------------------------------------------------------------------------------
+
+    @property
+    def session_id(self) -> int:
+        return self._inner.session_id
+
+    @property
+    def generation(self) -> int:
+        return self._inner.generation
+
+    @property
+    def connected(self) -> bool:
+        return self._inner.connected and not self._cut
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        return self._inner.negotiated_timeout_ms
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def start(self, timeout: float) -> None:
+        await self._inner.start(timeout)
+
+    async def reopen(self) -> None:
+        await self._inner.reopen()
+
+    async def wait_until_connected(self) -> None:
+        self.reconnect()
+        await self._inner.wait_until_connected()
+
+    async def expire(self) -> None:
+        await self._inner.expire()
+
+    async def close(self) -> None:
+        self._cut = False
+        self._on_their_way.clear()
+        await self._inner.close()
+
+    async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        if self._cut and not self._refuse():
+            return [t.ConnectionLoss(path_of(op)) for op in ops]
+        cuts = self._cuts
+        plan = self._plan(ops)
+        applied = [op for i, op in enumerate(ops[: plan.applied]) if i < plan.answered or isinstance(op, _WRITES)]
+        answers = await self._perform(applied)
+        if plan.expire:
+            await self._inner.expire()
+            answers += await self._perform(ops[plan.answered :])
+        elif self._cuts != cuts:
+            answers = []  # cut by somebody else meanwhile
+        elif plan.answered < len(ops):
+            del answers[plan.answered :]
+            self._take(ops, answers)
+            self.disconnect()
+            return answers + [t.ConnectionLoss(path_of(op)) for op in ops[len(answers) :]]
+        self._take(ops, answers)
+        return answers + [t.ConnectionLoss(path_of(op)) for op in ops[len(answers) :]]
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _refuse(self) -> bool:
+        """Count one refusal; True when the connection has come back by it."""
+        self._refusals += 1
+        if self._refusals > self._refusals_max:
+            self.reconnect()
+        return not self._cut
+
+    def _plan(self, ops: Sequence[t.Operation]) -> _Plan:
+        for index, op in enumerate(ops):
+            asked = self._asked_of(op)
+            if asked is None:
+                continue
+            fault = asked[0]
+            if fault is None:
+                return _Plan(index, index, expire=True)
+            return _Plan(index, index + 1 if fault else index)
+        return self._random_plan(ops)
+
+    def _asked_of(self, op: t.Operation) -> tuple[bool | None] | None:
+        for i, (match, fault) in enumerate(self._asked):
+            if match(op):
+                del self._asked[i]
+                return (fault,)
+        return None
+
+    def _random_plan(self, ops: Sequence[t.Operation]) -> _Plan:
+        for index in range(len(ops)):
+            draw = self._random.random()
+            if draw < self.rates.cut:
+                return _Plan(index, self._random.randint(index, len(ops)))
+            if draw < self.rates.cut + self.rates.expire:
+                return _Plan(index, index, expire=True)
+        return _Plan(len(ops), len(ops))
+
+    async def _perform(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        watched = [op.path for op in ops if isinstance(op, t.Get | t.Exists | t.Children) and op.watch]
+        self._in_flight.update(watched)
+        try:
+            return await self._inner.submit_many(ops)
+        finally:
+            self._in_flight.subtract(watched)
+
+    def _take(self, ops: Sequence[t.Operation], answers: list[t.Result | t.TreeError]) -> None:
+        """Before the answers arrive: what was on its way; with them: the watches they set."""
+        if answers:
+            self.release()
+        for op, answer in zip(ops, answers, strict=False):
+            self._watches.keep(op, answer)
+        if answers:
+            self.release()
+
+    def _on_event(self, event: TreeEvent) -> None:
+        if isinstance(event, SessionEvent):
+            self._on_session_event(event)
+            return
+        late = self.rates.late_watch and self._random.random() < self.rates.late_watch
+        if self._cut or late or self._on_their_way or self._is_early(event):
+            self._on_their_way.append(event)
+            if self._later is not None:
+                self._later(self.release)
+        else:
+            self._deliver(event)
+
+    def _is_early(self, event: TreeEvent) -> bool:
+        """True for the event of a watch whose answer the caller has still to get, if it ever does."""
+        if not isinstance(event, WatchEvent) or self._watches.stands(event.type, event.path):
+            return False
+        return self._in_flight[event.path] > 0
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event.type in (SessionState.EXPIRED, SessionState.AUTH_FAILED):
+            self._cut = False
+            self._on_their_way.clear()
+            self._watches.clear()
+        if not self._cut:
+            self._deliver(event)
+
+    def _deliver(self, event: TreeEvent) -> None:
+        if isinstance(event, WatchEvent) and not self._watches.take(event.type, event.path):
+            return  # its answer was lost, so the caller knows of no watch
+        if self._listener is not None:
+            self._listener(event)
