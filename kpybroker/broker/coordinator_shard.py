@@ -12,6 +12,7 @@ groups.
 from __future__ import annotations
 
 import logging
+import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -67,14 +68,18 @@ class Answer:
 
 
 class Held(Generic[S]):
-    """A write or read that waits for the high watermark to reach `offset`, until `deadline`."""
+    """A write or read that waits, until `deadline`, for the high watermark to reach `offset`.
 
-    __slots__ = ("deadline", "done", "offset")
+    With `flush`, then for the disk as well: `flush.messages` of the topic asks for it.
+    """
 
-    def __init__(self, offset: int, deadline: float, done: Callable[[S, ErrorCode], None]) -> None:
+    __slots__ = ("deadline", "done", "flush", "offset")
+
+    def __init__(self, offset: int, deadline: float, done: Callable[[S, ErrorCode], None], flush: bool) -> None:
         self.offset = offset
         self.deadline = deadline
         self.done = done
+        self.flush = flush
 
 
 class Shard(Generic[R, S]):
@@ -150,16 +155,12 @@ class Shard(Generic[R, S]):
         now = self.now()
         if self.is_closed:
             return [self.machine.settle(write.done, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)]
-        batch = build_batch(
-            [(*self._encode(record), now.wall_ms) for record in write.records],
-            codec=self._codec,
-            producer_id=write.producer_id,
-            producer_epoch=write.producer_epoch,
-            base_sequence=write.base_sequence,
-            is_transactional=write.producer_id >= 0,
-        )
         try:
-            info = self.partition.append_internal(batch, now_ms=now.wall_ms)
+            info = self.partition.append_internal(self._batch(write, now.wall_ms), now_ms=now.wall_ms)
+        except (ValueError, struct.error):
+            # A member id, made of the client's own, that the record's format has no room for.
+            self._logger.exception("A record of %s cannot be written", self.partition.topic)
+            return [self.machine.settle(write.done, ErrorCode.UNKNOWN_SERVER_ERROR, now)]
         except KafkaError as error:
             return [self.machine.settle(write.done, error.code, now)]
         except LogDirError as error:
@@ -167,16 +168,28 @@ class Shard(Generic[R, S]):
             return [self.machine.settle(write.done, ErrorCode.KAFKA_STORAGE_ERROR, now)]
         for index, record in enumerate(write.records):
             self.machine.replay(record, info.first_offset + index, write.producer_id)
-        return self._hold(info.last_offset + 1, write.done)
+        return self._hold(info.last_offset + 1, write.done, flush=info.flush_required)
 
-    def _hold(self, offset: int, done: Callable[[S, ErrorCode], None]) -> Iterable[Outcome[R, S]]:
+    def _batch(self, write: Write[R, S], timestamp_ms: int) -> bytearray:
+        return build_batch(
+            [(*self._encode(record), timestamp_ms) for record in write.records],
+            codec=self._codec,
+            producer_id=write.producer_id,
+            producer_epoch=write.producer_epoch,
+            base_sequence=write.base_sequence,
+            is_transactional=write.producer_id >= 0,
+        )
+
+    def _hold(
+        self, offset: int, done: Callable[[S, ErrorCode], None], *, flush: bool = False
+    ) -> Iterable[Outcome[R, S]]:
         """Settle now if `offset` is committed already, as it is where there is one replica; else later."""
         try:
-            if self.partition.high_watermark >= offset:
+            if self.partition.high_watermark >= offset and not flush:
                 return [self.machine.settle(done, ErrorCode.NONE, self.now())]
         except KafkaError as error:
             return [self.machine.settle(done, error.code, self.now())]
-        self._held.append(Held(offset, self.now().monotonic + self._commit_timeout_s, done))
+        self._held.append(Held(offset, self.now().monotonic + self._commit_timeout_s, done, flush))
         if not self._is_settling:
             self._is_settling = True
             self._broker.spawn(f"settle {self.partition.topic}-{self.partition.index}", self._settle_held)
@@ -186,6 +199,7 @@ class Shard(Generic[R, S]):
 
     async def _settle_held(self) -> None:
         """Runs while anything is held. Bounded by it: one entry for each request in progress."""
+        self._is_settling = True
         try:
             while self._held:
                 await self._settle_some()
@@ -199,10 +213,17 @@ class Shard(Generic[R, S]):
             with trio.move_on_after(max(wait_s, 0)):
                 await self.partition.wait_high_watermark(offset)
             reached = self.partition.high_watermark
+            flushed = max((held.offset for held in self._held if held.flush and held.offset <= reached), default=0)
+            if flushed:
+                await self.partition.flush(flushed)
         except KafkaError as error:
             self._settle(self._take_held(lambda held: True), error.code)
             return
-        self._settle(self._take_held(lambda held: held.offset <= reached), ErrorCode.NONE)
+        except LogDirError as error:
+            self._settle(self._take_held(lambda held: True), ErrorCode.KAFKA_STORAGE_ERROR)
+            self._broker.log_dir_failed(error)
+            return
+        self._settle(self._take_held(lambda held: held.offset <= (flushed if held.flush else reached)), ErrorCode.NONE)
         now = self.now().monotonic
         self._settle(self._take_held(lambda held: held.deadline <= now), ErrorCode.REQUEST_TIMED_OUT)
 

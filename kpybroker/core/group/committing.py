@@ -71,9 +71,7 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
     _warn_of_mixed_commits(step, group, request.is_transactional)
     limit = step.config.offset_metadata_max_bytes
     accepted = {
-        partition: value
-        for partition, value in request.offsets.items()
-        if java_length(value.metadata) <= limit
+        partition: value for partition, value in request.offsets.items() if java_length(value.metadata) <= limit
     }
     if not accepted:
         step.reply(ticket, CommitResult(dict.fromkeys(request.offsets, ErrorCode.OFFSET_METADATA_TOO_LARGE)))
@@ -209,9 +207,7 @@ def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPart
         done(step, ErrorCode.NONE)
 
 
-def _remove(
-    step: GroupStep, group: Group, partitions: list[TopicPartition], group_too: bool, done: Done
-) -> None:
+def _remove(step: GroupStep, group: Group, partitions: list[TopicPartition], group_too: bool, done: Done) -> None:
     group_id = group.group_id
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.

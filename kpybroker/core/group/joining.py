@@ -146,9 +146,7 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
             # coordinator.
             assignment = {other.member_id: other.assignment for other in group.members.values()}
             undo = partial(_undo_replace, group, instance_id, old_member_id, member, before)
-            done = partial(
-                _on_static_stored, group, member, old_leader, request.support_skipping_assignment, undo
-            )
+            done = partial(_on_static_stored, group, member, old_leader, request.support_skipping_assignment, undo)
             step.write([GroupRecord(group.group_id, group.to_stored(assignment))], done)
         else:
             maybe_prepare_rebalance(

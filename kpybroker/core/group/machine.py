@@ -71,17 +71,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Now, Ticket
 from kpybroker.wire.errors import ErrorCode
 
-Request = (
-    Join
-    | Sync
-    | Heartbeat
-    | Leave
-    | CommitOffsets
-    | FetchOffsets
-    | DescribeGroup
-    | DeleteGroup
-    | DeleteOffsets
-)
+Request = Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
 
 
 class GroupMachine:
@@ -138,9 +128,7 @@ class GroupMachine:
                     on_sync_expired(step, group)
         return self._finish(step)
 
-    def settle(
-        self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now
-    ) -> GroupOutcome:
+    def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
         """A write or read handed out before has come to its end."""
         step = self._step(now)
         done(step, error)
@@ -220,9 +208,7 @@ class GroupMachine:
 
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         config = self._config
-        return (
-            config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
-        )
+        return config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
 
     def _step(self, now: Now) -> GroupStep:
         return GroupStep(now, self._config, self._timers)
@@ -274,9 +260,7 @@ def _describe(step: GroupStep, group: Group, request: DescribeGroup, ticket: Tic
 
 
 def _no_offsets(request: FetchOffsets) -> FetchOffsetsResult:
-    return FetchOffsetsResult(
-        ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()}
-    )
+    return FetchOffsetsResult(ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()})
 
 
 _Handler = Callable[[GroupStep, Group, Any, Ticket], None]

@@ -86,10 +86,7 @@ def _sync_completing(step: GroupStep, group: Group, request: Sync, ticket: Ticke
     )
     missing = [other for other in group.members if other not in request.assignments]
     if missing:
-        step.warn(
-            f"Setting empty assignments for members {missing} of {group.group_id} for generation "
-            f"{generation_id}"
-        )
+        step.warn(f"Setting empty assignments for members {missing} of {group.group_id} for generation {generation_id}")
     assignment = {other: bytes(request.assignments.get(other, b"")) for other in group.members}
     done = partial(_on_assignment_stored, group, generation_id, member_id, assignment)
     step.write([GroupRecord(group.group_id, group.to_stored(assignment))], done)
@@ -149,9 +146,7 @@ def _leave_one(step: GroupStep, group: Group, leaving: LeavingMember) -> ErrorCo
         member_id = current
     elif member_id in group.pending_members:
         remove_pending_member(step, group, member_id)
-        step.info(
-            f"Pending member with memberId={member_id} has left group {group.group_id} through LeaveGroup"
-        )
+        step.info(f"Pending member with memberId={member_id} has left group {group.group_id} through LeaveGroup")
         return ErrorCode.NONE
     else:
         error = validate_member(group, member_id, leaving.group_instance_id)

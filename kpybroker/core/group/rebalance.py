@@ -203,14 +203,9 @@ def _on_empty_stored(group_id: str, step: GroupStep, error: ErrorCode) -> None:
 
 
 def _send_generation(step: GroupStep, group: Group) -> None:
-    step.info(
-        f"Stabilized group {group.group_id} generation {group.generation_id} "
-        f"with {len(group.members)} members"
-    )
+    step.info(f"Stabilized group {group.group_id} generation {group.generation_id} with {len(group.members)} members")
     for member_id, member in group.members.items():
-        answer_join(
-            step, group, member_id, joined(group, member_id, with_members=member_id == group.leader_id)
-        )
+        answer_join(step, group, member_id, joined(group, member_id, with_members=member_id == group.leader_id))
         restart_session(step, group, member)
         member.is_new = False
         group.pending_sync.add(member_id)

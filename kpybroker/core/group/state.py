@@ -38,9 +38,7 @@ from kpybroker.core.offsets.store import GroupOffsets
 # From which states a state may be entered (GroupState.validPreviousStates).
 _VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
     GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.PREPARING_REBALANCE: frozenset(
-        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
-    ),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
     GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
@@ -253,9 +251,7 @@ class Group:
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         size = len(self.members)
-        return self.protocol_type == protocol_type and any(
-            self.protocol_counts[name] == size for name in names
-        )
+        return self.protocol_type == protocol_type and any(self.protocol_counts[name] == size for name in names)
 
     def select_protocol(self) -> str:
         """The protocol with most votes among those that every member supports; ties go to the first voted
