@@ -1,8 +1,8 @@
 """Which leader epoch began at which offset of a log: LeaderEpochFileCache without the file.
 
-Rules: epochs and their start offsets both increase strictly; an entry is set once and changed only by truncation. The
-cache answers OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that whoever writes the
-`leader-epoch-checkpoint` knows whether what it wrote last is still right.
+Rules: epochs and their start offsets both increase strictly; an entry is set once and changed only by
+truncation. The cache answers OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that
+whoever writes the `leader-epoch-checkpoint` knows whether what it wrote last is still right.
 
 Not here: the checkpoint file (storage/checkpoints), and when it is written (storage/log).
 """

@@ -1,13 +1,14 @@
 """What a partition knows of its producers: the last five batches of each, and the transactions in progress.
 
-The pure half of Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry; the other half, the `.snapshot`
-files, is storage/producer_snapshots.
+The pure half of Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry; the other half, the
+`.snapshot` files, is storage/producer_snapshots.
 
-Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last five
-batches is answered with the offsets it got the first time; a lower producer epoch is fenced. A change is prepared in a
-`ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log, so a failed append leaves
-no trace. A transaction is undecided from its first batch to its marker, and unreplicated until the high watermark
-passed the marker; the smaller of the two first offsets bounds the last stable offset.
+Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last
+five batches is answered with the offsets it got the first time; a lower producer epoch is fenced. A change is
+prepared in a `ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log,
+so a failed append leaves no trace. A transaction is undecided from its first batch to its marker, and
+unreplicated until the high watermark passed the marker; the smaller of the two first offsets bounds the last
+stable offset.
 
 `NO_OFFSET` (-1) stands for "no transaction". Time is an argument.
 """
@@ -28,6 +29,7 @@ from kpybroker.wire.records.batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
 )
+from kpybroker.wire.records.control import EndTransactionMarker
 
 NO_OFFSET = -1
 NUM_BATCHES_TO_RETAIN = 5
@@ -60,14 +62,6 @@ class BatchMetadata(NamedTuple):
     @property
     def first_offset(self) -> int:
         return self.last_offset - self.offset_delta
-
-
-class EndTxnMarker(NamedTuple):
-    """What a control batch says."""
-
-    is_commit: bool
-    coordinator_epoch: int
-    timestamp: int
 
 
 class CompletedTxn(NamedTuple):
@@ -160,9 +154,7 @@ class ProducerStateEntry:
         self.current_txn_first_offset = later.current_txn_first_offset
         self.last_timestamp = later.last_timestamp
 
-    def find_duplicate(
-        self, producer_epoch: int, first_sequence: int, last_sequence: int
-    ) -> BatchMetadata | None:
+    def find_duplicate(self, producer_epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
         """The batch with exactly these sequences, if it is one of the last five of this epoch."""
         if producer_epoch != self.producer_epoch:
             return None
@@ -253,15 +245,12 @@ class ProducerAppendInfo:
             updated.current_txn_first_offset = first_offset
             self.started_transactions.append(TxnMetadata(self.producer_id, first_offset))
 
-    def append_marker(self, marker: EndTxnMarker, producer_epoch: int, offset: int) -> CompletedTxn | None:
+    def append_marker(self, marker: EndTransactionMarker, producer_epoch: int, offset: int) -> CompletedTxn | None:
         """None where the transaction had no batches here. Raises INVALID_PRODUCER_EPOCH or
         TRANSACTION_COORDINATOR_FENCED."""
         self._check_producer_epoch(producer_epoch, offset)
         updated = self.updated
-        if (
-            updated.coordinator_epoch > marker.coordinator_epoch
-            and self._origin is not AppendOrigin.REPLICATION
-        ):
+        if updated.coordinator_epoch > marker.coordinator_epoch and self._origin is not AppendOrigin.REPLICATION:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Invalid coordinator epoch for producerId {self.producer_id} at offset {offset} in partition "
@@ -289,9 +278,7 @@ class ProducerAppendInfo:
     def _check_sequence(self, producer_epoch: int, first_sequence: int, offset: int) -> None:
         verification = self._verification
         if verification is not None and first_sequence > verification.lowest_sequence:
-            raise self._out_of_order(
-                offset, first_sequence, f"{verification.lowest_sequence} (earliest seen sequence)"
-            )
+            raise self._out_of_order(offset, first_sequence, f"{verification.lowest_sequence} (earliest seen sequence)")
         updated, current = self.updated, self._current
         if producer_epoch != updated.producer_epoch:
             if first_sequence != 0 and updated.producer_epoch != NO_PRODUCER_EPOCH:
@@ -338,9 +325,7 @@ class ProducerState:
         "verifications",
     )
 
-    def __init__(
-        self, partition: str, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT
-    ) -> None:
+    def __init__(self, partition: str, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT) -> None:
         self._partition = partition
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.producers: dict[int, ProducerStateEntry] = {}
@@ -370,7 +355,7 @@ class ProducerState:
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def plain_next_entry(self, header: BatchHeader) -> ProducerStateEntry | None:
-        """The entry of an idempotent producer whose batch is simply the next one, so that nothing else is to be checked.
+        """The entry of an idempotent producer whose batch is simply the next one: nothing else to check.
 
         A shortcut for the common append; None sends the batch through `find_duplicate` and `prepare_update`.
         """
@@ -437,9 +422,7 @@ class ProducerState:
 
     def _remove_unreplicated(self, offset: int) -> None:
         for first_offset in [
-            transaction.first_offset
-            for transaction in self._unreplicated.values()
-            if transaction.last_offset < offset
+            transaction.first_offset for transaction in self._unreplicated.values() if transaction.last_offset < offset
         ]:
             del self._unreplicated[first_offset]
 
@@ -455,9 +438,7 @@ class ProducerState:
             return False
         return now_ms - entry.last_timestamp > max_transaction_timeout_ms + LATE_TRANSACTION_BUFFER_MS
 
-    def start_verification(
-        self, producer_id: int, sequence: int, epoch: int, now_ms: int
-    ) -> VerificationGuard:
+    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
         """A guard to verify with, or `NO_VERIFICATION` where the transaction is already ongoing (KIP-890)."""
         if self.has_ongoing_transaction(producer_id):
             return NO_VERIFICATION

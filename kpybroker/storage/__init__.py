@@ -1,27 +1,32 @@
 """Bytes on disk: Kafka's own files, synchronous, without a clock and without trio.
 
-The API that other rooms use (everything on the loop, but jobs, which are made for a thread):
+The API that other rooms use; everything runs on the loop, but jobs, which are made for a thread.
 
-`files.OsFiles()`: the seam to the operating system. `errors`: LogDirError (take the directory offline) and what stops a start.
+`files.OsFiles()`: the seam to the operating system.
+`errors`: LogDirError (take the directory offline), and what stops a start.
 
-`manager.LogManager(files, log_dirs, producer_id_expiration_ms=, verification_enabled=)`: makes and locks the directories.
+`manager.LogManager(files, log_dirs, producer_id_expiration_ms=, verification_enabled=)` makes and locks the directories.
   start   `.meta` (cluster_id, broker_id or None), `check_meta(cluster_id, broker_id)`, `write_meta(...)`,
           `load(config_for_topic, now_ms)`
-  logs    `get(topic, partition)`, `get_or_create(topic, partition, topic_id, config, now_ms)`, `delete(topic, partition,
-          now_ms)`, iteration, `logs_of(topic)`, `logs_in(log_dir)`, `live_dirs`, `offline_dirs`, `disk_usage(log_dir)`
+  logs    `get(topic, partition)`, `get_or_create(topic, partition, topic_id, config, now_ms)`,
+          `delete(topic, partition, now_ms)`, iteration, `logs_of(topic)`, `logs_in(log_dir)`, `live_dirs`,
+          `offline_dirs`, `disk_usage(log_dir)`
   timed   `cleanup_logs(now_ms)`, `deletions_due(now_ms) -> [job]`, `flush_jobs(now_ms) -> [FlushJob]`,
           `recovery_point_checkpoint()`, `log_start_offset_checkpoint()`, `high_watermark_checkpoint()` -> job
   end     `take_offline(log_dir, cause)`, `shutdown(broker_epoch)`
 
-`log.Log`: `append_as_leader(records, leader_epoch, now_ms=, origin=, verification_guard=) -> AppendInfo`,
-  `append_as_coordinator`, `append_as_follower(records, now_ms=)`, `read(start, max_bytes, max_offset=, min_one_message=) ->
-  FetchSlice`, `aborted_transactions(start, fetched)`, `find_timestamp`, `find_max_timestamp`, `legacy_offsets_before`,
-  `update_high_watermark`, `maybe_increment_high_watermark`, `assign_epoch`, `end_offset_for_epoch`, `epoch_for_offset`,
-  `earliest_epoch`, `latest_epoch`, `truncate_to`, `truncate_fully_and_start_at`, `increment_log_start_offset`,
-  `delete_old_segments`, `roll`, `prepare_flush() -> FlushJob`, `flush()`, `update_config`, `close`; attributes
-  `log_start_offset`, `high_watermark`, `last_stable_offset`, `log_end_offset`, `recovery_point`, `size`, `topic_id`, `config`,
-  `partition`, `directory`, `log_dir`, `producers`.
+`log.Log`
+  write   `append_as_leader(records, leader_epoch, now_ms=, origin=, verification_guard=) -> AppendInfo`,
+          `append_as_coordinator(...)`, `append_as_follower(records, now_ms=)`
+  read    `read(start, max_bytes, max_offset=, min_one_message=) -> FetchSlice`, `aborted_transactions(start, fetched)`,
+          `find_timestamp`, `find_max_timestamp`, `legacy_offsets_before`
+  state   `update_high_watermark`, `maybe_increment_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,
+          `epoch_for_offset`, `earliest_epoch`, `latest_epoch`, `update_config`, and the attributes `log_start_offset`,
+          `high_watermark`, `last_stable_offset`, `log_end_offset`, `recovery_point`, `size`, `topic_id`, `config`,
+          `partition`, `directory`, `log_dir`, `producers`
+  change  `truncate_to`, `truncate_fully_and_start_at`, `increment_log_start_offset`, `delete_old_segments`, `roll`,
+          `prepare_flush() -> FlushJob`, `flush()`, `close`
 
 `flush.FlushJob`: `run()` in a thread, then `complete()` on the loop, always both; `complete` raises LogDirError.
-`slice.FileSlice`: `position`, `size`, `fileno()`, `read()`, `release()` once, after sending.
+`slice.FileSlice`: `position`, `size`, `fileno()`, `read()`, and `release()` once, after sending.
 """

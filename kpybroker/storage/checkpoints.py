@@ -1,8 +1,9 @@
-"""Small text files of a log directory: checkpoints, `meta.properties`, `partition.metadata`, the clean-shutdown marker.
+"""Small text files of a log directory: checkpoints, `meta.properties`, `partition.metadata`, the
+clean-shutdown marker.
 
-Formats are Kafka's: a checkpoint is a version line (0), a line with the number of entries, and a line an entry
-(`topic partition offset`, or `epoch start_offset`). Functions encode to bytes and decode from bytes; writing is atomic and
-done by the caller (`files.replace_file`), mostly in a flush job.
+Formats are Kafka's: a checkpoint is a version line (0), a line with the number of entries, and a line an
+entry (`topic partition offset`, or `epoch start_offset`). Functions encode to bytes and decode from bytes;
+writing is atomic and done by the caller (`files.replace_file`), mostly in a flush job.
 """
 
 from __future__ import annotations
@@ -93,9 +94,7 @@ def uuid_from_text(text: str) -> bytes:
     """Raises ValueError."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(value) != 16:
-        raise ValueError(
-            f"Input string `{text}` decoded as {len(value)} bytes, which is not equal to 16 bytes"
-        )
+        raise ValueError(f"Input string `{text}` decoded as {len(value)} bytes, which is not equal to 16 bytes")
     return value
 
 

@@ -1,11 +1,16 @@
 """What storage raises besides `KafkaError`: conditions that a client cannot cause and cannot mend.
 
 `LogDirError` is the one that the broker acts on while it runs: the directory goes offline (Kafka's
-LogDirFailureChannel). The others stop the start of the broker, or are handled inside this room (corrupt index,
-corrupt snapshot, overflowing segment).
+LogDirFailureChannel). The others stop the start of the broker, or are handled inside this room (corrupt
+index, corrupt snapshot, overflowing segment).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kpybroker.storage.segment import LogSegment
 
 
 class StorageError(Exception):
@@ -63,7 +68,7 @@ class CorruptIndexError(StorageError):
 class SegmentOverflowError(StorageError):
     """A segment holds offsets that its index cannot express; the loader splits it (KAFKA-6264)."""
 
-    def __init__(self, segment: object, offset: int) -> None:
+    def __init__(self, segment: LogSegment, offset: int) -> None:
         super().__init__(f"Offset {offset} cannot be expressed relative to the base of {segment}")
         self.segment = segment
         self.offset = offset

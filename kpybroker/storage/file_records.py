@@ -1,6 +1,8 @@
-"""The `.log` file of a segment: append, slices, truncation, and walking over batch headers (Kafka's FileRecords).
+"""The `.log` file of a segment: append, slices, truncation, and walking over batch headers (Kafka's
+FileRecords).
 
-The size is ours, not the file system's: a write that fails halfway is cut back, and anything behind `size` is dead.
+The size is ours, not the file system's: a write that fails halfway is cut back, and anything behind `size` is
+dead.
 """
 
 from __future__ import annotations
@@ -129,7 +131,7 @@ class FileRecords:
         data = b""
         data_start = data_end = position
         while position < end - HEADER_SIZE_UP_TO_MAGIC:
-            if position + RECORD_BATCH_OVERHEAD > data_end and data_end < end or position > data_end:
+            if (position + RECORD_BATCH_OVERHEAD > data_end and data_end < end) or position > data_end:
                 data = read_exactly(self._shared.file, min(window, end - position), position)
                 data_start, data_end = position, position + len(data)
                 if len(data) <= HEADER_SIZE_UP_TO_MAGIC:

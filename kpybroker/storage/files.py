@@ -1,10 +1,11 @@
-"""The only access to the operating system's files. Everything storage does to a disk is one of the calls here.
+"""The only access to the operating system's files. Everything storage does to a disk is one of the calls
+here.
 
-Rules. The calls are few and primitive, so that a wrapper can count them, fail the Nth one, or keep what was written in
-memory and lose what was not synced (issue B's crash matrix). They raise `OSError` and nothing else; what an error
-means is decided above. No call retries, caches or buffers. `File` knows no position: reads and writes say where.
-What is composed of primitives (whole-file read, atomic replace) stands below as functions over the Protocol, so a
-fake gets them for free.
+Rules. The calls are few and primitive, so that a wrapper can count them, fail the Nth one, or keep what was
+written in memory and lose what was not synced (issue B's crash matrix). They raise `OSError` and nothing
+else; what an error means is decided above. No call retries, caches or buffers. `File` knows no position:
+reads and writes say where. What is composed of primitives (whole-file read, atomic replace) stands below as
+functions over the Protocol, so a fake gets them for free.
 
 Not here: reference counting and sizes (`slice`), names (`names`), formats (all others).
 """

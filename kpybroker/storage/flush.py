@@ -1,12 +1,14 @@
 """Making a log durable in three steps, so that no fsync runs on the loop.
 
-`log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them), names of files
-and directories that are new, and the leader epochs. `job.run()` may run in a thread; it touches nothing but the disk and keeps
-the first error. `job.complete()` on the loop lets the files go and moves the recovery point, or raises LogDirError. A
-failed sync is never retried: the kernel may have dropped the pages that it could not write and would report success.
+`log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them),
+names of files and directories that are new, and the leader epochs. `job.run()` may run in a thread; it
+touches nothing but the disk and keeps the first error. `job.complete()` on the loop lets the files go and
+moves the recovery point, or raises LogDirError. A failed sync is never retried: the kernel may have dropped
+the pages that it could not write and would report success.
 
-What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may overlap: the
-recovery point only grows, and of two captures of the leader epochs the older one is not written over the newer.
+What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may
+overlap: the recovery point only grows, and of two captures of the leader epochs the older one is not written
+over the newer.
 """
 
 from __future__ import annotations

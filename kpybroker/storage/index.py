@@ -1,14 +1,16 @@
 """Offset and time index of a segment, byte for byte Kafka's (OffsetIndex, TimeIndex).
 
-Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file (int32). The
-entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry, timestamp (int64) and
-relative offset (int32) of the first batch whose maximum is that timestamp; no timestamp is less than the one before.
+Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file
+(int32). The entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry,
+timestamp (int64) and relative offset (int32) of the first batch whose maximum is that timestamp; no timestamp
+is less than the one before.
 
-A difference that no reader sees: Kafka preallocates `segment.index.bytes` and maps the file, and trims it when the
-segment is rolled or closed; here entries are written at the end, so the file always has its trimmed length, and an
-unclean stop leaves no zeros to mistake for entries. Lookups bisect with `pread`: a tail read needs none, as the last
-entry is kept in memory. The file is open only while the index is active or being read, so an idle partition costs one
-descriptor, not three. Entries of an unclean stop are not trusted; the loader rebuilds them.
+A difference that no reader sees: Kafka preallocates `segment.index.bytes` and maps the file, and trims it
+when the segment is rolled or closed; here entries are written at the end, so the file always has its trimmed
+length, and an unclean stop leaves no zeros to mistake for entries. Lookups bisect with `pread`: a tail read
+needs none, as the last entry is kept in memory. The file is open only while the index is active or being
+read, so an idle partition costs one descriptor, not three. Entries of an unclean stop are not trusted; the
+loader rebuilds them.
 """
 
 from __future__ import annotations
@@ -109,9 +111,7 @@ class IndexFile:
                 key=lambda slot: field.unpack_from(block, slot * size + field_offset)[0],
             )
         except struct.error as error:
-            raise CorruptIndexError(
-                f"Index file {self.path} has fewer than {self.entries} entries"
-            ) from error
+            raise CorruptIndexError(f"Index file {self.path} has fewer than {self.entries} entries") from error
         finally:
             self._settle()
 
@@ -164,9 +164,7 @@ class OffsetIndex:
 
     __slots__ = ("_file", "base_offset", "last_offset", "last_position", "max_entries")
 
-    def __init__(
-        self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True
-    ) -> None:
+    def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
         self._file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
         self.base_offset = base_offset
         self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
@@ -259,9 +257,7 @@ class TimeIndex:
 
     __slots__ = ("_file", "base_offset", "last_entry", "max_entries")
 
-    def __init__(
-        self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True
-    ) -> None:
+    def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
         self._file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
         self.base_offset = base_offset
         self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
@@ -287,9 +283,7 @@ class TimeIndex:
     def sanity_check(self) -> None:
         """Raises CorruptIndexError."""
         last = self.last_entry
-        if self._file.entries and (
-            last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset
-        ):
+        if self._file.entries and (last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset):
             raise CorruptIndexError(
                 f"Corrupt time index found, time index file ({self._file.path}) has non-zero size but its last entry "
                 f"is timestamp {last.timestamp} at offset {last.offset}"

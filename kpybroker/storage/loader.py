@@ -1,7 +1,7 @@
 """Opening the log of one partition: leftovers, segments, recovery, producer state (Kafka's LogLoader).
 
 The order is Kafka's, because each step relies on the one before:
-1. remove `.deleted` and `.cleaned` files, and `.swap` files of an unfinished split (those at or above a `.cleaned` one);
+1. remove `.deleted` and `.cleaned` files, and `.swap` files of an unfinished split (at or above a `.cleaned` one);
 2. finish an interrupted swap: the other `.swap` files replace the segments in their range;
 3. open the segments; one without an offset index, or with a corrupt transaction index, is recovered at once;
 4. after an unclean stop, recover every segment from the one that holds the recovery point; at the first bad batch cut,
@@ -162,7 +162,6 @@ class LogLoader:
                 return
             except SegmentOverflowError as error:
                 logger.info("Caught segment overflow error: %s. Split segment and retry.", error)
-                assert isinstance(error.segment, LogSegment)
                 self.deleted_paths += split_overflowed_segment(
                     self.files, self.directory, error.segment, self.segments, self.config, self.now_ms
                 )

@@ -1,15 +1,16 @@
 """The log of one partition: Kafka's UnifiedLog and LocalLog.
 
-Rules. `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`, and after a restart neither the end nor
-the leader epochs are behind what was flushed. There is always an active segment. An append either is in the log as a
-whole or left no trace: a write that fails is cut back; a full disk is then KAFKA_STORAGE_ERROR and nothing more, any
-other I/O error is LogDirError and ends the directory. Nothing here syncs, but `flush`, `close` and what the loader
-does: the loop captures a FlushJob and a thread runs it.
+Rules. `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`, and after a restart
+neither the end nor the leader epochs are behind what was flushed. There is always an active segment. An
+append either is in the log as a whole or left no trace: a write that fails is cut back; a full disk is then
+KAFKA_STORAGE_ERROR and nothing more, any other I/O error is LogDirError and ends the directory. Nothing here
+syncs, but `flush`, `close` and what the loader does: the loop captures a FlushJob and a thread runs it.
 
 Files that go are renamed to `.deleted` at once and removed after `file.delete.delay.ms` by whoever runs
 `deletions_due`; a slice that a reader holds stays readable.
 
-Not here: checks of batches (`appender`), reading (`reader`), retention and truncation (`maintenance`), loading (`loader`).
+Not here: appending (`append`, `validation`), reading (`reader`), retention and truncation (`maintenance`),
+loading (`loader`).
 """
 
 from __future__ import annotations
@@ -26,24 +27,23 @@ from kpybroker.core.producer_state import (
     NO_VERIFICATION,
     PRODUCER_ID_EXPIRATION_MS_DEFAULT,
     AppendOrigin,
-    BatchMetadata,
     ProducerState,
     VerificationGuard,
 )
-from kpybroker.storage import appender, checkpoints, maintenance, names, reader
-from kpybroker.storage.appender import AppendInfo, ProducerChanges
+from kpybroker.storage import append, checkpoints, maintenance, names, reader
+from kpybroker.storage.append import AppendInfo
 from kpybroker.storage.errors import CorruptCheckpointError, LogDirError
 from kpybroker.storage.files import Files, make_dirs, read_file, replace_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
 from kpybroker.storage.loader import LogLoader
 from kpybroker.storage.reader import FetchSlice
-from kpybroker.storage.recovery import complete_transactions
 from kpybroker.storage.segment import LogSegment, TimestampAndOffset
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.validation import is_opaque
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+from kpybroker.wire.records.batch import Buffer
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
@@ -74,7 +74,7 @@ class Log:
         self.log_dir = os.path.dirname(directory)
         self.partition = names.parse_dir_name(directory)
         self.config = config
-        self._opaque = appender.is_opaque(config)
+        self.opaque = is_opaque(config)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
@@ -148,7 +148,7 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; new segments and the next checks go by it."""
         self.config = config
-        self._opaque = appender.is_opaque(config)
+        self.opaque = is_opaque(config)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -185,7 +185,7 @@ class Log:
         self.topic_id = topic_id
         self._unsynced_paths.append(path)
 
-    # --- appending
+    # --- appending (storage/append)
 
     def append_as_leader(
         self,
@@ -194,66 +194,14 @@ class Log:
         *,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = 0,
         verification_guard: VerificationGuard = NO_VERIFICATION,
+        request_version: int = 0,
     ) -> AppendInfo:
         """Append batches, giving them offsets and the leader epoch.
 
         Stamps `records` in place where it is writable. Raises KafkaError as Kafka does, LogDirError for the disk.
         """
-        checked = appender.validate_leader(
-            records,
-            self.log_end_offset,
-            leader_epoch,
-            self.config,
-            now_ms,
-            origin,
-            opaque=self._opaque,
-            partition=self.partition,
-        )
-        header = checked.header
-        changes: ProducerChanges | None = None
-        plain_entry = None
-        if header.producer_id >= 0:
-            if origin is AppendOrigin.CLIENT:
-                plain_entry = self.producers.plain_next_entry(header)
-                if plain_entry is None:
-                    duplicate = appender.find_duplicate(self.producers, header)
-                    if duplicate is not None:
-                        return self._duplicate_info(duplicate)
-            if plain_entry is None:
-                changes = appender.check_producers(
-                    self.producers,
-                    [(header, checked.data)],
-                    origin,
-                    verification_guard,
-                    verification_enabled=self.verification_enabled,
-                )
-        last_offset = header.last_offset
-        if leader_epoch != self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, header.base_offset)
-        rolled = self._write(
-            checked.data, header.base_offset, last_offset, header.max_timestamp, last_offset, now_ms
-        )
-        if plain_entry is not None:
-            plain_entry.add_batch(
-                BatchMetadata(
-                    header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
-                )
-            )
-            plain_entry.last_timestamp = header.max_timestamp
-        self._after_write(last_offset, changes)
-        return AppendInfo(
-            header.base_offset,
-            last_offset,
-            header.max_timestamp,
-            checked.log_append_time,
-            self.log_start_offset,
-            False,
-            self.log_end_offset - self.recovery_point >= self.config.flush_messages,
-            rolled,
-            len(checked.data),
-        )
+        return append.append_as_leader(self, records, leader_epoch, now_ms, origin, verification_guard)
 
     def append_as_coordinator(
         self,
@@ -264,118 +212,22 @@ class Log:
         verification_guard: VerificationGuard = NO_VERIFICATION,
     ) -> AppendInfo:
         """Append what a coordinator of this broker wrote: no sequence numbers, control batches allowed."""
-        return self.append_as_leader(
-            records,
-            leader_epoch,
-            now_ms=now_ms,
-            origin=AppendOrigin.COORDINATOR,
-            verification_guard=verification_guard,
+        return append.append_as_leader(
+            self, records, leader_epoch, now_ms, AppendOrigin.COORDINATOR, verification_guard
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo:
-        """Append batches as the leader wrote them. Raises KafkaError(CORRUPT_MESSAGE) and UnexpectedAppendOffsetError."""
-        found = appender.analyze_follower(records, self.log_end_offset, self.partition)
-        if not found.headers:
-            return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, self.log_start_offset)
-        view = memoryview(records)[: found.valid_bytes]
-        batches = [(header, view[at : at + header.size]) for at, header in found.headers]
-        changes = appender.check_producers(
-            self.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, verification_enabled=False
-        )
-        for header, _ in batches:
-            self._note_epoch(header)
-        rolled = self._write(
-            view,
-            found.first_offset,
-            found.last_offset,
-            found.max_timestamp,
-            found.offset_of_max_timestamp,
-            now_ms,
-        )
-        self._after_write(found.last_offset, changes)
-        return AppendInfo(
-            found.first_offset,
-            found.last_offset,
-            found.max_timestamp,
-            NO_TIMESTAMP,
-            self.log_start_offset,
-            False,
-            self.log_end_offset - self.recovery_point >= self.config.flush_messages,
-            rolled,
-            found.valid_bytes,
-        )
+        """Append batches as the leader wrote them.
 
-    def _note_epoch(self, header: BatchHeader) -> None:
-        """Batches without an epoch (magic 0/1) make the whole cache useless (UnifiedLog.append)."""
-        if header.magic < 2:
-            self.epochs.clear()
-        elif header.partition_leader_epoch != self.epochs.latest_epoch and header.partition_leader_epoch >= 0:
-            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-
-    def _duplicate_info(self, duplicate: BatchMetadata) -> AppendInfo:
-        return AppendInfo(
-            duplicate.first_offset,
-            duplicate.last_offset,
-            duplicate.timestamp,
-            duplicate.timestamp,
-            self.log_start_offset,
-            duplicate=True,
-        )
-
-    def _write(
-        self,
-        data: Buffer,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        offset_of_max_timestamp: int,
-        now_ms: int,
-    ) -> bool:
-        """Roll if needed, write, and move the log end; whether it rolled."""
-        config = self.config
-        size = len(data)
-        if size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition {self.partition}, which exceeds the "
-                f"maximum configured segment size of {config.segment_bytes}.",
-            )
-        segment = self.segments_map.active
-        rolled = False
-        try:
-            if segment.should_roll(
-                config.segment_bytes, config.segment_ms, size, max_timestamp, last_offset, now_ms
-            ):
-                segment = self.roll(now_ms, first_offset)
-                rolled = True
-            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
-        except OSError as error:
-            raise self.io_error(error) from error
-        self.log_end_offset = last_offset + 1
-        return rolled
-
-    def _after_write(self, last_offset: int, changes: ProducerChanges | None) -> None:
-        """Producer state, transaction index and first unstable offset follow the log."""
-        producers = self.producers
-        if changes is not None:
-            for info in changes.updates.values():
-                producers.update(info)
-            if changes.completed:
-                try:
-                    complete_transactions(producers, self.segments_map.active, changes.completed)
-                except OSError as error:
-                    # The marker is in the log and the index is not: only a recovery of the directory mends that.
-                    raise LogDirError(self.log_dir, error) from error
-            self.update_first_unstable_offset()
-        producers.map_end_offset = last_offset + 1
+        Raises KafkaError(CORRUPT_MESSAGE), UnexpectedAppendOffsetError, LogDirError.
+        """
+        return append.append_as_follower(self, records, now_ms)
 
     def io_error(self, error: OSError) -> Exception:
         """What an OSError means: a full disk fails the one operation, anything else the directory."""
         if error.errno in _DISK_FULL:
             logger.error("No space left for %s: %s", self.partition, error)
-            return KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {self.log_dir} for {self.partition}"
-            )
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {self.log_dir} for {self.partition}")
         return LogDirError(self.log_dir, error)
 
     # --- rolling
@@ -430,9 +282,7 @@ class Log:
     def maybe_increment_high_watermark(self, high_watermark: int) -> bool:
         """Move the high watermark forward only; whether it moved."""
         if high_watermark > self.log_end_offset:
-            raise ValueError(
-                f"High watermark {high_watermark} exceeds the log end offset {self.log_end_offset}"
-            )
+            raise ValueError(f"High watermark {high_watermark} exceeds the log end offset {self.log_end_offset}")
         if high_watermark <= self.high_watermark:
             return False
         self.update_high_watermark(high_watermark)
@@ -511,9 +361,7 @@ class Log:
 
     # --- producers
 
-    def start_verification(
-        self, producer_id: int, sequence: int, epoch: int, now_ms: int
-    ) -> VerificationGuard:
+    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
         """Begin to verify a transactional produce (KIP-890); NO_VERIFICATION where none is needed."""
         return self.producers.start_verification(producer_id, sequence, epoch, now_ms)
 
@@ -569,13 +417,9 @@ class Log:
         """Cut the log so that it ends at or before an offset; whether anything was above it."""
         return maintenance.guarded(self, maintenance.truncate_to, target_offset, now_ms)
 
-    def truncate_fully_and_start_at(
-        self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None
-    ) -> None:
+    def truncate_fully_and_start_at(self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None) -> None:
         """Remove everything and begin anew at an offset."""
-        maintenance.guarded(
-            self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset
-        )
+        maintenance.guarded(self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset)
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Forget what is below an offset; OFFSET_OUT_OF_RANGE where it is above the high watermark."""

@@ -1,7 +1,7 @@
 """One log directory: its lock, `meta.properties`, checkpoints and clean-shutdown marker.
 
-Opened (made, locked, metadata read) before anything in it is trusted; `close` gives the lock back. A directory that
-fails is taken offline by the manager, which then calls nothing here but `close`.
+Opened (made, locked, metadata read) before anything in it is trusted; `close` gives the lock back. A
+directory that fails is taken offline by the manager, which then calls nothing here but `close`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class LogDirectory:
         self._lock: FileLock | None = lock
         try:
             data = read_file(files, self.file(names.META_PROPERTIES))
-            self.meta = (
-                None if data is None else decode_meta_properties(data, self.file(names.META_PROPERTIES))
-            )
+            self.meta = None if data is None else decode_meta_properties(data, self.file(names.META_PROPERTIES))
         except BaseException:
             self.close()
             raise
@@ -118,9 +116,7 @@ class LogDirectory:
         return write
 
     def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
-        write_file(
-            self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True
-        )
+        write_file(self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
         self._files.sync_dir(self.path)
 
     def close(self) -> None:

@@ -150,9 +150,7 @@ def increment_log_start_offset(log: Log, offset: int) -> bool:
 def delete_old_segments(log: Log, now_ms: int) -> int:
     """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed."""
     start = log.log_start_offset
-    deleted = _delete_while(
-        log, lambda _, following: following is not None and following.base_offset <= start, now_ms
-    )
+    deleted = _delete_while(log, lambda _, following: following is not None and following.base_offset <= start, now_ms)
     config = log.config
     if not config.delete:
         return deleted

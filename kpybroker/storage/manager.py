@@ -1,11 +1,12 @@
 """All logs of a broker, over all its log directories (Kafka's LogManager).
 
-Order at start: `LogManager(...)` makes and locks the directories and reads their `meta.properties`; the broker learns its
-cluster id; `check_meta` and `write_meta`; `load`. At the end `shutdown`. In between the broker runs, at Kafka's intervals,
-`cleanup_logs`, `deletions_due`, `flush_jobs` and the three checkpoints; what syncs comes as a job for a thread.
+Order at start: `LogManager(...)` makes and locks the directories and reads their `meta.properties`; the
+broker learns its cluster id; `check_meta` and `write_meta`; `load`. At the end `shutdown`. In between the
+broker runs, at Kafka's intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the three checkpoints;
+what syncs comes as a job for a thread.
 
-A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The clean-shutdown marker
-is written only where every log closed well.
+A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The
+clean-shutdown marker is written only where every log closed well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
@@ -95,9 +97,7 @@ class LogManager:
                 raise InconsistentMetadataError(f"Duplicate log directory found: {', '.join(self.log_dirs)}")
             real_paths[real] = path
         if not self._live:
-            raise LogDirError(
-                ", ".join(self.log_dirs), "none of the specified log dirs can be created or validated"
-            )
+            raise LogDirError(", ".join(self.log_dirs), "none of the specified log dirs can be created or validated")
 
     def _note_offline(self, path: str, reason: str) -> None:
         self.offline_dirs[path] = reason
@@ -128,8 +128,8 @@ class LogManager:
         if stored.broker_id is not None and stored.broker_id != broker_id:
             raise InconsistentBrokerIdError(
                 f"Configured broker.id {broker_id} doesn't match stored broker.id {stored.broker_id} in "
-                "meta.properties. If you moved your data, make sure your configured broker.id matches. If you intend to "
-                "create a new broker, you should remove all data in your data directories (log.dirs)."
+                "meta.properties. If you moved your data, make sure your configured broker.id matches. If you intend "
+                "to create a new broker, you should remove all data in your data directories (log.dirs)."
             )
 
     def write_meta(self, cluster_id: str, broker_id: int) -> None:
@@ -336,11 +336,11 @@ class LogManager:
         for log in [*self._logs.values(), *self._futures.values()]:
             paths = log.deletions_due(now_ms)
             if paths:
-                jobs.append(self._guarded(log.log_dir, lambda paths=paths: self._unlink_all(paths)))
+                jobs.append(self._guarded(log.log_dir, partial(self._unlink_all, paths)))
         for at, path in self._doomed:
             if at <= now_ms:
                 log_dir = path.rpartition("/")[0]
-                jobs.append(self._guarded(log_dir, lambda path=path: self._remove_tree(path)))
+                jobs.append(self._guarded(log_dir, partial(self._remove_tree, path)))
         self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
         return jobs
 
@@ -364,7 +364,7 @@ class LogManager:
         return run
 
     def flush_jobs(self, now_ms: int) -> list[FlushJob]:
-        """Jobs for logs that rolled a segment, or were not flushed for their `flush.ms`. Run each, then `complete` it."""
+        """Jobs for logs that rolled a segment or are over their `flush.ms`. Run each, then `complete` it."""
         jobs = []
         for log in [*self._logs.values(), *self._futures.values()]:
             if not log.has_unflushed:

@@ -1,4 +1,5 @@
-"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read them.
+"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read
+them.
 
 Pure string work; no file is touched. A random id, where a name needs one, is an argument.
 """

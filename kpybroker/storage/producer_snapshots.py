@@ -1,12 +1,14 @@
-"""Producer snapshots: `<20-digit offset>.snapshot` files, byte for byte Kafka's version 1, and which of them there are.
+"""Producer snapshots: `<20-digit offset>.snapshot` files, byte for byte Kafka's version 1, and which of them
+there are.
 
-Layout, big endian: version int16, CRC-32C of all that follows it (uint32), count int32, then per producer: id int64,
-epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator epoch int32, first
-offset of the current transaction int64 (-1 for none). A snapshot holds the state *before* its offset and only the last
-batch of a producer, so after a restart only the last of the five batches is known as a duplicate, as in Kafka.
+Layout, big endian: version int16, CRC-32C of all that follows it (uint32), count int32, then per producer: id
+int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator
+epoch int32, first offset of the current transaction int64 (-1 for none). A snapshot holds the state *before*
+its offset and only the last batch of a producer, so after a restart only the last of the five batches is
+known as a duplicate, as in Kafka.
 
-A file is written straight under its name: one cut short by a crash fails its checksum, is deleted, and the one before it
-is taken.
+A file is written straight under its name: one cut short by a crash fails its checksum, is deleted, and the
+one before it is taken.
 """
 
 from __future__ import annotations
@@ -63,9 +65,7 @@ def decode_snapshot(data: bytes) -> list[ProducerStateEntry]:
         )
     (count,) = _COUNT.unpack_from(data, body_start)
     if count < 0 or entries_start + count * _ENTRY.size != len(data):
-        raise CorruptCheckpointError(
-            f"Snapshot failed schema validation: {count} entries in {len(data)} bytes"
-        )
+        raise CorruptCheckpointError(f"Snapshot failed schema validation: {count} entries in {len(data)} bytes")
     return [_decode_entry(fields) for fields in _ENTRY.iter_unpack(data[entries_start:])]
 
 

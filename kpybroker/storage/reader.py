@@ -1,8 +1,8 @@
 """Reading a log: slices for fetches, lookups by time, aborted transactions.
 
-Functions over a `Log`; none changes it, but an index that turns out to lie is rebuilt on the way. An empty answer has no
-slice. A slice starts at the batch that holds the offset, so its first records may lie before it, and may end within a
-batch unless that is the first one (KIP-74).
+Functions over a `Log`; none changes it, but an index that turns out to lie is rebuilt on the way. An empty
+answer has no slice. A slice starts at the batch that holds the offset, so its first records may lie before
+it, and may end within a batch unless that is the first one (KIP-74).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kpybroker.storage.segment import LogSegment, TimestampAndOffset
 from kpybroker.storage.slice import FileSlice
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.record import iter_records
 
 if TYPE_CHECKING:
     from kpybroker.storage.log import Log
@@ -150,8 +151,6 @@ def _find_in_segment(segment: LogSegment, timestamp: int, start_offset: int) -> 
     except CorruptIndexError:
         segment.rebuild_indexes()
         position = 0
-    from kpybroker.wire.records.record import iter_records
-
     for _, header, batch in segment.records.batches(position):
         if header.max_timestamp < timestamp:
             continue
@@ -168,8 +167,6 @@ def find_max_timestamp(log: Log) -> TimestampAndOffset | None:
     if timestamp < 0:
         return None
     position = segment.offset_index.lookup(segment.offset_of_max_timestamp).position
-    from kpybroker.wire.records.record import iter_records
-
     for _, header, batch in segment.records.batches(position):
         if header.max_timestamp == timestamp:
             for record in iter_records(batch, header):
@@ -179,7 +176,7 @@ def find_max_timestamp(log: Log) -> TimestampAndOffset | None:
 
 
 def legacy_offsets_before(log: Log, timestamp: int, limit: int, now_ms: int) -> list[int]:
-    """ListOffsets version 0: starts of segments last changed at or before a time (-1 latest, -2 earliest), newest first."""
+    """ListOffsets version 0: starts of segments changed at or before a time (-1 latest, -2 earliest), newest first."""
     segments = log.segments_map.all()
     known = [(max(s.base_offset, log.log_start_offset), s.last_modified_ms) for s in segments]
     if segments[-1].size > 0:

@@ -1,8 +1,8 @@
 """From the bytes of a log back to what is derived from them: producer state, leader epochs, indexes.
 
-Used when a log is loaded and when it was truncated. Everything here reads batches in order and raises SegmentOverflowError
-where a segment holds offsets that its index cannot express. Batches are taken as a replica takes them: epochs and
-sequences were checked when they were first appended.
+Used when a log is loaded and when it was truncated. Everything here reads batches in order and raises
+SegmentOverflowError where a segment holds offsets that its index cannot express. Batches are taken as a
+replica takes them: epochs and sequences were checked when they were first appended.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from kpybroker.core.producer_state import (
 )
 from kpybroker.storage.errors import CorruptIndexError
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
-from kpybroker.storage.markers import read_end_txn_marker
 from kpybroker.storage.segment import BatchPosition, LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader, Buffer, corrupt, verify_crc
+from kpybroker.wire.records.control import EndTransactionMarker, parse_end_transaction_marker
+from kpybroker.wire.records.record import iter_records
 
 logger = logging.getLogger("kafka.log.LogLoader")
 
@@ -42,7 +43,7 @@ def prepare_batch(
         info = updates[header.producer_id] = state.prepare_update(header.producer_id, origin)
     completed = None
     if header.is_control:
-        marker = read_end_txn_marker(header, batch)
+        marker = _end_transaction_marker(header, batch)
         if marker is not None:
             completed = info.append_marker(marker, header.producer_epoch, header.base_offset)
     else:
@@ -52,9 +53,14 @@ def prepare_batch(
     return completed
 
 
-def complete_transactions(
-    state: ProducerState, segment: LogSegment | None, completed: Iterable[CompletedTxn]
-) -> None:
+def _end_transaction_marker(header: BatchHeader, batch: Buffer) -> EndTransactionMarker | None:
+    """None where the batch is empty: compaction removed the marker with its transaction."""
+    for record in iter_records(batch, header):
+        return parse_end_transaction_marker(record)
+    return None
+
+
+def complete_transactions(state: ProducerState, segment: LogSegment | None, completed: Iterable[CompletedTxn]) -> None:
     """End transactions whose markers are in the log; aborted ones go to the segment's transaction index."""
     for transaction in completed:
         last_stable_offset = state.last_stable_offset_after(transaction)

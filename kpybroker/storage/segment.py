@@ -1,12 +1,13 @@
 """One segment of a log: a `.log` file with its offset, time and transaction index (Kafka's LogSegment).
 
-Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment before. An index
-entry is written for the first append after `index.interval.bytes`. The time index gets the segment's largest timestamp
-when the segment becomes inactive or is closed, so a closed segment knows it without a scan. Indexes are opened at first
-use and every position taken from one is checked against the batch found there: an index that lies raises
-CorruptIndexError, and `rebuild_indexes` makes it anew.
+Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment
+before. An index entry is written for the first append after `index.interval.bytes`. The time index gets the
+segment's largest timestamp when the segment becomes inactive or is closed, so a closed segment knows it
+without a scan. Indexes are opened at first use and every position taken from one is checked against the batch
+found there: an index that lies raises CorruptIndexError, and `rebuild_indexes` makes it anew.
 
-Not here: which segment (`segments`, `log`), producer state and leader epochs (`recovery`), when files vanish (`log`).
+Not here: which segment (`segments`, `log`), producer state and leader epochs (`recovery`), when files vanish
+(`log`).
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ class LogSegment:
         self._tail_position = 0
         if create:
             self._max_timestamp = NO_TIMESTAMP
-            assert self.offset_index.entries == 0 and self.time_index.entries == 0, "index of a new segment"
+            if self.offset_index.entries or self.time_index.entries:
+                raise FileExistsError(f"{self} is new and has index entries")
 
     def __repr__(self) -> str:
         return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self._directory})"
@@ -132,9 +134,7 @@ class LogSegment:
         index = self._offset_index
         if index is None:
             path = self.path(names.INDEX_SUFFIX)
-            index = OffsetIndex(
-                self._files, path, self.base_offset, self._max_index_bytes, active=self.active
-            )
+            index = OffsetIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
             index.sanity_check(self.records.size)
             self._offset_index = index
         return index
@@ -267,9 +267,7 @@ class LogSegment:
             if last_offset >= offset:
                 return BatchPosition(position, header.size)
         if first:
-            raise CorruptIndexError(
-                f"{self}: the index names position {mapped_position}, where no batch begins"
-            )
+            raise CorruptIndexError(f"{self}: the index names position {mapped_position}, where no batch begins")
         return None
 
     def _check_mapping(self, header: BatchHeader, offset: int, position: int) -> None:

@@ -1,9 +1,9 @@
 """Counted open files, and the slices of them that leave storage.
 
-A slice is what a fetch answers with: a range of a segment's file, to be sent by `os.sendfile(socket, slice.fileno(), ...)`
-or read. It holds the file open until `release`, whatever happens to the segment meanwhile: an unlinked or renamed file
-keeps its bytes, and a truncation under a reader gives the segment a new file and leaves the reader the old one
-(`FileRecords.truncate_to`).
+A slice is what a fetch answers with: a range of a segment's file, to be sent by `os.sendfile(socket,
+slice.fileno(), ...)` or read. It holds the file open until `release`, whatever happens to the segment
+meanwhile: an unlinked or renamed file keeps its bytes, and a truncation under a reader gives the segment a
+new file and leaves the reader the old one (`FileRecords.truncate_to`).
 
 Counts are changed on the loop only. A flush job in a thread uses a file that it acquired before.
 """

@@ -1,9 +1,9 @@
 """Replacing segments by others, crash-safe: what compaction and the splitting of overflowed segments share.
 
-The steps of Kafka's LocalLog.replaceSegments, each of which the loader can take back or finish:
-new segments are complete as `.cleaned` (a crash removes them) -> renamed to `.swap`, highest offset first (a crash before
-the lowest is renamed removes them all, a crash after it finishes the swap) -> the old ones are renamed to `.deleted` -> the
-new ones lose their suffix -> the directory is synced.
+The steps of Kafka's LocalLog.replaceSegments, each of which the loader can take back or finish: new segments
+are complete as `.cleaned` (a crash removes them) -> renamed to `.swap`, highest offset first (a crash before
+the lowest is renamed removes them all, a crash after it finishes the swap) -> the old ones are renamed to
+`.deleted` -> the new ones lose their suffix -> the directory is synced.
 """
 
 from __future__ import annotations
@@ -108,6 +108,4 @@ def _copy_in_parts(
     for _, header, batch in segment.records.batches(window=APPEND_CHUNK):
         if not parts or header.last_offset - parts[-1].base_offset > INT32_MAX:
             parts.append(create_cleaned_segment(files, directory, header.base_offset, config, now_ms))
-        parts[-1].append(
-            batch, header.base_offset, header.last_offset, header.max_timestamp, header.last_offset
-        )
+        parts[-1].append(batch, header.base_offset, header.last_offset, header.max_timestamp, header.last_offset)

@@ -1,8 +1,10 @@
-"""The transaction index of a segment: its aborted transactions (Kafka's TransactionIndex, AbortedTxn version 0).
+"""The transaction index of a segment: its aborted transactions (Kafka's TransactionIndex, AbortedTxn version
+0).
 
-34 bytes an entry: version (int16), producer id, first offset, last offset (of the marker) and last stable offset at the
-time of the abort (int64 each). An entry stands in the segment that holds the abort marker; the transaction may have
-begun in an earlier one. The file exists only once there was an abort. Entries are kept in memory as well: there are few.
+34 bytes an entry: version (int16), producer id, first offset, last offset (of the marker) and last stable
+offset at the time of the abort (int64 each). An entry stands in the segment that holds the abort marker; the
+transaction may have begun in an earlier one. The file exists only once there was an abort. Entries are kept
+in memory as well: there are few.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
-"""What happens to batches before they are written: checks, offsets, producer state.
+"""What is checked of batches before they are appended, and what they become.
 
-`prepare_leader` and `prepare_follower` are the two halves of UnifiedLog.append up to the write. Neither changes the log; both
-raise KafkaError with Kafka's codes.
+`validate_leader` gives a producer's or coordinator's batch its offsets (LogValidator, and the checks of
+UnifiedLog that come before it); `analyze_follower` takes batches that have theirs. Neither looks at a log;
+both raise KafkaError with Kafka's codes. Records are walked only where the answer depends on them
+(`is_opaque`); the walk is wire/records/validate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.config.values import LONG_MAX
 from kpybroker.core.producer_state import (
     AppendOrigin,
-    BatchMetadata,
-    CompletedTxn,
-    ProducerAppendInfo,
-    ProducerState,
-    VerificationGuard,
 )
-from kpybroker.storage.recovery import prepare_batch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     CODEC_MASK,
@@ -38,24 +33,6 @@ UNKNOWN_OFFSET = -1
 MAX_CODEC_ID = 4
 
 
-class AppendInfo(NamedTuple):
-    """What an append did. Offsets of the records, not of batches; times in milliseconds, -1 for none.
-
-    `duplicate`: nothing was written, the offsets are those of the first time. `flush_required`: `flush.messages` is
-    reached, so the acknowledgement waits for a flush job. `rolled`: a segment was rolled; flush it soon.
-    """
-
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool = False
-    flush_required: bool = False
-    rolled: bool = False
-    size: int = 0
-
-
 class LeaderBatch(NamedTuple):
     """One batch, checked and stamped. `log_append_time` is -1 unless the topic's timestamps are the broker's."""
 
@@ -63,13 +40,6 @@ class LeaderBatch(NamedTuple):
     header: BatchHeader
     log_append_time: int = NO_TIMESTAMP
     records_converted: int = 0
-
-
-class ProducerChanges(NamedTuple):
-    """What an append will do to the producer state."""
-
-    updates: dict[int, ProducerAppendInfo]
-    completed: list[CompletedTxn]
 
 
 class FollowerBatches(NamedTuple):
@@ -101,7 +71,6 @@ def validate_leader(
     config: LogConfig,
     now_ms: int,
     origin: AppendOrigin,
-    *,
     opaque: bool,
     partition: object,
 ) -> LeaderBatch:
@@ -136,11 +105,12 @@ def _check_client_header(header: BatchHeader, partition: object) -> None:
     """LogValidator.validateBatch."""
     problem = None
     if header.base_offset != 0:
-        problem = f"The baseOffset of the record batch in the append to {partition} should be 0, but it is {header.base_offset}"
-    elif header.last_offset_delta < 0:
         problem = (
-            f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}] in {partition}."
+            f"The baseOffset of the record batch in the append to {partition} should be 0, but it is "
+            f"{header.base_offset}"
         )
+    elif header.last_offset_delta < 0:
+        problem = f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}] in {partition}."
     elif header.records_count <= 0:
         problem = f"Invalid reported count for record batch: {header.records_count} in {partition}."
     elif header.records_count != header.last_offset_delta + 1:
@@ -171,43 +141,6 @@ def _validate_walking(
     partition: object,
 ) -> LeaderBatch:
     raise NotImplementedError
-
-
-def find_duplicate(state: ProducerState, header: BatchHeader) -> BatchMetadata | None:
-    """The same batch among the producer's last five."""
-    entry = state.producers.get(header.producer_id)
-    if entry is None:
-        return None
-    return entry.find_duplicate(header.producer_epoch, header.base_sequence, header.last_sequence)
-
-
-def check_producers(
-    state: ProducerState,
-    batches: Sequence[tuple[BatchHeader, Buffer]],
-    origin: AppendOrigin,
-    guard: VerificationGuard,
-    *,
-    verification_enabled: bool,
-) -> ProducerChanges:
-    """Check every batch that has a producer id (UnifiedLog.analyzeAndValidateProducerState, without duplicates)."""
-    updates: dict[int, ProducerAppendInfo] = {}
-    completed: list[CompletedTxn] = []
-    for header, batch in batches:
-        if not header.has_producer_id:
-            continue
-        if (
-            verification_enabled
-            and origin is not AppendOrigin.REPLICATION
-            and header.is_transactional
-            and not header.is_control
-            and not state.has_ongoing_transaction(header.producer_id)
-            and not state.is_verified(header.producer_id, guard)
-        ):
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
-        transaction = prepare_batch(state, header, batch, origin, updates)
-        if transaction is not None:
-            completed.append(transaction)
-    return ProducerChanges(updates, completed)
 
 
 def analyze_follower(records: Buffer, log_end_offset: int, partition: object) -> FollowerBatches:
@@ -242,9 +175,7 @@ def analyze_follower(records: Buffer, log_end_offset: int, partition: object) ->
             first.base_offset,
             last_offset,
         )
-    return FollowerBatches(
-        headers, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, valid_bytes
-    )
+    return FollowerBatches(headers, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, valid_bytes)
 
 
 class UnexpectedAppendOffsetError(Exception):

@@ -1,0 +1,246 @@
+"""Appending to a log: the order of checks, the write, and what follows it (UnifiedLog.append).
+
+Nothing of the log changes before everything was checked, and producer state changes only after the bytes are
+written, so a refused or failed append leaves no trace. A repeated batch of an idempotent producer is answered
+with the offsets of the first time before anything else is decided about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kpybroker.core.producer_state import (
+    NO_VERIFICATION,
+    AppendOrigin,
+    BatchMetadata,
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerState,
+    ProducerStateEntry,
+    VerificationGuard,
+)
+from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.recovery import complete_transactions, prepare_batch
+from kpybroker.storage.validation import LeaderBatch, analyze_follower, validate_leader
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+
+if TYPE_CHECKING:
+    from kpybroker.storage.log import Log
+
+
+class AppendInfo(NamedTuple):
+    """What an append did. Offsets of the records, not of batches; times in milliseconds, -1 for none.
+
+    `duplicate`: nothing was written, the offsets are those of the first time. `flush_required`: `flush.messages` is
+    reached, so the acknowledgement waits for a flush job. `rolled`: a segment was rolled; flush it soon.
+    """
+
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool = False
+    flush_required: bool = False
+    rolled: bool = False
+    size: int = 0
+
+
+class ProducerChanges(NamedTuple):
+    """What an append will do to the producer state."""
+
+    updates: dict[int, ProducerAppendInfo]
+    completed: list[CompletedTxn]
+
+
+def append_as_leader(
+    log: Log,
+    records: Buffer,
+    leader_epoch: int,
+    now_ms: int,
+    origin: AppendOrigin,
+    guard: VerificationGuard,
+) -> AppendInfo:
+    """See `Log.append_as_leader`."""
+    checked = validate_leader(
+        records, log.log_end_offset, leader_epoch, log.config, now_ms, origin, log.opaque, log.partition
+    )
+    header = checked.header
+    changes: ProducerChanges | None = None
+    plain: ProducerStateEntry | None = None
+    if header.producer_id >= 0:
+        producers = log.producers
+        if origin is AppendOrigin.CLIENT:
+            plain = producers.plain_next_entry(header)
+            duplicate = None if plain is not None else _find_duplicate(producers, header)
+            if duplicate is not None:
+                return _duplicate_info(log, duplicate)
+        if plain is None:
+            changes = _check_producers(producers, ((header, checked.data),), origin, guard, log.verification_enabled)
+    if leader_epoch != log.epochs.latest_epoch:
+        log.epochs.assign(leader_epoch, header.base_offset)
+    last_offset = header.last_offset
+    rolled = _write(log, checked.data, header.base_offset, last_offset, header.max_timestamp, last_offset, now_ms)
+    if plain is not None:
+        plain.add_batch(
+            BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
+        )
+        plain.last_timestamp = header.max_timestamp
+    elif changes is not None:
+        _apply(log, changes)
+    log.producers.map_end_offset = last_offset + 1
+    return _info(log, checked, rolled)
+
+
+def _info(log: Log, checked: LeaderBatch, rolled: bool) -> AppendInfo:
+    header = checked.header
+    return AppendInfo(
+        header.base_offset,
+        header.last_offset,
+        header.max_timestamp,
+        checked.log_append_time,
+        log.log_start_offset,
+        False,
+        log.log_end_offset - log.recovery_point >= log.config.flush_messages,
+        rolled,
+        len(checked.data),
+    )
+
+
+def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
+    return AppendInfo(
+        duplicate.first_offset,
+        duplicate.last_offset,
+        duplicate.timestamp,
+        duplicate.timestamp,
+        log.log_start_offset,
+        duplicate=True,
+    )
+
+
+def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
+    """See `Log.append_as_follower`."""
+    found = analyze_follower(records, log.log_end_offset, log.partition)
+    if not found.headers:
+        return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
+    view = memoryview(records)[: found.valid_bytes]
+    batches = [(header, view[at : at + header.size]) for at, header in found.headers]
+    changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
+    for header, _ in batches:
+        _note_epoch(log, header)
+    rolled = _write(
+        log,
+        view,
+        found.first_offset,
+        found.last_offset,
+        found.max_timestamp,
+        found.offset_of_max_timestamp,
+        now_ms,
+    )
+    _apply(log, changes)
+    log.producers.map_end_offset = found.last_offset + 1
+    return AppendInfo(
+        found.first_offset,
+        found.last_offset,
+        found.max_timestamp,
+        NO_TIMESTAMP,
+        log.log_start_offset,
+        False,
+        log.log_end_offset - log.recovery_point >= log.config.flush_messages,
+        rolled,
+        found.valid_bytes,
+    )
+
+
+def _note_epoch(log: Log, header: BatchHeader) -> None:
+    """Batches without an epoch (magic 0/1) make the whole cache useless."""
+    epoch = header.partition_leader_epoch
+    if header.magic < 2:
+        log.epochs.clear()
+    elif epoch >= 0 and epoch != log.epochs.latest_epoch:
+        log.epochs.assign(epoch, header.base_offset)
+
+
+def _find_duplicate(state: ProducerState, header: BatchHeader) -> BatchMetadata | None:
+    """The same batch among the producer's last five."""
+    entry = state.producers.get(header.producer_id)
+    if entry is None:
+        return None
+    return entry.find_duplicate(header.producer_epoch, header.base_sequence, header.last_sequence)
+
+
+def _check_producers(
+    state: ProducerState,
+    batches: Sequence[tuple[BatchHeader, Buffer]],
+    origin: AppendOrigin,
+    guard: VerificationGuard,
+    verification_enabled: bool,
+) -> ProducerChanges:
+    """Check every batch that has a producer id (UnifiedLog.analyzeAndValidateProducerState, without duplicates)."""
+    updates: dict[int, ProducerAppendInfo] = {}
+    completed: list[CompletedTxn] = []
+    for header, batch in batches:
+        if not header.has_producer_id:
+            continue
+        if verification_enabled and _lacks_verification(state, header, guard):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        transaction = prepare_batch(state, header, batch, origin, updates)
+        if transaction is not None:
+            completed.append(transaction)
+    return ProducerChanges(updates, completed)
+
+
+def _lacks_verification(state: ProducerState, header: BatchHeader, guard: VerificationGuard) -> bool:
+    """KIP-890: the first batch of a transaction must come with the guard of a verification that succeeded."""
+    return (
+        header.is_transactional
+        and not header.is_control
+        and not state.has_ongoing_transaction(header.producer_id)
+        and not state.is_verified(header.producer_id, guard)
+    )
+
+
+def _write(
+    log: Log,
+    data: Buffer,
+    first_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    offset_of_max_timestamp: int,
+    now_ms: int,
+) -> bool:
+    """Roll if needed, write, and move the log end; whether it rolled."""
+    config = log.config
+    size = len(data)
+    if size > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {log.partition}, which exceeds the maximum "
+            f"configured segment size of {config.segment_bytes}.",
+        )
+    segment = log.segments_map.active
+    rolled = False
+    try:
+        if segment.should_roll(config.segment_bytes, config.segment_ms, size, max_timestamp, last_offset, now_ms):
+            segment = log.roll(now_ms, first_offset)
+            rolled = True
+        segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
+    except OSError as error:
+        raise log.io_error(error) from error
+    log.log_end_offset = last_offset + 1
+    return rolled
+
+
+def _apply(log: Log, changes: ProducerChanges) -> None:
+    """Producer state, transaction index and first unstable offset follow the log."""
+    for info in changes.updates.values():
+        log.producers.update(info)
+    if changes.completed:
+        try:
+            complete_transactions(log.producers, log.segments_map.active, changes.completed)
+        except OSError as error:
+            # The marker is in the log and the index is not: only a recovery of the directory mends that.
+            raise LogDirError(log.log_dir, error) from error
+    log.update_first_unstable_offset()
