@@ -197,9 +197,7 @@ def _parse_legacy_header(buffer: Buffer, position: int) -> BatchHeader:
     return _legacy_header(offset, size, 1, crc, attributes & (CODEC_MASK | TIMESTAMP_TYPE_MASK), timestamp)
 
 
-def _legacy_header(
-    offset: int, size: int, magic: int, crc: int, attributes: int, timestamp: int
-) -> BatchHeader:
+def _legacy_header(offset: int, size: int, magic: int, crc: int, attributes: int, timestamp: int) -> BatchHeader:
     return BatchHeader(
         base_offset=offset,
         batch_length=size,
@@ -217,9 +215,7 @@ def _legacy_header(
     )
 
 
-def iter_batches(
-    buffer: Buffer, position: int = 0, *, strict: bool = False
-) -> Iterator[tuple[int, BatchHeader]]:
+def iter_batches(buffer: Buffer, position: int = 0, *, strict: bool = False) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of every batch that lies whole in the buffer.
 
     A truncated last batch ends the iteration, as it is normal at the end of a fetch; with `strict` it raises
@@ -231,9 +227,7 @@ def iter_batches(
             break
         length = _INT32.unpack_from(buffer, position + 8)[0]
         if length < LEGACY_OVERHEAD_V0:
-            raise corrupt(
-                f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
-            )
+            raise corrupt(f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})")
         if length + LOG_OVERHEAD > end - position:
             break
         header = parse_header(buffer, position)

@@ -50,8 +50,7 @@ def build_batch(
 ) -> bytearray:
     """One batch of (key, value, timestamp) entries at consecutive offsets from `base_offset`."""
     records = [
-        Record(base_offset + index, timestamp, key, value)
-        for index, (key, value, timestamp) in enumerate(entries)
+        Record(base_offset + index, timestamp, key, value) for index, (key, value, timestamp) in enumerate(entries)
     ]
     return build_batch_of(
         records,
@@ -139,9 +138,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
     return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, b"")
 
 
-def _assemble(
-    base_offset: int, partition_leader_epoch: int, after_crc: bytes, body: bytes | bytearray
-) -> bytearray:
+def _assemble(base_offset: int, partition_leader_epoch: int, after_crc: bytes, body: bytes | bytearray) -> bytearray:
     crc = crc32c(body, crc32c(after_crc))
     length = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(body)
     batch = bytearray(_BEFORE_CRC.pack(base_offset, length, partition_leader_epoch, 2, crc))

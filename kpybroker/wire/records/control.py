@@ -65,9 +65,7 @@ def parse_end_transaction_marker(record: Record) -> EndTransactionMarker | None:
         raise invalid("Value of an end transaction marker is too short")
     version, coordinator_epoch = _VALUE.unpack_from(record.value)
     if version < 0:
-        raise invalid(
-            f"Invalid version found for end transaction marker: {version}. May indicate data corruption"
-        )
+        raise invalid(f"Invalid version found for end transaction marker: {version}. May indicate data corruption")
     return EndTransactionMarker(control_type, coordinator_epoch, record.timestamp)
 
 

@@ -98,9 +98,7 @@ def _read_span(section: Buffer, position: int, total: int) -> Span:
     size, position = read_varint(section, position)
     end = position + size
     if size < 0 or end > total:
-        raise invalid(
-            f"Invalid record size: expected {size} bytes, but {total - position} are left in the batch"
-        )
+        raise invalid(f"Invalid record size: expected {size} bytes, but {total - position} are left in the batch")
     timestamp_delta, position = read_varlong(section, position + 1)
     offset_delta, position = read_varint(section, position)
     key_size, key_start = read_varint(section, position)
@@ -112,9 +110,7 @@ def _read_span(section: Buffer, position: int, total: int) -> Span:
     if header_count:
         position = _skip_headers(section, position, end, header_count)
     if position != end:
-        raise invalid(
-            f"Invalid record size: expected to read {size} bytes, but the fields end {end - position} early"
-        )
+        raise invalid(f"Invalid record size: expected to read {size} bytes, but the fields end {end - position} early")
     return Span(
         offset_delta,
         timestamp_delta,
@@ -194,9 +190,7 @@ def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
     return header.base_timestamp + timestamp_delta
 
 
-def iter_default_records(
-    buffer: Buffer, header: BatchHeader, position: int, max_bytes: int
-) -> Iterator[Record]:
+def iter_default_records(buffer: Buffer, header: BatchHeader, position: int, max_bytes: int) -> Iterator[Record]:
     if header.records_count == 0:
         return
     section = records_section(buffer, position, header, max_bytes)

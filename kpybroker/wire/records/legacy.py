@@ -82,16 +82,12 @@ def read_wrapper(
         if inner.is_compressed:
             raise invalid("Inner messages must not be compressed")
         if check_crc and computed_crc(inner_set, inner_position, inner) != inner.crc:
-            raise corrupt(
-                f"Inner message at offset {inner.base_offset} is corrupt (stored crc = {inner.crc})"
-            )
+            raise corrupt(f"Inner message at offset {inner.base_offset} is corrupt (stored crc = {inner.crc})")
         timestamp = inner.max_timestamp
         if inner.magic == 1 and header.timestamp_type is TimestampType.LOG_APPEND_TIME:
             timestamp = header.max_timestamp
         offset = base_offset + inner.base_offset
-        messages.append(
-            InnerMessage(inner, _read_message(inner_set, inner_position, inner, offset, timestamp))
-        )
+        messages.append(InnerMessage(inner, _read_message(inner_set, inner_position, inner, offset, timestamp)))
     return messages
 
 

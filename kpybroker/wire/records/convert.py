@@ -1,0 +1,139 @@
+"""Conversion between message formats: down for old consumers, up (and between codecs) for what producers send.
+
+Down-conversion keeps what RecordsUtil.downConvert and LazyDownConversionRecords do: control batches are dropped, record headers
+are dropped, the codec stays, zstd cannot be converted, and records of an uncompressed batch before the fetch offset are left
+out, because old messages stand alone (some librdkafka versions rely on it).
+Deliberate difference: the result ends at a batch boundary, where Kafka may cut a message to keep its promised size.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from kpybroker.wire.compression import Codec
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import (
+    LOG_OVERHEAD,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    RECORD_BATCH_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    iter_batches,
+)
+from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record
+from kpybroker.wire.records.legacy import build_message_set
+from kpybroker.wire.records.record import iter_records
+
+OVERFLOW_MESSAGE = struct.pack(">qi", -1, RECORD_BATCH_OVERHEAD)
+"""A message longer than the response: tells an old consumer that nothing fitted (LazyDownConversionRecordsSend)."""
+
+assert len(OVERFLOW_MESSAGE) == LOG_OVERHEAD
+
+
+def needs_down_conversion(buffer: Buffer, to_magic: int) -> bool:
+    """Whether any batch is of a newer format than `to_magic`."""
+    return any(header.magic > to_magic for _, header in iter_batches(buffer))
+
+
+def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """Batches as messages of magic 0 or 1, about as long as `buffer`, but at least one batch.
+
+    `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd; a later one ends
+    the result, so that the consumer meets the error when it gets there. When there are batches but none has an
+    equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a batch's uncompressed size.
+    """
+    converted = bytearray()
+    is_empty = True
+    for position, header in iter_batches(buffer):
+        is_empty = False
+        try:
+            part = _down_convert_batch(buffer, position, header, to_magic, first_offset, max_bytes)
+        except KafkaError as error:
+            if converted and error.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                break
+            raise
+        if converted and len(converted) + len(part) > len(buffer):
+            break
+        converted += part
+    if not converted and not is_empty:
+        return OVERFLOW_MESSAGE
+    return bytes(converted)
+
+
+def _down_convert_batch(
+    buffer: Buffer, position: int, header: BatchHeader, to_magic: int, first_offset: int, max_bytes: int
+) -> Buffer:
+    if header.is_control:
+        return b""
+    codec = header.codec
+    if codec is Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            "Down-conversion of zstandard-compressed batches is not supported",
+        )
+    if header.magic <= to_magic:
+        return memoryview(buffer)[position : position + header.size]
+    records = [
+        record
+        for record in iter_records(buffer, header, position, max_bytes=max_bytes)
+        if codec is not Codec.NONE or record.offset >= first_offset
+    ]
+    if not records:
+        return b""
+    return build_message_set(
+        records,
+        to_magic,
+        codec=codec,
+        timestamp_type=header.timestamp_type,
+        log_append_time=header.max_timestamp,
+    )
+
+
+def rebuild(
+    records: Sequence[Record],
+    source: BatchHeader,
+    to_magic: int,
+    *,
+    base_offset: int,
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    codec: Codec,
+    level: int | None = None,
+    timestamp_type: TimestampType,
+    log_append_time: int = NO_TIMESTAMP,
+) -> bytearray:
+    """Records of one append as what the log stores, at consecutive offsets from `base_offset`.
+
+    One magic 2 batch with the producer fields of `source`, or a message set of magic 0 or 1. Up-conversion of old
+    produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
+    """
+    placed = list(_renumbered(records, base_offset))
+    if to_magic < 2:
+        return build_message_set(
+            placed,
+            to_magic,
+            codec=codec,
+            level=level,
+            timestamp_type=timestamp_type,
+            log_append_time=log_append_time,
+        )
+    return build_batch_of(
+        placed,
+        codec=codec,
+        level=level,
+        timestamp_type=timestamp_type,
+        log_append_time=log_append_time,
+        producer_id=source.producer_id,
+        producer_epoch=source.producer_epoch,
+        base_sequence=source.base_sequence,
+        is_transactional=source.is_transactional,
+        partition_leader_epoch=leader_epoch,
+    )
+
+
+def _renumbered(records: Sequence[Record], base_offset: int) -> Iterator[Record]:
+    for offset, record in enumerate(records, base_offset):
+        yield Record(offset, record.timestamp, record.key, record.value, record.headers)

@@ -1,0 +1,36 @@
+"""Find records by timestamp within one batch, for ListOffsets."""
+
+from __future__ import annotations
+
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
+from kpybroker.wire.records.record import iter_records
+
+
+def find_in_batch(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    timestamp: int,
+    start_offset: int = 0,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record at or after `timestamp` and `start_offset`."""
+    if header.max_timestamp < timestamp or header.last_offset < start_offset:
+        return None
+    for record in iter_records(buffer, header, position, max_bytes=max_bytes):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return record.offset, record.timestamp
+    return None
+
+
+def max_timestamp_offset(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record with the batch's largest timestamp; None where none has one (KIP-734)."""
+    best: tuple[int, int] | None = None
+    for record in iter_records(buffer, header, position, max_bytes=max_bytes):
+        if record.timestamp > (NO_TIMESTAMP if best is None else best[1]):
+            best = record.offset, record.timestamp
+    return best

@@ -1,0 +1,505 @@
+"""What a leader checks of batches that a client or coordinator appends, and the offsets it gives them.
+
+Pure counterpart of ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator. In the common
+case (one magic 2 batch, nothing to convert, a topic whose rules need no look at records) the header and CRC are checked and the
+batch is stamped where it lies; otherwise records are walked, and converted or recompressed where the topic wants it.
+
+Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
+a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
+walked; a batch whose records take more than `max_uncompressed_bytes` is refused where it must be walked.
+Not here: producer state, segment size, which of these the topic's configuration asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.wire.compression import CODEC_NAMES, Codec, has_linked_lz4_blocks
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import (
+    CODEC_MASK,
+    CONTROL_MASK,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    iter_batches,
+    parse_header,
+    set_max_timestamp,
+    stamp,
+    verify_crc,
+)
+from kpybroker.wire.records.convert import rebuild
+from kpybroker.wire.records.default_record import (
+    DEFAULT_MAX_BYTES,
+    Record,
+    invalid,
+    iter_spans,
+    read_headers,
+    record_timestamp,
+    records_section,
+)
+from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
+
+INT64_MAX = 2**63 - 1
+UNKNOWN_OFFSET = -1
+_RECORD_ERRORS_SHOWN = 3
+_REFUSED_ON_FAST_PATH = TIMESTAMP_TYPE_MASK | CONTROL_MASK
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRules:
+    """What a topic's configuration asks of an append; made once per configuration.
+
+    `codec` None keeps the producer's (`compression.type=producer`); `walk` forces the look at every record that Kafka
+    takes; `to_magic` below 2 is for clusters whose inter.broker.protocol.version is below 3.0.
+    """
+
+    max_message_bytes: int = 1048588
+    compacted: bool = False
+    codec: Codec | None = None
+    level: int | None = None
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    timestamp_before_max_ms: int = INT64_MAX
+    timestamp_after_max_ms: int = INT64_MAX
+    to_magic: int = 2
+    walk: bool = False
+    max_uncompressed_bytes: int = DEFAULT_MAX_BYTES
+    opaque: bool = field(init=False)
+    """Whether a batch that needs no conversion can be taken without a look at its records."""
+
+    def __post_init__(self) -> None:
+        bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
+            self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
+        )
+        object.__setattr__(self, "opaque", not (self.walk or self.compacted or bounded))
+
+
+def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) -> AppendRules:
+    """The rules that a topic's configuration amounts to."""
+    codec = _TARGET_CODECS[config.compression_type]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    log_append = config.message_timestamp_type == "LogAppendTime"
+    return AppendRules(
+        max_message_bytes=config.max_message_bytes,
+        compacted="compact" in config.cleanup_policy,
+        codec=codec,
+        level=None if codec is None else levels.get(codec),
+        timestamp_type=TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME,
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        to_magic=to_magic,
+        walk=walk,
+    )
+
+
+_TARGET_CODECS: dict[str, Codec | None] = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    **{name: codec for name, codec in CODEC_NAMES.items() if codec is not Codec.NONE},
+}
+
+
+class ValidatedRecords(NamedTuple):
+    """What to write. `header` is the first batch's, as it stands in `data`; None, and no data, where nothing was whole.
+
+    `data` is the buffer handed in (or its whole batches), stamped in place, unless `is_rebuilt` or it was read-only.
+    `offset_of_max_timestamp` is the last offset of the batch that has it. `log_append_time` is -1 with CreateTime.
+    """
+
+    data: Buffer
+    header: BatchHeader | None
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    records_count: int
+    log_append_time: int = NO_TIMESTAMP
+    is_rebuilt: bool = False
+
+
+class RecordError(NamedTuple):
+    """Why a record was refused; `batch_index` counts records within their batch."""
+
+    batch_index: int
+    message: str
+
+
+class RecordValidationError(KafkaError):
+    """INVALID_RECORD or INVALID_TIMESTAMP with the records that caused it (KIP-467)."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[RecordError]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+class _Append(NamedTuple):
+    """The call's own circumstances, handed through the helpers."""
+
+    base_offset: int
+    now_ms: int
+    leader_epoch: int
+    from_client: bool
+    partition: object
+
+
+def validate_and_assign(
+    records: Buffer,
+    rules: AppendRules,
+    *,
+    base_offset: int,
+    now_ms: int,
+    leader_epoch: int,
+    from_client: bool = True,
+    request_version: int | None = None,
+    partition: object = "",
+) -> ValidatedRecords:
+    """Check `records` and give them offsets from `base_offset`. Raises KafkaError, RecordValidationError among them.
+
+    `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
+    """
+    call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
+    if len(records) > RECORD_BATCH_OVERHEAD and rules.opaque and rules.to_magic == 2:
+        header = parse_header(records)
+        codec_id = header.attributes & CODEC_MASK
+        if (
+            header.magic == 2
+            and header.batch_length + LOG_OVERHEAD == len(records)
+            and not header.attributes & _REFUSED_ON_FAST_PATH
+            and (rules.codec is None or rules.codec == codec_id)
+        ):
+            if request_version is not None and request_version < 7 and codec_id == Codec.ZSTD:
+                raise _zstd_needs_version_7(request_version)
+            _check_sound(records, 0, header, rules, call)
+            _check_batch(header, header, rules, call)
+            return _assign_in_place(records, header, header.max_timestamp, header.records_count, rules, call)
+    return _validate_general(records, rules, call, request_version)
+
+
+def _validate_general(
+    records: Buffer, rules: AppendRules, call: _Append, request_version: int | None
+) -> ValidatedRecords:
+    placed = list(iter_batches(records))
+    if request_version is not None and request_version >= 3:
+        _check_produce_request(placed, request_version)
+    for position, header in placed:
+        _check_sound(records, position, header, rules, call)
+    if not placed:
+        return ValidatedRecords(b"", None, UNKNOWN_OFFSET, UNKNOWN_OFFSET, NO_TIMESTAMP, UNKNOWN_OFFSET, 0)
+    first = placed[0][1]
+    source_codec = next((header.codec for _, header in reversed(placed) if header.is_compressed), Codec.NONE)
+    if len(placed) > 1 and (first.magic == 2 or source_codec is not Codec.NONE):
+        raise invalid(f"Compressed outer record has more than one batch in topic partition {call.partition}")
+    for _, header in placed:
+        _check_batch(first, header, rules, call)
+    codec = source_codec if rules.codec is None else rules.codec
+    if codec is not source_codec and source_codec is Codec.NONE and first.is_control:
+        codec = Codec.NONE
+    if first.magic == rules.to_magic == 2 and codec is source_codec:
+        return _validate_in_place(memoryview(records)[: first.size], first, codec, rules, call)
+    return _validate_and_rebuild(records, placed, codec, rules, call)
+
+
+# --- batches
+
+
+def _zstd_needs_version_7(request_version: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        f"Produce requests with version {request_version} are not allowed to use ZStandard compression",
+    )
+
+
+def _check_produce_request(placed: list[tuple[int, BatchHeader]], request_version: int) -> None:
+    """ProduceRequest.validateRecords: from version 3 on, exactly one batch, of magic 2."""
+    rule = f"Produce requests with version {request_version} are only allowed to contain"
+    if not placed:
+        raise invalid(
+            f"Produce requests with version {request_version} must have at least one record batch per partition"
+        )
+    first = placed[0][1]
+    if first.magic != 2:
+        raise invalid(f"{rule} record batches with magic version 2")
+    if request_version < 7 and first.attributes & CODEC_MASK == Codec.ZSTD:
+        raise _zstd_needs_version_7(request_version)
+    if len(placed) > 1:
+        raise invalid(f"{rule} exactly one record batch per partition")
+
+
+def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: AppendRules, call: _Append) -> None:
+    """UnifiedLog.analyzeAndValidateRecords: base offset, size, CRC, codec, in this order."""
+    if call.from_client and header.base_offset != 0 and header.magic == 2:
+        raise invalid(
+            f"The baseOffset of the record batch in the append to {call.partition} should be 0, but it is "
+            f"{header.base_offset}"
+        )
+    _check_size(header.size, rules, call)
+    verify_crc(records, position, header)
+    codec_id = header.attributes & CODEC_MASK
+    if codec_id == Codec.LZ4 and header.magic == 2:
+        if has_linked_lz4_blocks(memoryview(records)[position + RECORD_BATCH_OVERHEAD : position + header.size]):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Dependent LZ4 block stream is unsupported")
+    elif codec_id > Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}")
+
+
+def _check_size(size: int, rules: AppendRules, call: _Append) -> None:
+    if size > rules.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append to {call.partition} is {size} bytes which exceeds the maximum "
+            f"configured value of {rules.max_message_bytes}.",
+        )
+
+
+def _check_batch(first: BatchHeader, header: BatchHeader, rules: AppendRules, call: _Append) -> None:
+    """LogValidator.validateBatch."""
+    if header.magic != first.magic:
+        raise invalid(
+            f"Batch magic {header.magic} is not the same as the first batch's magic byte {first.magic} in topic "
+            f"partition {call.partition}"
+        )
+    if call.from_client:
+        problem = _client_batch_problem(header)
+        if problem is not None:
+            raise invalid(f"{problem} in topic partition {call.partition}")
+    if rules.to_magic < 2 and (header.is_transactional or header.has_producer_id):
+        kind = "Transactional" if header.is_transactional else "Idempotent"
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            f"{kind} records cannot be used with magic version {rules.to_magic}",
+        )
+
+
+def _client_batch_problem(header: BatchHeader) -> str | None:
+    if header.magic == 2:
+        delta, count = header.last_offset_delta, header.records_count
+        if delta < 0:
+            return f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}]"
+        if count <= 0:
+            return f"Invalid reported count for record batch: {count}"
+        if delta + 1 != count:
+            return (
+                f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "
+                f"{count}"
+            )
+    if header.attributes & CONTROL_MASK:
+        return "Clients are not allowed to write control records"
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+    return None
+
+
+# --- records
+
+
+def _timestamp_problem(
+    timestamp: int, offset: int, stamped_by_broker: bool, rules: AppendRules, now_ms: int
+) -> str | None:
+    """LogValidator.validateTimestamp."""
+    if rules.timestamp_type is TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
+        age = now_ms - timestamp
+        if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
+            return (
+                f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be within "
+                f"[{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
+            )
+    elif stamped_by_broker:
+        return f"Invalid timestamp type in message with offset {offset}. Producer should not set timestamp type to LogAppendTime."
+    return None
+
+
+class _RecordErrors:
+    """Gathers what is wrong with the records of one batch."""
+
+    def __init__(self, batch: BatchHeader, rules: AppendRules, call: _Append) -> None:
+        self._stamped_by_broker = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+        self._rules = rules
+        self._call = call
+        self._errors: list[RecordError] = []
+        self._code = ErrorCode.INVALID_RECORD
+
+    def check(self, index: int, offset: int, timestamp: int, has_key: bool) -> None:
+        """LogValidator.validateRecord: key first, then timestamp."""
+        if self._rules.compacted and not has_key:
+            self.add(index, "Compacted topic cannot accept message without key")
+            return
+        problem = _timestamp_problem(timestamp, offset, self._stamped_by_broker, self._rules, self._call.now_ms)
+        if problem is not None:
+            self._code = ErrorCode.INVALID_TIMESTAMP
+            self._errors.append(RecordError(index, problem))
+
+    def add(self, index: int, problem: str) -> None:
+        self._errors.append(RecordError(index, f"{problem} in topic partition {self._call.partition}."))
+
+    def finish(self) -> None:
+        """Raises RecordValidationError if any record was wrong (LogValidator.processRecordErrors)."""
+        if not self._errors:
+            return
+        if self._code is ErrorCode.INVALID_TIMESTAMP:
+            message = "One or more records have been rejected due to invalid timestamp"
+        else:
+            shown = "; ".join(error.message for error in self._errors[:_RECORD_ERRORS_SHOWN])
+            message = f"One or more records have been rejected due to {len(self._errors)} record errors: {shown}"
+        raise RecordValidationError(self._code, message, self._errors)
+
+
+# --- in place
+
+
+def _validate_in_place(
+    records: memoryview, header: BatchHeader, codec: Codec, rules: AppendRules, call: _Append
+) -> ValidatedRecords:
+    """One magic 2 batch in the codec it should have: walk its records if need be, and stamp it.
+
+    A compressed batch whose offsets have gaps is rebuilt, as Kafka does for old clients' sake.
+    """
+    sent_create_time = header.timestamp_type is TimestampType.CREATE_TIME
+    if not call.from_client or (rules.opaque and sent_create_time):
+        return _assign_in_place(records, header, header.max_timestamp, header.records_count, rules, call)
+    section = _section(records, header, rules)
+    errors = _RecordErrors(header, rules, call)
+    max_timestamp, index, is_dense = NO_TIMESTAMP, 0, True
+    for span in iter_spans(section, header):
+        timestamp = record_timestamp(header, span.timestamp_delta)
+        errors.check(index, span.offset_delta, timestamp, span.key_end >= 0)
+        max_timestamp = max(max_timestamp, timestamp)
+        is_dense = is_dense and span.offset_delta == index
+        index += 1
+    errors.finish()
+    if codec is not Codec.NONE and not is_dense:
+        return _validate_and_rebuild(records, [(0, header)], codec, rules, call)
+    return _assign_in_place(records, header, max_timestamp, index, rules, call)
+
+
+def _assign_in_place(
+    records: Buffer,
+    header: BatchHeader,
+    max_timestamp: int,
+    records_count: int,
+    rules: AppendRules,
+    call: _Append,
+) -> ValidatedRecords:
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        records = bytearray(records)
+    log_append_time = NO_TIMESTAMP
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        max_timestamp = log_append_time = call.now_ms
+    stamp(records, 0, call.base_offset, call.leader_epoch)
+    header = BatchHeader._make((call.base_offset, header[1], call.leader_epoch, *header[3:]))
+    if max_timestamp != header.max_timestamp or header.timestamp_type is not rules.timestamp_type:
+        header = set_max_timestamp(records, 0, header, rules.timestamp_type, max_timestamp)
+    last_offset = header.last_offset
+    return ValidatedRecords(
+        records,
+        header,
+        call.base_offset,
+        last_offset,
+        max_timestamp,
+        UNKNOWN_OFFSET if max_timestamp == NO_TIMESTAMP else last_offset,
+        records_count,
+        log_append_time,
+    )
+
+
+def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position: int = 0) -> Buffer:
+    """A magic 2 batch's records. Bytes that do not decompress are UNKNOWN_SERVER_ERROR, as in Kafka: no use in retrying."""
+    try:
+        return records_section(records, position, header, rules.max_uncompressed_bytes)
+    except KafkaError as error:
+        if error.code is ErrorCode.CORRUPT_MESSAGE:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
+        raise
+
+
+# --- rebuilt
+
+
+def _validate_and_rebuild(
+    records: Buffer,
+    placed: list[tuple[int, BatchHeader]],
+    codec: Codec,
+    rules: AppendRules,
+    call: _Append,
+) -> ValidatedRecords:
+    """Conversion and recompression: every record checked, then one new batch (or message set) of them all."""
+    kept: list[Record] = []
+    for position, header in placed:
+        errors = _RecordErrors(header, rules, call)
+        for index, record in enumerate(_checked_records(records, position, header, rules, errors)):
+            errors.check(index, record.offset, record.timestamp, record.key is not None)
+            if record.timestamp < NO_TIMESTAMP:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid negative timestamp {record.timestamp}")
+            kept.append(record)
+        errors.finish()
+    log_append = rules.timestamp_type is TimestampType.LOG_APPEND_TIME and rules.to_magic > 0
+    data = rebuild(
+        kept,
+        placed[0][1],
+        rules.to_magic,
+        base_offset=call.base_offset,
+        leader_epoch=call.leader_epoch,
+        codec=codec,
+        level=rules.level,
+        timestamp_type=rules.timestamp_type,
+        log_append_time=call.now_ms,
+    )
+    return _describe_rebuilt(data, len(kept), log_append, rules, call)
+
+
+def _checked_records(
+    records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: _RecordErrors
+) -> Iterator[Record]:
+    """The records to convert; of a compressed wrapper each with its own CRC checked."""
+    if header.magic == 2:
+        section = _section(records, header, rules, position)
+        for span in iter_spans(section, header):
+            yield Record(
+                header.base_offset + span.offset_delta,
+                record_timestamp(header, span.timestamp_delta),
+                bytes(section[span.key_start : span.key_end]) if span.key_end >= 0 else None,
+                bytes(section[span.value_start : span.value_end]) if span.value_end >= 0 else None,
+                read_headers(section, span),
+            )
+    elif not header.is_compressed:
+        yield from iter_legacy_records(records, header, position)
+    else:
+        messages = read_wrapper(records, header, position, max_bytes=rules.max_uncompressed_bytes, check_crc=True)
+        for index, message in enumerate(messages):
+            if message.header.magic != header.magic:
+                errors.add(index, f"Record's magic does not match outer magic {header.magic}")
+            yield message.record
+
+
+def _describe_rebuilt(
+    data: bytearray, records_count: int, log_append: bool, rules: AppendRules, call: _Append
+) -> ValidatedRecords:
+    """MemoryRecordsBuilder.info: the first batch that has the largest timestamp, by its last offset."""
+    max_timestamp, offset_of_max_timestamp = NO_TIMESTAMP, UNKNOWN_OFFSET
+    first: BatchHeader | None = None
+    for _, header in iter_batches(data, strict=True):
+        _check_size(header.size, rules, call)
+        first = header if first is None else first
+        if header.max_timestamp > max_timestamp:
+            max_timestamp, offset_of_max_timestamp = header.max_timestamp, header.last_offset
+    return ValidatedRecords(
+        data,
+        first,
+        call.base_offset,
+        call.base_offset + records_count - 1,
+        max_timestamp,
+        offset_of_max_timestamp,
+        records_count,
+        call.now_ms if log_append else NO_TIMESTAMP,
+        is_rebuilt=True,
+    )
