@@ -1,10 +1,10 @@
 """The four codecs of record batches, as Kafka's clients write them, with bounded decompression.
 
-Rules: `decompress` never holds more than `limit` bytes of output (plus the codec's own window), whatever the input claims;
-the output buffer grows only as far as it is written. Every error of an input is a KafkaError: CORRUPT_MESSAGE for bytes
-that are not of the codec, MESSAGE_TOO_LARGE for more than `limit`.
-Here too: the framings that are Kafka's own: xerial snappy, and the LZ4 frame of magic 0 whose header checksum also covers
-the frame's magic number (KAFKA-3160). Not here: who may use which codec (`records.validate`).
+Rules: `decompress` never holds more than `limit` bytes of output (plus the codec's own window), whatever the input
+claims; the output buffer grows only as far as it is written. Every error of an input is a KafkaError: CORRUPT_MESSAGE
+for bytes that are not of the codec, MESSAGE_TOO_LARGE for more than `limit`.
+Here too: the framings that are Kafka's own, xerial snappy and the LZ4 frame of magic 0 whose header checksum also
+covers the frame's magic number (KAFKA-3160). Not here: who may use which codec (`records.validate`).
 """
 
 from __future__ import annotations
@@ -90,21 +90,17 @@ def decompress(codec: Codec, data: Buffer, limit: int, magic: int = 2) -> Buffer
     return _decompress_stream(_STREAM_DECOMPRESSORS[codec], codec, data, limit)
 
 
-def has_linked_lz4_blocks(data: Buffer) -> bool:
-    """Whether an LZ4 frame's blocks depend on each other: Java clients and brokers refuse such frames."""
-    return len(data) > 4 and not data[4] & _LZ4_BLOCK_INDEPENDENCE
+def has_linked_lz4_blocks(data: Buffer, position: int = 0) -> bool:
+    """Whether the LZ4 frame at `position` has blocks that depend on each other: Java clients and brokers refuse it."""
+    return len(data) > position + 4 and not data[position + 4] & _LZ4_BLOCK_INDEPENDENCE
 
 
 def _too_large(limit: int) -> KafkaError:
-    return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE, f"Compressed records take more than {limit} bytes uncompressed"
-    )
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"Compressed records take more than {limit} bytes uncompressed")
 
 
 def _corrupt(codec: Codec, reason: object) -> KafkaError:
-    return KafkaError(
-        ErrorCode.CORRUPT_MESSAGE, f"Compressed records are not valid {codec.name.lower()}: {reason}"
-    )
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Compressed records are not valid {codec.name.lower()}: {reason}")
 
 
 # --- gzip, lz4, zstd: one shot into a buffer of fixed size, which is what bounds them
@@ -151,9 +147,7 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytearray:
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytearray:
-    return bytearray(
-        cramjam.zstd.compress(data, level=DEFAULT_LEVELS[Codec.ZSTD] if level is None else level)
-    )
+    return bytearray(cramjam.zstd.compress(data, level=DEFAULT_LEVELS[Codec.ZSTD] if level is None else level))
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytearray:

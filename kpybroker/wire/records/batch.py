@@ -77,9 +77,9 @@ class BatchHeader(NamedTuple):
     """The fixed part of one batch. A tuple, because building one must cost well under a microsecond.
 
     For magic 0/1, `base_offset` is the offset field as stored (for a compressed wrapper: its *last* offset),
-    `records_count` is -1 (unknown without decompressing a wrapper), `last_offset_delta` 0, both timestamps the message's own
-    (-1 for magic 0), and the fields that came with magic 2 hold their "none" values; `attributes` keeps only the bits
-    that the magic defines.
+    `records_count` is -1 (unknown without decompressing a wrapper), `last_offset_delta` 0, both timestamps the
+    message's own (-1 for magic 0), and the fields that came with magic 2 hold their "none" values; `attributes` keeps
+    only the bits that the magic defines.
     """
 
     base_offset: int

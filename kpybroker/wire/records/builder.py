@@ -84,8 +84,8 @@ def build_batch_of(
 ) -> bytearray:
     """One batch of records that keep their offsets, which must rise; their sequences are not looked at.
 
-    `base_offset` and `last_offset` default to the first and last record's; a batch that lost records to compaction keeps
-    its own. `log_append_time` is every record's timestamp with LOG_APPEND_TIME. `delete_horizon_ms` takes the
+    `base_offset` and `last_offset` default to the first and last record's; a batch that lost records to compaction
+    keeps its own. `log_append_time` is every record's timestamp with LOG_APPEND_TIME. `delete_horizon_ms` takes the
     place of the base timestamp (KIP-534).
     """
     if not records:

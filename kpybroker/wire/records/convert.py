@@ -1,8 +1,8 @@
 """Conversion between message formats: down for old consumers, up (and between codecs) for what producers send.
 
-Down-conversion keeps what RecordsUtil.downConvert and LazyDownConversionRecords do: control batches are dropped, record headers
-are dropped, the codec stays, zstd cannot be converted, and records of an uncompressed batch before the fetch offset are left
-out, because old messages stand alone (some librdkafka versions rely on it).
+Down-conversion keeps what RecordsUtil.downConvert and LazyDownConversionRecords do: control batches are dropped, record
+headers are dropped, the codec stays, zstd cannot be converted, and records of an uncompressed batch before the fetch
+offset are left out, because old messages stand alone (some librdkafka versions rely on it).
 Deliberate difference: the result ends at a batch boundary, where Kafka may cut a message to keep its promised size.
 """
 
@@ -42,8 +42,8 @@ def needs_down_conversion(buffer: Buffer, to_magic: int) -> bool:
 def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """Batches as messages of magic 0 or 1, about as long as `buffer`, but at least one batch.
 
-    `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd; a later one ends
-    the result, so that the consumer meets the error when it gets there. When there are batches but none has an
+    `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd; a later one
+    ends the result, so that the consumer meets the error when it gets there. When there are batches but none has an
     equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a batch's uncompressed size.
     """
     converted = bytearray()

@@ -1,7 +1,7 @@
 """Records inside a magic 2 batch.
 
-Rules: a batch is walked strictly, as DefaultRecord.readFrom does: every length within its record, every record within the
-batch, as many records as the header says and nothing after them; else INVALID_RECORD. Decompression is bounded by
+Rules: a batch is walked strictly, as DefaultRecord.readFrom does: every length within its record, every record within
+the batch, as many records as the header says and nothing after them; else INVALID_RECORD. Decompression is bounded by
 `max_bytes` (MESSAGE_TOO_LARGE above it, CORRUPT_MESSAGE for bytes that do not decompress). The CRC is not checked
 here: `batch.verify_crc` does that.
 

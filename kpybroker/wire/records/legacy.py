@@ -1,11 +1,11 @@
 """Message sets of magic 0 and 1: single messages and compressed wrappers, read and built.
 
-A compressed wrapper is a message whose value is the compressed message set of its inner messages. Inner offsets are absolute
-in magic 0; in magic 1 they count from 0 and the wrapper's offset is the last inner message's absolute one
+A compressed wrapper is a message whose value is the compressed message set of its inner messages. Inner offsets are
+absolute in magic 0; in magic 1 they count from 0 and the wrapper's offset is the last inner message's absolute one
 (KIP-31). A wrapper with LogAppendTime gives its timestamp to every inner message (KIP-32).
 
-Rules: lengths are checked against what holds them and inner messages must not be compressed again (INVALID_RECORD). Inner
-CRCs are checked where `check_crc` says so, as Kafka does on the leader's append (CORRUPT_MESSAGE).
+Rules: lengths are checked against what holds them and inner messages must not be compressed again (INVALID_RECORD).
+Inner CRCs are checked where `check_crc` says so, as Kafka does on the leader's append (CORRUPT_MESSAGE).
 Not here: idempotence, transactions, record headers and zstd, which these magics do not have.
 """
 
@@ -112,8 +112,8 @@ def _inner_base_offset(wrapper: BatchHeader, last_inner_offset: int) -> int:
         return 0  # some librdkafka versions produce a wrapper offset of 0
     if wrapper.base_offset < last_inner_offset:
         raise invalid(
-            f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{wrapper.base_offset}' is less "
-            f"than the last inner message offset '{last_inner_offset}' and it is not zero."
+            f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{wrapper.base_offset}' is "
+            f"less than the last inner message offset '{last_inner_offset}' and it is not zero."
         )
     return wrapper.base_offset - last_inner_offset
 

@@ -1,8 +1,9 @@
 """What a leader checks of batches that a client or coordinator appends, and the offsets it gives them.
 
-Pure counterpart of ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator. In the common
-case (one magic 2 batch, nothing to convert, a topic whose rules need no look at records) the header and CRC are checked and the
-batch is stamped where it lies; otherwise records are walked, and converted or recompressed where the topic wants it.
+Pure counterpart of ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator. In the
+common case (one magic 2 batch, nothing to convert, a topic whose rules need no look at records) the header and CRC are
+checked and the batch is stamped where it lies; otherwise records are walked, and converted or recompressed where the
+topic wants it.
 
 Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
 a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
@@ -13,22 +14,22 @@ Not here: producer state, segment size, which of these the topic's configuration
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kpybroker.config.topic import LogConfig
-from kpybroker.wire.compression import CODEC_NAMES, Codec, has_linked_lz4_blocks
+from kpybroker.wire.compression import Codec, has_linked_lz4_blocks
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
     CODEC_MASK,
     CONTROL_MASK,
     LOG_OVERHEAD,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
-    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
     TimestampType,
+    computed_crc,
     iter_batches,
     parse_header,
     set_max_timestamp,
@@ -37,7 +38,6 @@ from kpybroker.wire.records.batch import (
 )
 from kpybroker.wire.records.convert import rebuild
 from kpybroker.wire.records.default_record import (
-    DEFAULT_MAX_BYTES,
     Record,
     invalid,
     iter_spans,
@@ -47,67 +47,9 @@ from kpybroker.wire.records.default_record import (
 )
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
 
-INT64_MAX = 2**63 - 1
 UNKNOWN_OFFSET = -1
 _RECORD_ERRORS_SHOWN = 3
-_REFUSED_ON_FAST_PATH = TIMESTAMP_TYPE_MASK | CONTROL_MASK
-
-
-@dataclass(frozen=True, slots=True)
-class AppendRules:
-    """What a topic's configuration asks of an append; made once per configuration.
-
-    `codec` None keeps the producer's (`compression.type=producer`); `walk` forces the look at every record that Kafka
-    takes; `to_magic` below 2 is for clusters whose inter.broker.protocol.version is below 3.0.
-    """
-
-    max_message_bytes: int = 1048588
-    compacted: bool = False
-    codec: Codec | None = None
-    level: int | None = None
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    timestamp_before_max_ms: int = INT64_MAX
-    timestamp_after_max_ms: int = INT64_MAX
-    to_magic: int = 2
-    walk: bool = False
-    max_uncompressed_bytes: int = DEFAULT_MAX_BYTES
-    opaque: bool = field(init=False)
-    """Whether a batch that needs no conversion can be taken without a look at its records."""
-
-    def __post_init__(self) -> None:
-        bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
-            self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
-        )
-        object.__setattr__(self, "opaque", not (self.walk or self.compacted or bounded))
-
-
-def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) -> AppendRules:
-    """The rules that a topic's configuration amounts to."""
-    codec = _TARGET_CODECS[config.compression_type]
-    levels = {
-        Codec.GZIP: config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }
-    log_append = config.message_timestamp_type == "LogAppendTime"
-    return AppendRules(
-        max_message_bytes=config.max_message_bytes,
-        compacted="compact" in config.cleanup_policy,
-        codec=codec,
-        level=None if codec is None else levels.get(codec),
-        timestamp_type=TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME,
-        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-        to_magic=to_magic,
-        walk=walk,
-    )
-
-
-_TARGET_CODECS: dict[str, Codec | None] = {
-    "producer": None,
-    "uncompressed": Codec.NONE,
-    **{name: codec for name, codec in CODEC_NAMES.items() if codec is not Codec.NONE},
-}
+_PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 
 
 class ValidatedRecords(NamedTuple):
@@ -168,22 +110,55 @@ def validate_and_assign(
 
     `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
-    call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
-    if len(records) > RECORD_BATCH_OVERHEAD and rules.opaque and rules.to_magic == 2:
+    if rules.opaque and len(records) > RECORD_BATCH_OVERHEAD:
         header = parse_header(records)
-        codec_id = header.attributes & CODEC_MASK
-        if (
-            header.magic == 2
-            and header.batch_length + LOG_OVERHEAD == len(records)
-            and not header.attributes & _REFUSED_ON_FAST_PATH
-            and (rules.codec is None or rules.codec == codec_id)
-        ):
-            if request_version is not None and request_version < 7 and codec_id == Codec.ZSTD:
-                raise _zstd_needs_version_7(request_version)
-            _check_sound(records, 0, header, rules, call)
-            _check_batch(header, header, rules, call)
-            return _assign_in_place(records, header, header.max_timestamp, header.records_count, rules, call)
+        if _is_plain(records, header, rules, request_version):
+            return _assign_plain(records, header, base_offset, leader_epoch)
+    call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
     return _validate_general(records, rules, call, request_version)
+
+
+def _is_plain(records: Buffer, header: BatchHeader, rules: AppendRules, request_version: int | None) -> bool:
+    """Whether this is one sound batch that only needs its offsets. Where not, the general path finds out why."""
+    attributes = header.attributes
+    codec_id = attributes & CODEC_MASK
+    return (
+        header.magic == 2
+        and header.batch_length + LOG_OVERHEAD == len(records)
+        and len(records) <= rules.max_message_bytes
+        and not attributes & ~_PLAIN_ATTRIBUTES
+        and (codec_id == 0 or _is_plain_codec(records, codec_id, request_version))
+        and (rules.codec is None or rules.codec == codec_id)
+        and rules.to_magic == 2
+        and rules.timestamp_type == 0
+        and header.base_offset == 0
+        and header.last_offset_delta + 1 == header.records_count > 0
+        and (header.base_sequence >= 0 or header.producer_id < 0)
+        and computed_crc(records, 0, header) == header.crc
+    )
+
+
+def _is_plain_codec(records: Buffer, codec_id: int, request_version: int | None) -> bool:
+    if codec_id == Codec.LZ4:
+        return not has_linked_lz4_blocks(records, RECORD_BATCH_OVERHEAD)
+    return codec_id < Codec.ZSTD or (codec_id == Codec.ZSTD and (request_version is None or request_version >= 7))
+
+
+def _assign_plain(records: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int) -> ValidatedRecords:
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        records = bytearray(records)
+    stamp(records, 0, base_offset, leader_epoch)
+    last_offset = base_offset + header.last_offset_delta
+    max_timestamp = header.max_timestamp
+    return ValidatedRecords(
+        records,
+        BatchHeader._make((base_offset, header.batch_length, leader_epoch, *header[3:])),
+        base_offset,
+        last_offset,
+        max_timestamp,
+        UNKNOWN_OFFSET if max_timestamp == NO_TIMESTAMP else last_offset,
+        header.records_count,
+    )
 
 
 def _validate_general(
@@ -247,7 +222,7 @@ def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: App
     verify_crc(records, position, header)
     codec_id = header.attributes & CODEC_MASK
     if codec_id == Codec.LZ4 and header.magic == 2:
-        if has_linked_lz4_blocks(memoryview(records)[position + RECORD_BATCH_OVERHEAD : position + header.size]):
+        if has_linked_lz4_blocks(records, position + RECORD_BATCH_OVERHEAD):
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Dependent LZ4 block stream is unsupported")
     elif codec_id > Codec.ZSTD:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}")
@@ -311,11 +286,14 @@ def _timestamp_problem(
         age = now_ms - timestamp
         if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
             return (
-                f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be within "
-                f"[{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
+                f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be "
+                f"within [{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
             )
     elif stamped_by_broker:
-        return f"Invalid timestamp type in message with offset {offset}. Producer should not set timestamp type to LogAppendTime."
+        return (
+            f"Invalid timestamp type in message with offset {offset}. Producer should not set timestamp type to "
+            "LogAppendTime."
+        )
     return None
 
 
@@ -413,7 +391,10 @@ def _assign_in_place(
 
 
 def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position: int = 0) -> Buffer:
-    """A magic 2 batch's records. Bytes that do not decompress are UNKNOWN_SERVER_ERROR, as in Kafka: no use in retrying."""
+    """A magic 2 batch's records. Bytes that do not decompress are UNKNOWN_SERVER_ERROR, as in Kafka.
+
+    MESSAGE_TOO_LARGE above the rules' bound.
+    """
     try:
         return records_section(records, position, header, rules.max_uncompressed_bytes)
     except KafkaError as error:

@@ -1,0 +1,69 @@
+"""What a topic's configuration asks of an append, worked out once per configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.wire.compression import CODEC_NAMES, Codec
+from kpybroker.wire.records.batch import TimestampType
+from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
+
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRules:
+    """What a topic's configuration asks of an append; made once per configuration.
+
+    `codec` None keeps the producer's (`compression.type=producer`); `walk` forces the look at every record that Kafka
+    takes; `to_magic` below 2 is for clusters whose inter.broker.protocol.version is below 3.0.
+    """
+
+    max_message_bytes: int = 1048588
+    compacted: bool = False
+    codec: Codec | None = None
+    level: int | None = None
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    timestamp_before_max_ms: int = INT64_MAX
+    timestamp_after_max_ms: int = INT64_MAX
+    to_magic: int = 2
+    walk: bool = False
+    max_uncompressed_bytes: int = DEFAULT_MAX_BYTES
+    opaque: bool = field(init=False)
+    """Whether a batch that needs no conversion can be taken without a look at its records."""
+
+    def __post_init__(self) -> None:
+        bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
+            self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
+        )
+        object.__setattr__(self, "opaque", not (self.walk or self.compacted or bounded))
+
+
+def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) -> AppendRules:
+    """The rules that a topic's configuration amounts to."""
+    codec = _TARGET_CODECS[config.compression_type]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    log_append = config.message_timestamp_type == "LogAppendTime"
+    return AppendRules(
+        max_message_bytes=config.max_message_bytes,
+        compacted="compact" in config.cleanup_policy,
+        codec=codec,
+        level=None if codec is None else levels.get(codec),
+        timestamp_type=TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME,
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        to_magic=to_magic,
+        walk=walk,
+    )
+
+
+_TARGET_CODECS: dict[str, Codec | None] = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    **{name: codec for name, codec in CODEC_NAMES.items() if codec is not Codec.NONE},
+}
