@@ -129,15 +129,11 @@ class BrokerConfig:
         """What `advertised.listeners` says; empty when it is not set: clients are then told how they came
         in.
         """
-        return parse_endpoints(
-            "advertised.listeners", self.get_str("advertised.listeners"), self.security_protocols
-        )
+        return parse_endpoints("advertised.listeners", self.get_str("advertised.listeners"), self.security_protocols)
 
     @property
     def inter_broker_listener_name(self) -> str:
-        return (
-            self.get_str("inter.broker.listener.name") or self.get_str("security.inter.broker.protocol")
-        ).upper()
+        return (self.get_str("inter.broker.listener.name") or self.get_str("security.inter.broker.protocol")).upper()
 
     @property
     def log_defaults(self) -> LogConfig:
@@ -197,9 +193,7 @@ def _with_identity(props: dict[str, str]) -> dict[str, str]:
     return props
 
 
-def merged(
-    static: Mapping[str, str], default: Mapping[str, str], broker: Mapping[str, str]
-) -> dict[str, str]:
+def merged(static: Mapping[str, str], default: Mapping[str, str], broker: Mapping[str, str]) -> dict[str, str]:
     """The layers laid over each other; an upper key removes its synonyms below (`overrideProps`)."""
     effective = dict(static)
     for layer in (default, broker):

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kpybroker.config.listeners import NONROUTABLE, Endpoint, parse_map
-from kpybroker.config.values import ConfigError
+from kpybroker.config.values import ConfigConflict
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
@@ -19,17 +19,9 @@ if TYPE_CHECKING:
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
 
-class RelationError(ConfigError):
-    """Two keys that do not go together; `name` is the one to change first."""
-
-    def __init__(self, name: str, sentence: str) -> None:
-        super().__init__(name, None, sentence)
-        self.args = (sentence,)
-
-
 def _require(condition: bool, name: str, sentence: str) -> None:
     if not condition:
-        raise RelationError(name, sentence)
+        raise ConfigConflict(name, sentence)
 
 
 def _check_identity(config: BrokerConfig) -> None:
@@ -50,9 +42,7 @@ def _check_identity(config: BrokerConfig) -> None:
 
 
 def _check_logs(config: BrokerConfig) -> None:
-    _require(
-        config.milliseconds("log.roll") >= 1, "log.roll.ms", "log.roll.ms must be greater than or equal to 1"
-    )
+    _require(config.milliseconds("log.roll") >= 1, "log.roll.ms", "log.roll.ms must be greater than or equal to 1")
     _require(
         config.milliseconds("log.roll.jitter") >= 0,
         "log.roll.jitter.ms",
@@ -159,9 +149,7 @@ def _check_connections(config: BrokerConfig) -> None:
         "queued.max.request.bytes",
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
-    overrides = parse_map(
-        "max.connections.per.ip.overrides", config.get_str("max.connections.per.ip.overrides")
-    )
+    overrides = parse_map("max.connections.per.ip.overrides", config.get_str("max.connections.per.ip.overrides"))
     for address, limit in overrides.items():
         _require(
             limit.isdigit(),
@@ -190,7 +178,7 @@ def _check_connections(config: BrokerConfig) -> None:
 
 
 def check_relations(config: BrokerConfig) -> None:
-    """Raise `RelationError` for the first pair of keys that do not go together."""
+    """Raise `ConfigConflict` for the first pair of keys that do not go together."""
     _check_identity(config)
     _check_logs(config)
     _check_replication(config)

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kpybroker.config.topic_keys import TOPIC_ROWS, TopicRow
-from kpybroker.config.values import LONG_MAX, ConfigError, Value, check_value, parse_value
+from kpybroker.config.values import (
+    LONG_MAX,
+    ConfigConflict,
+    ConfigError,
+    ConfigTextError,
+    Value,
+    check_value,
+    parse_value,
+)
 
 TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
 
@@ -87,16 +95,12 @@ class LogConfig:
         ignored here, as in Kafka: ZooKeeper may hold keys of another version; `validate_topic_props` is the
         gate for what clients send.
         """
-        parsed = {
-            name: parse_topic_value(name, text) for name, text in overrides.items() if name in TOPIC_KEYS
-        }
+        parsed = {name: parse_topic_value(name, text) for name, text in overrides.items() if name in TOPIC_KEYS}
         base = defaults if defaults is not None else KAFKA_DEFAULTS
         if not parsed:
             return base
-        changes: dict[str, Any] = {
-            field_name(name): _field_value(name, value) for name, value in parsed.items()
-        }
-        _apply_timestamp_fallback(changes)
+        changes: dict[str, Any] = {field_name(name): _field_value(name, value) for name, value in parsed.items()}
+        _apply_timestamp_fallback(changes, base)
         return dataclasses.replace(base, overridden=frozenset(parsed), **changes)
 
 
@@ -111,15 +115,14 @@ def _field_value(name: str, value: Value) -> Value:
     return frozenset(value) if name == "cleanup.policy" else value
 
 
-def _apply_timestamp_fallback(changes: dict[str, Any]) -> None:
-    """KIP-937: the older `difference` key stands in for each of the two newer ones that is left at its
-    default.
-    """
-    difference = changes.get("message_timestamp_difference_max_ms")
-    if difference is None:
-        return
+def _apply_timestamp_fallback(changes: dict[str, Any], base: LogConfig) -> None:
+    """KIP-937: the older `difference` key stands in for each newer one that is left at its default."""
+    difference = changes.get("message_timestamp_difference_max_ms", base.message_timestamp_difference_max_ms)
     for newer in ("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"):
-        if changes.get(newer, LONG_MAX) == LONG_MAX:
+        inherited = getattr(base, newer)
+        if inherited == base.message_timestamp_difference_max_ms:
+            inherited = LONG_MAX  # it only repeats the older key
+        if changes.get(newer, inherited) == LONG_MAX:
             changes[newer] = difference
 
 
@@ -134,20 +137,29 @@ def parse_topic_value(name: str, text: str | None) -> Value:
 
 
 def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-    """What `LogConfig.validate` checks for CreateTopics and the configuration APIs; the resulting
-    configuration.
+    """What `LogConfig.validate` checks for CreateTopics and the configuration APIs; the result of it.
 
-    Raises `UnknownTopicConfig` or `ConfigError`.
+    Raises `UnknownTopicConfig`, `ConfigConflict` or `ConfigError`.
     """
     for name in overrides:
         if name not in TOPIC_KEYS:
             raise UnknownTopicConfig(name)
     config = LogConfig.from_props(overrides, defaults)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
-        raise ConfigError(
-            "max.compaction.lag.ms",
-            config.max_compaction_lag_ms,
+        raise ConfigConflict(
+            "min.compaction.lag.ms",
             "conflict topic config setting min.compaction.lag.ms "
             f"({config.min_compaction_lag_ms}) > max.compaction.lag.ms ({config.max_compaction_lag_ms})",
+        )
+    if config.remote_log_delete_on_disable or config.remote_log_copy_disable:
+        raise ConfigConflict(
+            "remote.log.copy.disable",
+            "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode.",
+        )
+    if config.remote_storage_enable:
+        raise ConfigTextError(
+            "remote.storage.enable",
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
         )
     return config

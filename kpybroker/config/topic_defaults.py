@@ -12,9 +12,7 @@ from kpybroker.config.values import LONG_MAX
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
-_COMPOSED: Final = frozenset(
-    {"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms", "cleanup.policy"}
-)
+_COMPOSED: Final = frozenset({"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms", "cleanup.policy"})
 
 
 def topic_defaults(config: BrokerConfig) -> LogConfig:

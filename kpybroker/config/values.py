@@ -45,9 +45,19 @@ class ConfigError(ValueError):
         self.name = name
         self.value = value
         self.reason = reason
-        super().__init__(
-            f"Invalid value {_shown(value)} for configuration {name}" + (f": {reason}" if reason else "")
-        )
+        super().__init__(f"Invalid value {_shown(value)} for configuration {name}" + (f": {reason}" if reason else ""))
+
+
+class ConfigTextError(ConfigError):
+    """A refusal whose whole sentence is given; `name` is the key to change first."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(name, None, sentence)
+        self.args = (sentence,)
+
+
+class ConfigConflict(ConfigTextError):
+    """Values that are good each for itself but do not go together."""
 
 
 def _shown(value: object) -> str:
@@ -177,9 +187,7 @@ ANYTHING: Final[Validator] = ("anything",)
 
 
 def _number(bound: float, like: Value) -> str:
-    return (
-        _shown(float(bound)) if isinstance(like, float) and not float(bound).is_integer() else str(int(bound))
-    )
+    return _shown(float(bound)) if isinstance(like, float) and not float(bound).is_integer() else str(int(bound))
 
 
 def _check_range(name: str, value: Value, minimum: float, maximum: float | None) -> None:
@@ -238,9 +246,7 @@ _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 def _check_throttled_replicas(name: str, value: Value) -> None:
     if value is None:
-        raise ConfigError(
-            name, None, "Config value must be a list"
-        )  # pragma: no cover - a list key is never null
+        raise ConfigError(name, None, "Config value must be a list")  # pragma: no cover - a list key is never null
     if value != ("*",) and not all(_THROTTLED.fullmatch(item.strip()) for item in value):
         raise ConfigError(
             name,
