@@ -133,12 +133,8 @@ class Control:
                 inter_broker_listener_name=config.inter_broker_listener_name,
                 delete_topic_enable=config.get_bool("delete.topic.enable"),
                 auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
-                leader_imbalance_per_broker_percentage=config.get_int(
-                    "leader.imbalance.per.broker.percentage"
-                ),
-                leader_imbalance_check_interval_seconds=config.get_int(
-                    "leader.imbalance.check.interval.seconds"
-                ),
+                leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
+                leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
             )
         )
         self._broker.spawn("controller-event-thread", self._run)
@@ -209,9 +205,7 @@ class Control:
                 except KafkaError as error:
                     ticket.fail(error)
                 except Exception as failure:
-                    log.exception(
-                        "[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event
-                    )
+                    log.exception("[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event)
                     ticket.fail(failure)
 
     async def _process(self, event: ShellEvent) -> Any:

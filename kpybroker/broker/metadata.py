@@ -205,9 +205,7 @@ def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[Partit
     return topic.partition_states
 
 
-def _topic_ids(
-    old: MetadataSnapshot, request: UpdateMetadataRequest
-) -> tuple[dict[str, bytes], dict[bytes, str]]:
+def _topic_ids(old: MetadataSnapshot, request: UpdateMetadataRequest) -> tuple[dict[str, bytes], dict[bytes, str]]:
     topic_ids, topic_names = dict(old.topic_ids), dict(old.topic_names)
     for topic in request.topic_states:
         previous = topic_ids.pop(topic.topic_name, None)

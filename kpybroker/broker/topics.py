@@ -173,9 +173,7 @@ class TopicAdmin:
     ) -> None:
         """Configuration and assignment in one multi (two writes in Kafka, which may leave an orphan)."""
         partitions = {p: znodes.PartitionAssignment(tuple(replicas)) for p, replicas in assignments.items()}
-        topic = t.Create(
-            znodes.topic_path(name), znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions))
-        )
+        topic = t.Create(znodes.topic_path(name), znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions)))
         path, data = znodes.config_path(znodes.CONFIG_TOPICS, name), znodes.encode_config(configs)
         log.info(
             "Creating topic %s with configuration %s and initial partition assignment %s",
@@ -205,9 +203,7 @@ class TopicAdmin:
 
     # --- create on first mention -----------------------------------------------------------------------
 
-    async def auto_create(
-        self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S
-    ) -> dict[str, ErrorCode]:
+    async def auto_create(self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S) -> dict[str, ErrorCode]:
         """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with
         their own.
 
@@ -351,8 +347,7 @@ class TopicAdmin:
         if new.count < old_count:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"Topic currently has {old_count} partitions, which is higher than the requested "
-                f"{new.count}.",
+                f"Topic currently has {old_count} partitions, which is higher than the requested {new.count}.",
             )
         if new.count == old_count:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {old_count} partitions.")
@@ -406,9 +401,9 @@ class TopicAdmin:
 
 
 def api_error(error: KafkaError) -> ApiError:
-    """`ApiError.fromThrowable`: what went wrong inside is not told to clients."""
-    message = None if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else error.message
-    return ApiError(error.code, message)
+    """`ApiError.fromThrowable`: no text where the code says as much, and none about what went wrong inside."""
+    says_more = error.code is not ErrorCode.UNKNOWN_SERVER_ERROR and error.message != error.code.message
+    return ApiError(error.code, error.message if says_more else None)
 
 
 def _exists(name: str) -> KafkaError:
@@ -423,9 +418,7 @@ def _tree_failed(failure: object) -> KafkaError:
 def _check_assignments(assignments: Assignment) -> None:
     """What AdminZkClient refuses of an assignment by hand."""
     if len({len(replicas) for replicas in assignments.values()}) != 1:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas"
-        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
     if any(len(replicas) != len(set(replicas)) for replicas in assignments.values()):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -455,9 +448,7 @@ def _check_new_assignments(
         raise refuse(f"Unknown broker(s) in replica assignment: {', '.join(map(str, sorted(unknown)))}.")
     increment = new_count - old_count
     if len(assignments) != increment:
-        raise refuse(
-            f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided."
-        )
+        raise refuse(f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided.")
     added = {old_count + index: list(replicas) for index, replicas in enumerate(assignments)}
     for partition, replicas in added.items():
         if not replicas:

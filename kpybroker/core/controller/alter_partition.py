@@ -75,28 +75,20 @@ def _asked(
     """By partition; topics with an unknown id are answered here."""
     asked = {}
     for topic in request.topics:
-        name = (
-            parts.context.topic_names.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else topic.topic_name
-        )
+        name = parts.context.topic_names.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else topic.topic_name
         if name is None:
             response.topics.append(
                 AlterPartitionResponse.TopicData(
                     topic_id=topic.topic_id,
                     partitions=[
-                        PartitionData(
-                            partition_index=p.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID
-                        )
+                        PartitionData(partition_index=p.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
                         for p in topic.partitions
                     ],
                 )
             )
             continue
         for partition in topic.partitions:
-            isr = (
-                [state.broker_id for state in partition.new_isr_with_epochs]
-                if version >= 3
-                else partition.new_isr
-            )
+            isr = [state.broker_id for state in partition.new_isr_with_epochs] if version >= 3 else partition.new_isr
             asked[TopicPartition(name, partition.partition_index)] = LeaderAndIsr(
                 request.broker_id,
                 tuple(isr),
@@ -107,9 +99,7 @@ def _asked(
     return asked
 
 
-def _judge(
-    parts: Parts, partition: TopicPartition, new: LeaderAndIsr, version: int
-) -> LeaderAndIsr | ErrorCode | None:
+def _judge(parts: Parts, partition: TopicPartition, new: LeaderAndIsr, version: int) -> LeaderAndIsr | ErrorCode | None:
     """An error, the state that stands already, or None: write it."""
     leadership = parts.context.partition_leadership_info.get(partition)
     if leadership is None:
@@ -125,9 +115,7 @@ def _judge(
         return current
     if new.partition_epoch < current.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
-    if new.leader_recovery_state == RECOVERING and (
-        len(new.isr) > 1 or current.leader_recovery_state == RECOVERED
-    ):
+    if new.leader_recovery_state == RECOVERING and (len(new.isr) > 1 or current.leader_recovery_state == RECOVERED):
         return ErrorCode.INVALID_REQUEST
     if not parts.context.live_broker_ids.issuperset(new.isr):
         # KIP-841: a broker that is down or shutting down may not enter the ISR.
@@ -180,8 +168,7 @@ def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Story[Pro
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
     if known_epoch != event.broker_epoch:
         yield warning(
-            f"Ignoring AllocateProducerIds due to stale broker epoch {event.broker_epoch} for broker "
-            f"{event.broker_id}"
+            f"Ignoring AllocateProducerIds due to stale broker epoch {event.broker_epoch} for broker {event.broker_id}"
         )
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
     while True:
@@ -191,9 +178,7 @@ def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Story[Pro
         if first > LARGEST_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Have exhausted all producerIds.")
         block = znodes.ProducerIdBlock(event.broker_id, first, first + PRODUCER_ID_BLOCK_SIZE - 1)
-        op = t.SetData(
-            znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_id_block(block), node.stat.version
-        )
+        op = t.SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_id_block(block), node.stat.version)
         (answer,) = yield from checked([op], parts.context.epoch_zk_version)
         if isinstance(answer, t.BadVersion):
             continue  # a broker of before KIP-730 was quicker

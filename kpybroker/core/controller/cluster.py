@@ -237,9 +237,7 @@ def _restore_assignment(parts: Parts, topic: str) -> Story[None]:
 
 def _assignments(topic: str, decoded: znodes.TopicAssignment) -> dict[TopicPartition, ReplicaAssignment]:
     return {
-        TopicPartition(topic, index): ReplicaAssignment(
-            found.replicas, found.adding_replicas, found.removing_replicas
-        )
+        TopicPartition(topic, index): ReplicaAssignment(found.replicas, found.adding_replicas, found.removing_replicas)
         for index, found in decoded.partitions.items()
     }
 
@@ -339,9 +337,7 @@ def update_metadata_response_received(parts: Parts, event: UpdateMetadataRespons
         )
 
 
-def stop_replica_response_received(
-    parts: Parts, event: TopicDeletionStopReplicaResponseReceived
-) -> Story[None]:
+def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Story[None]:
     failed: list[PartitionAndReplica] = []
     deleted: list[PartitionAndReplica] = []
     for partition, code in event.partition_errors.items():

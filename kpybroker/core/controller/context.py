@@ -209,9 +209,7 @@ class ControllerContext:
         previous = self.partition_states.get(partition, PartitionState.NON_EXISTENT)
         self.partition_states[partition] = state
         if partition.topic not in self.topics_with_deletion_started:
-            self.offline_partition_count += (state is PartitionState.OFFLINE) - (
-                previous is PartitionState.OFFLINE
-            )
+            self.offline_partition_count += (state is PartitionState.OFFLINE) - (previous is PartitionState.OFFLINE)
 
     def partitions_in_states(
         self, states: Collection[PartitionState], topic: str | None = None

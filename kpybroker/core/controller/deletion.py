@@ -119,9 +119,7 @@ class TopicDeletionManager:
             if topic not in context.topics_ineligible_for_deletion:
                 yield info(f"{self._ident} Deletion of topic {topic} (re)started")
                 eligible.append(topic)
-        failed = [
-            r for topic in retry for r in context.replicas_in_state(topic, ReplicaState.DELETION_INELIGIBLE)
-        ]
+        failed = [r for topic in retry for r in context.replicas_in_state(topic, ReplicaState.DELETION_INELIGIBLE)]
         yield from self._replicas.change(failed, ReplicaState.OFFLINE)
         if eligible:
             yield from self._delete_topics(eligible)

@@ -58,9 +58,7 @@ def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Story[dict[Topi
     electable = []
     for partition in event.partitions:
         if not context.replicas(partition):
-            results[partition] = ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist."
-            )
+            results[partition] = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
         elif context.is_topic_queued_for_deletion(partition.topic):
             results[partition] = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
         elif not _needs_election(parts, partition, event.election_type):
@@ -159,9 +157,7 @@ def _rebalance(parts: Parts) -> Story[None]:
 
 def _can_lead(parts: Parts, broker_id: int, partition: TopicPartition) -> bool:
     leadership = parts.context.partition_leadership_info[partition]
-    return (
-        parts.context.is_replica_online(broker_id, partition) and broker_id in leadership.leader_and_isr.isr
-    )
+    return parts.context.is_replica_online(broker_id, partition) and broker_id in leadership.leader_and_isr.isr
 
 
 # --- controlled shutdown ------------------------------------------------------------------------------------
@@ -210,9 +206,7 @@ def _check_may_shut_down(parts: Parts, event: ControlledShutdown) -> None:
         )
 
 
-def _shared_partitions(
-    parts: Parts, broker_id: int
-) -> tuple[Sequence[TopicPartition], Collection[TopicPartition]]:
+def _shared_partitions(parts: Parts, broker_id: int) -> tuple[Sequence[TopicPartition], Collection[TopicPartition]]:
     """Partitions that have another replica: those the broker leads, and those it follows."""
     context = parts.context
     led: list[TopicPartition] = []

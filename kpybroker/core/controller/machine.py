@@ -139,16 +139,12 @@ class Controller:
     def _move_away(self) -> Story[None]:
         self.parts.active_controller_id = yield from self._controller_id()
         if not self.parts.is_active:
-            yield warning(
-                f"{self._ident} Controller has already moved when trying to trigger controller movement"
-            )
+            yield warning(f"{self._ident} Controller has already moved when trying to trigger controller movement")
             return
         try:
             yield from self.resign()
         except ControllerMoved:
-            yield warning(
-                f"{self._ident} Controller has already moved when trying to trigger controller movement"
-            )
+            yield warning(f"{self._ident} Controller has already moved when trying to trigger controller movement")
 
     def _controller_id(self) -> Story[int]:
         node = yield from get(znodes.CONTROLLER)
@@ -211,9 +207,7 @@ class Controller:
         yield info(f"{self._ident} Initializing controller context")
         yield from self._load_context()
         queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
-        yield from parts.deletion.init(
-            queued, self._topics_with_offline_replicas() | self._reassigned_topics()
-        )
+        yield from parts.deletion.init(queued, self._topics_with_offline_replicas() | self._reassigned_topics())
         # Before any LeaderAndIsr, brokers must know who lives.
         yield from send_update_metadata(parts)
         yield from parts.replicas.startup()
@@ -235,9 +229,7 @@ class Controller:
         yield from refresh_leadership(parts, list(context.all_partitions()))
         for broker_id, registration in context.live_brokers.items():
             yield AddBroker(broker_id, registration)
-        yield info(
-            f"{self._ident} Currently active brokers in the cluster: {sorted(context.live_broker_ids)}"
-        )
+        yield info(f"{self._ident} Currently active brokers in the cluster: {sorted(context.live_broker_ids)}")
 
     def _topics_with_offline_replicas(self) -> set[str]:
         context = self.parts.context
@@ -304,9 +296,7 @@ _STORIES: dict[type, Callable[[Controller, Any], Story[Any]]] = {
     events.UncleanLeaderElectionEnable: _unclean_election_enabled,
     events.LeaderAndIsrResponseReceived: lambda c, e: cluster.leader_and_isr_response_received(c.parts, e),
     events.UpdateMetadataResponseReceived: lambda c, e: cluster.update_metadata_response_received(c.parts, e),
-    events.TopicDeletionStopReplicaResponseReceived: lambda c, e: cluster.stop_replica_response_received(
-        c.parts, e
-    ),
+    events.TopicDeletionStopReplicaResponseReceived: lambda c, e: cluster.stop_replica_response_received(c.parts, e),
     events.ReplicaLeaderElection: lambda c, e: elections.elect_leaders(c.parts, e),
     events.ControlledShutdown: lambda c, e: elections.controlled_shutdown(c.parts, e),
     events.AlterPartitionReceived: lambda c, e: alter_partition.alter_partition(c.parts, e),

@@ -178,9 +178,7 @@ class ReplicaStateMachine:
             )
             if not context.is_topic_queued_for_deletion(partition.topic):
                 recipients = [other for other in context.replicas(partition) if other != broker_id]
-                batch.add_leader_and_isr(
-                    recipients, partition, leadership, context.assignment(partition), is_new=False
-                )
+                batch.add_leader_and_isr(recipients, partition, leadership, context.assignment(partition), is_new=False)
             context.replica_states[PartitionAndReplica(partition, broker_id)] = ReplicaState.OFFLINE
         for partition in leaderless:
             batch.add_update_metadata(context.live_brokers, (partition,))

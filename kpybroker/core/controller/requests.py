@@ -178,9 +178,7 @@ class BrokerRequestBatch:
     def _leaders(self, leader_ids: set[int]) -> list[LeaderAndIsrRequest.LeaderAndIsrLiveLeader]:
         leaders = []
         for leader_id in sorted(leader_ids & self._context.live_brokers.keys()):
-            endpoint = endpoint_of(
-                self._context.live_brokers[leader_id], self._settings.inter_broker_listener_name
-            )
+            endpoint = endpoint_of(self._context.live_brokers[leader_id], self._settings.inter_broker_listener_name)
             if endpoint is not None:
                 leaders.append(
                     LeaderAndIsrRequest.LeaderAndIsrLiveLeader(
@@ -198,9 +196,7 @@ class BrokerRequestBatch:
             f"Sending UpdateMetadata request to brokers {_set(self._metadata_brokers)} "
             f"for {len(self._metadata_states)} partitions"
         )
-        live_brokers = [
-            self._update_metadata_broker(broker_id, version) for broker_id in context.live_brokers
-        ]
+        live_brokers = [self._update_metadata_broker(broker_id, version) for broker_id in context.live_brokers]
         ungrouped: list[UpdateMetadataState] = []
         topics: list[UpdateMetadataRequest.UpdateMetadataTopicState] = []
         if version < 5:
@@ -227,9 +223,7 @@ class BrokerRequestBatch:
         self._metadata_brokers.clear()
         self._metadata_states.clear()
 
-    def _update_metadata_broker(
-        self, broker_id: int, version: int
-    ) -> UpdateMetadataRequest.UpdateMetadataBroker:
+    def _update_metadata_broker(self, broker_id: int, version: int) -> UpdateMetadataRequest.UpdateMetadataBroker:
         broker = self._context.live_brokers[broker_id]
         if version == 0:
             # Version 0 has one address, that of the PLAINTEXT listener.
@@ -258,9 +252,7 @@ class BrokerRequestBatch:
         for broker_id, stops in self._stops.items():
             if broker_id not in self._context.live_brokers:
                 continue
-            yield from self._log(
-                f"Sending StopReplica request for {len(stops)} replicas to broker {broker_id}"
-            )
+            yield from self._log(f"Sending StopReplica request for {len(stops)} replicas to broker {broker_id}")
             for request in self._stop_replica_requests(broker_id, stops, version):
                 yield Send(broker_id, request, version)
         self._stops.clear()
