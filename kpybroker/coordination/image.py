@@ -168,12 +168,14 @@ class Image:
         acl = t.OPEN_ACL_UNSAFE if op.acl is None else op.acl
         if not acl:
             raise t.InvalidAcl(op.path)
-        parent = self._node(parent_path(op.path))
+        parent = self.nodes.get(parent_path(op.path))
+        if parent is None:
+            raise t.NoNode(op.path)
         path = f"{op.path}{parent.creates:010d}" if op.sequential else op.path
         if path in self.nodes:
-            raise t.NodeExists(path)
+            raise t.NodeExists(op.path)
         if parent.ephemeral_owner:
-            raise t.NoChildrenForEphemerals(path)
+            raise t.NoChildrenForEphemerals(op.path)
         owner = change.session_id if op.ephemeral else 0
         node = Node(op.data, acl, change.zxid, change.now_ms, owner)
         self._link(path, node, change)

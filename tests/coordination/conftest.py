@@ -1,0 +1,124 @@
+"""One ZooKeeper for all tests of this room, and the four kinds of tree that must keep one contract."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.coordination.faults import ExpirableTree, FaultyTree
+from kpybroker.coordination.zookeeper import ZooKeeperTree
+from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent
+from tests.support.zookeeper import ZooKeeperServer, zookeeper
+
+_worlds = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server_shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A server for tests that leave it as it is; each keeps to its own chroot."""
+    with zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class EventLog:
+    """What a listener has heard, in order."""
+
+    def __init__(self) -> None:
+        self.heard: list[TreeEvent] = []
+        self._more = trio.Event()
+
+    def __call__(self, event: TreeEvent) -> None:
+        self.heard.append(event)
+        self._more.set()
+        self._more = trio.Event()
+
+    @property
+    def watch_events(self) -> list[WatchEvent]:
+        return [event for event in self.heard if isinstance(event, WatchEvent)]
+
+    def states(self) -> list[tuple[SessionState, int]]:
+        return [(e.type, e.generation) for e in self.heard if isinstance(e, SessionEvent)]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until what was heard makes `condition` true."""
+        while not condition():
+            await self._more.wait()
+
+    async def wait_for_watch_events(self, count: int) -> list[WatchEvent]:
+        await self.until(lambda: len(self.watch_events) >= count)
+        return self.watch_events
+
+
+class Cluster:
+    """Makes clients of one tree, and closes them in the end."""
+
+    def __init__(self, make: Callable[[], ExpirableTree]) -> None:
+        self._make = make
+        self.trees: list[ExpirableTree] = []
+
+    def unstarted(self) -> tuple[ExpirableTree, EventLog]:
+        tree, log = self._make(), EventLog()
+        tree.listen(log)
+        self.trees.append(tree)
+        return tree, log
+
+    async def client(self) -> tuple[ExpirableTree, EventLog]:
+        tree, log = self.unstarted()
+        await tree.start(timeout=10)
+        return tree, log
+
+
+World = Callable[[], AbstractAsyncContextManager[Cluster]]
+
+
+def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], ExpirableTree], EmbeddedStore | None]:
+    if kind == "zookeeper":
+        return lambda: ZooKeeperTree(connect, session_timeout_ms=10_000), None
+    if kind == "sqlite":
+        path = directory / "coordination.sqlite"
+        store = EmbeddedStore.open(path, trio.to_thread.run_sync, wall_clock_ms)
+        return store.session, store
+    store = EmbeddedStore.in_memory(wall_clock_ms)
+    if kind == "faulty":
+        return lambda: FaultyTree(store.session()), store
+    return store.session, store
+
+
+@asynccontextmanager
+async def running(kind: str, directory: Path, connect: str = "") -> AsyncIterator[Cluster]:
+    """An empty tree of one kind, for as long as the block lasts."""
+    make, store = _open(kind, directory, connect)
+    cluster = Cluster(make)
+    try:
+        yield cluster
+    finally:
+        with trio.CancelScope(shield=True):
+            for tree in cluster.trees:
+                await tree.close()
+            if store is not None:
+                await store.close()
+
+
+def chroot_of(server: ZooKeeperServer) -> str:
+    """A connect string that no other test uses."""
+    return f"{server.address}/world-{next(_worlds)}"
+
+
+@pytest.fixture(params=["memory", "sqlite", "faulty", "zookeeper"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    connect = ""
+    if request.param == "zookeeper":
+        connect = chroot_of(request.getfixturevalue("zookeeper_server_shared"))
+    return partial(running, request.param, tmp_path, connect)
