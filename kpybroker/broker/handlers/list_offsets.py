@@ -94,7 +94,9 @@ def _answer(
         return answer
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    answer.timestamp, answer.offset, answer.leader_epoch = _find(partition, log, wanted.timestamp, end)
+    answer.timestamp, answer.offset, leader_epoch = _find(partition, log, wanted.timestamp, end)
+    if version >= 4:
+        answer.leader_epoch = leader_epoch
     return answer
 
 
