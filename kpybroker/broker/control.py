@@ -122,9 +122,8 @@ class Control:
         self.broker_epoch = await registration.register(broker, registration.registration_of(broker))
 
     async def elect(self) -> None:
-        """Start handling events; returns when it is known who the controller is, and if it is this broker,
-        when it has taken over.
-        """
+        """Start handling events; returns when it is known who the controller is, and if it is this broker, when it has
+        taken over."""
         config = self._broker.config
         self._machine = Controller(
             Settings(
@@ -141,6 +140,8 @@ class Control:
         started = self._put(events.Startup())
         self._put(FeatureChange())
         await started.wait()
+        # What the controller told this broker on taking over is in force when it begins to serve.
+        await self._channels.flush(self._broker.node_id)
 
     def on_tree_event(self, event: t.TreeEvent) -> None:
         """The tree's listener hands everything here; what is not the controller's is passed over."""

@@ -160,7 +160,7 @@ async def _receive(stream: Stream, size: int) -> bytearray:
 
 
 class _Queue(NamedTuple):
-    items: trio.MemorySendChannel[ControlRequest]
+    items: trio.MemorySendChannel[ControlRequest | trio.Event]
     scope: trio.CancelScope
 
 
@@ -182,7 +182,7 @@ class Channels:
             if broker_id == self._broker.node_id
             else PeerChannel(self._broker, broker_id, registration)
         )
-        send, receive = trio.open_memory_channel[ControlRequest](math.inf)
+        send, receive = trio.open_memory_channel[ControlRequest | trio.Event](math.inf)
         scope = trio.CancelScope()
         self._queues[broker_id] = _Queue(send, scope)
         nursery.start_soon(self._run, broker_id, channel, receive, scope)
@@ -199,16 +199,27 @@ class Channels:
             return
         queue.items.send_nowait(request)
 
+    async def flush(self, broker_id: int) -> None:
+        """Return once the broker has answered everything that was sent to it before."""
+        queue = self._queues.get(broker_id)
+        if queue is not None:
+            flushed = trio.Event()
+            queue.items.send_nowait(flushed)
+            await flushed.wait()
+
     async def _run(
         self,
         broker_id: int,
         channel: BrokerChannel,
-        requests: trio.MemoryReceiveChannel[ControlRequest],
+        requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event],
         scope: trio.CancelScope,
     ) -> None:
         with scope:
             try:
                 async for request in requests:
+                    if isinstance(request, trio.Event):
+                        request.set()
+                        continue
                     response = await self._deliver(channel, broker_id, request)
                     if response is not None:
                         self._on_response(broker_id, request, response)

@@ -1,0 +1,157 @@
+"""A broker cut down to what the controller touches: the real Control, MetadataCache and topic administration over the
+embedded tree, with replicas that obey and remember."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from kpybroker.broker.context import PlainConnectionInfo, RequestContext
+from kpybroker.broker.control import Control
+from kpybroker.broker.metadata import MetadataCache
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
+from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, Principal, ResourceType
+from kpybroker.core.tree import TreeEvent
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+
+NOW_MS = 1_700_000_000_000
+
+
+class FakeClock:
+    def time_ms(self) -> int:
+        return NOW_MS
+
+    def monotonic(self) -> float:
+        return trio.current_time()
+
+
+class ObedientReplicas:
+    """Does what it is told, at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+
+    def __init__(self) -> None:
+        self.controller_epoch = 0
+        self.requests: list[Any] = []
+        self.leading: dict[tuple[str, int], int] = {}
+        self.deleted: list[tuple[str, int]] = []
+        self.fail_deletion = False
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        self.requests.append(request)
+        self.controller_epoch = request.controller_epoch
+        topics = []
+        for topic in request.topic_states:
+            errors = []
+            for state in topic.partition_states:
+                self.leading[topic.topic_name, state.partition_index] = state.leader_epoch
+                errors.append(LeaderAndIsrResponse.LeaderAndIsrPartitionError(partition_index=state.partition_index))
+            topics.append(LeaderAndIsrResponse.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors))
+        return LeaderAndIsrResponse(topics=topics)
+
+    def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
+        self.requests.append(request)
+        errors = []
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                key = (topic.topic_name, state.partition_index)
+                failed = self.fail_deletion and state.delete_partition
+                if not failed:
+                    self.leading.pop(key, None)
+                    if state.delete_partition:
+                        self.deleted.append(key)
+                errors.append(
+                    StopReplicaResponse.StopReplicaPartitionError(
+                        topic_name=key[0],
+                        partition_index=key[1],
+                        error_code=ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NONE,
+                    )
+                )
+        return StopReplicaResponse(partition_errors=errors)
+
+
+class ForgetfulGroups:
+    def __init__(self) -> None:
+        self.deleted_topics: list[str] = []
+
+    def on_topic_deleted(self, topic: str) -> None:
+        self.deleted_topics.append(topic)
+
+
+class ControlBroker:
+    """Has the attributes of `broker.app.Broker` that the control side uses."""
+
+    def __init__(self, tree: EmbeddedTree, nursery: trio.Nursery, props: dict[str, str]) -> None:
+        self.config = BrokerConfig({"broker.id": "0", "log.dirs": "/nowhere", **props})
+        self.clock = FakeClock()
+        self.tree = tree
+        self.node_id = self.config.get_int("broker.id")
+        self.cluster_id = "a-cluster"
+        self.random = random.Random(7)
+        self.bound: list[Any] = []
+        self.authorizer: Authorizer = AllowAll()
+        self.replicas = ObedientReplicas()
+        self.groups = ForgetfulGroups()
+        self.metadata = MetadataCache(self.config)
+        self._listeners: list[Callable[[TreeEvent], None]] = []
+        self._nursery = nursery
+        self.control = Control(self)  # type: ignore[arg-type]
+
+    def on_tree_event(self, listener: Callable[[TreeEvent], None]) -> None:
+        self._listeners.append(listener)
+
+    def tree_event(self, event: TreeEvent) -> None:
+        for listener in self._listeners:
+            listener(event)
+
+    def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        self._nursery.start_soon(function, *args, name=name)
+
+    def context(self, api_key: int, version: int, authorizer: Authorizer | None = None) -> RequestContext:
+        return RequestContext(
+            PlainConnectionInfo(local_host="reached.example", local_port=19092),
+            authorizer or self.authorizer,
+            api_key,
+            version,
+        )
+
+    async def start(self) -> None:
+        self.tree.listen(self.tree_event)
+        await self.tree.start(1)
+        await self.control.register()
+        await self.control.elect()
+
+
+@asynccontextmanager
+async def running_broker(store: EmbeddedStore | None = None, **props: str) -> AsyncIterator[ControlBroker]:
+    """A started single broker; `props` are configuration keys with `_` for `.`."""
+    store = store or EmbeddedStore.in_memory(lambda: NOW_MS)
+    keys = {name.replace("_", "."): value for name, value in props.items()}
+    async with trio.open_nursery() as nursery:
+        broker = ControlBroker(store.session(), nursery, keys)
+        await broker.start()
+        yield broker
+        await broker.control.close()
+        await broker.tree.close()
+        nursery.cancel_scope.cancel()
+
+
+@dataclass
+class Denying:
+    """Refuses the given (operation, resource type, name) triples; a name of None means all names."""
+
+    denied: Iterable[tuple[Operation, ResourceType, str | None]]
+
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        return not any(
+            operation is op and resource_type is rt and denied_name in (None, name)
+            for op, rt, denied_name in self.denied
+        )
