@@ -5,7 +5,7 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
 `files.OsFiles()`: the seam to the operating system.
 `errors`: LogDirError (take the directory offline), and what stops a start.
 
-`manager.LogManager(files, log_dirs, producer_id_expiration_ms=, verification_enabled=)` makes and locks the directories.
+`manager.LogManager(files, log_dirs, producer_id_expiration_ms=, verification_enabled=)` makes and locks them.
   start   `.meta` (cluster_id, broker_id or None), `check_meta(cluster_id, broker_id)`, `write_meta(...)`,
           `load(config_for_topic, now_ms)`
   logs    `get(topic, partition)`, `get_or_create(topic, partition, topic_id, config, now_ms)`,

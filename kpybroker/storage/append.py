@@ -22,12 +22,14 @@ from kpybroker.core.producer_state import (
 )
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.recovery import complete_transactions, prepare_batch
-from kpybroker.storage.validation import LeaderBatch, analyze_follower, validate_leader
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
 if TYPE_CHECKING:
     from kpybroker.storage.log import Log
+
+UNKNOWN_OFFSET = -1
 
 
 class AppendInfo(NamedTuple):
@@ -48,6 +50,26 @@ class AppendInfo(NamedTuple):
     size: int = 0
 
 
+class UnexpectedAppendOffsetError(Exception):
+    """A leader's batches begin below the follower's log end (UnexpectedAppendOffsetException)."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class FollowerBatches(NamedTuple):
+    """Batches that come with their offsets."""
+
+    batches: list[tuple[BatchHeader, Buffer]]
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    valid_bytes: int
+
+
 class ProducerChanges(NamedTuple):
     """What an append will do to the producer state."""
 
@@ -62,12 +84,22 @@ def append_as_leader(
     now_ms: int,
     origin: AppendOrigin,
     guard: VerificationGuard,
+    request_version: int | None,
 ) -> AppendInfo:
     """See `Log.append_as_leader`."""
-    checked = validate_leader(
-        records, log.log_end_offset, leader_epoch, log.config, now_ms, origin, log.opaque, log.partition
+    checked = validate_and_assign(
+        records,
+        log.rules,
+        base_offset=log.log_end_offset,
+        now_ms=now_ms,
+        leader_epoch=leader_epoch,
+        from_client=origin is AppendOrigin.CLIENT,
+        request_version=request_version,
+        partition=log.partition,
     )
     header = checked.header
+    if header is None:
+        return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
     changes: ProducerChanges | None = None
     plain: ProducerStateEntry | None = None
     if header.producer_id >= 0:
@@ -80,26 +112,32 @@ def append_as_leader(
         if plain is None:
             changes = _check_producers(producers, ((header, checked.data),), origin, guard, log.verification_enabled)
     if leader_epoch != log.epochs.latest_epoch:
-        log.epochs.assign(leader_epoch, header.base_offset)
-    last_offset = header.last_offset
-    rolled = _write(log, checked.data, header.base_offset, last_offset, header.max_timestamp, last_offset, now_ms)
+        _note_epoch(log, header)
+    rolled = _write(
+        log,
+        checked.data,
+        checked.first_offset,
+        checked.last_offset,
+        checked.max_timestamp,
+        checked.offset_of_max_timestamp,
+        now_ms,
+    )
     if plain is not None:
         plain.add_batch(
-            BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
+            BatchMetadata(header.last_sequence, checked.last_offset, header.last_offset_delta, checked.max_timestamp)
         )
-        plain.last_timestamp = header.max_timestamp
+        plain.last_timestamp = checked.max_timestamp
     elif changes is not None:
         _apply(log, changes)
-    log.producers.map_end_offset = last_offset + 1
+    log.producers.map_end_offset = checked.last_offset + 1
     return _info(log, checked, rolled)
 
 
-def _info(log: Log, checked: LeaderBatch, rolled: bool) -> AppendInfo:
-    header = checked.header
+def _info(log: Log, checked: ValidatedRecords, rolled: bool) -> AppendInfo:
     return AppendInfo(
-        header.base_offset,
-        header.last_offset,
-        header.max_timestamp,
+        checked.first_offset,
+        checked.last_offset,
+        checked.max_timestamp,
         checked.log_append_time,
         log.log_start_offset,
         False,
@@ -122,17 +160,15 @@ def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
 
 def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
     """See `Log.append_as_follower`."""
-    found = analyze_follower(records, log.log_end_offset, log.partition)
-    if not found.headers:
+    found = _analyze_follower(records, log.log_end_offset, log.partition)
+    if not found.batches:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
-    view = memoryview(records)[: found.valid_bytes]
-    batches = [(header, view[at : at + header.size]) for at, header in found.headers]
-    changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
-    for header, _ in batches:
+    changes = _check_producers(log.producers, found.batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
+    for header, _ in found.batches:
         _note_epoch(log, header)
     rolled = _write(
         log,
-        view,
+        memoryview(records)[: found.valid_bytes],
         found.first_offset,
         found.last_offset,
         found.max_timestamp,
@@ -244,3 +280,39 @@ def _apply(log: Log, changes: ProducerChanges) -> None:
             # The marker is in the log and the index is not: only a recovery of the directory mends that.
             raise LogDirError(log.log_dir, error) from error
     log.update_first_unstable_offset()
+
+
+def _analyze_follower(records: Buffer, log_end_offset: int, partition: object) -> FollowerBatches:
+    """Check batches from a leader: whole, sound, in order, and not below the log's end.
+
+    A cut-off last batch is left out, as a fetch may end in one.
+    """
+    batches: list[tuple[BatchHeader, Buffer]] = []
+    view = memoryview(records)
+    last_offset = UNKNOWN_OFFSET
+    max_timestamp, offset_of_max_timestamp = NO_TIMESTAMP, UNKNOWN_OFFSET
+    valid_bytes = 0
+    for position, header in iter_batches(records):
+        verify_crc(records, position, header)
+        if header.last_offset <= last_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Out of order offsets found in append to {partition}: {header.last_offset} after {last_offset}",
+            )
+        last_offset = header.last_offset
+        if header.max_timestamp > max_timestamp:
+            max_timestamp, offset_of_max_timestamp = header.max_timestamp, last_offset
+        batches.append((header, view[position : position + header.size]))
+        valid_bytes = position + header.size
+    if not batches:
+        return FollowerBatches([], UNKNOWN_OFFSET, UNKNOWN_OFFSET, NO_TIMESTAMP, UNKNOWN_OFFSET, 0)
+    first = batches[0][0]
+    first_offset = first.base_offset if first.magic >= 2 else first.last_offset
+    if first_offset < log_end_offset:
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {partition}. First offset {first_offset} is less than the next offset "
+            f"{log_end_offset}.",
+            first.base_offset,
+            last_offset,
+        )
+    return FollowerBatches(batches, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, valid_bytes)

@@ -9,7 +9,7 @@ syncs, but `flush`, `close` and what the loader does: the loop captures a FlushJ
 Files that go are renamed to `.deleted` at once and removed after `file.delete.delay.ms` by whoever runs
 `deletions_due`; a slice that a reader holds stays readable.
 
-Not here: appending (`append`, `validation`), reading (`reader`), retention and truncation (`maintenance`),
+Not here: appending (`append`), reading (`reader`), retention and truncation (`maintenance`),
 loading (`loader`).
 """
 
@@ -41,8 +41,8 @@ from kpybroker.storage.segment import LogSegment, TimestampAndOffset
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import AbortedTxn
-from kpybroker.storage.validation import is_opaque
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.append_rules import append_rules
 from kpybroker.wire.records.batch import Buffer
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
@@ -74,7 +74,7 @@ class Log:
         self.log_dir = os.path.dirname(directory)
         self.partition = names.parse_dir_name(directory)
         self.config = config
-        self.opaque = is_opaque(config)
+        self.rules = append_rules(config)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
@@ -148,7 +148,7 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; new segments and the next checks go by it."""
         self.config = config
-        self.opaque = is_opaque(config)
+        self.rules = append_rules(config)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -195,13 +195,13 @@ class Log:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: VerificationGuard = NO_VERIFICATION,
-        request_version: int = 0,
+        request_version: int | None = None,
     ) -> AppendInfo:
         """Append batches, giving them offsets and the leader epoch.
 
         Stamps `records` in place where it is writable. Raises KafkaError as Kafka does, LogDirError for the disk.
         """
-        return append.append_as_leader(self, records, leader_epoch, now_ms, origin, verification_guard)
+        return append.append_as_leader(self, records, leader_epoch, now_ms, origin, verification_guard, request_version)
 
     def append_as_coordinator(
         self,
@@ -213,7 +213,7 @@ class Log:
     ) -> AppendInfo:
         """Append what a coordinator of this broker wrote: no sequence numbers, control batches allowed."""
         return append.append_as_leader(
-            self, records, leader_epoch, now_ms, AppendOrigin.COORDINATOR, verification_guard
+            self, records, leader_epoch, now_ms, AppendOrigin.COORDINATOR, verification_guard, None
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendInfo:

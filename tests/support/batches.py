@@ -1,0 +1,69 @@
+"""Batches and logs for storage tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.storage.files import Files
+from kpybroker.storage.log import Log
+from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.control import (
+    ControlRecordType,
+    EndTransactionMarker,
+    build_end_transaction_batch,
+)
+from kpybroker.wire.records.record import iter_records
+
+NOW_MS = 1_000_000
+
+
+def batch(*values: bytes, timestamp: int = NOW_MS, **options: Any) -> bytearray:
+    """A batch with a record a value. `options` as of `build_batch`."""
+    return build_batch([(None, value, timestamp) for value in values or (b"value",)], **options)
+
+
+def marker(*, commit: bool, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> bytearray:
+    kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+    return build_end_transaction_batch(
+        EndTransactionMarker(kind, coordinator_epoch, NOW_MS), producer_id=producer_id, producer_epoch=producer_epoch
+    )
+
+
+def log_config(**changes: Any) -> LogConfig:
+    return dataclasses.replace(LogConfig(), **changes)
+
+
+def open_log(files: Files, directory: str, config: LogConfig | None = None, **options: Any) -> Log:
+    options.setdefault("now_ms", NOW_MS)
+    return Log(files, directory, config or log_config(), **options)
+
+
+def append(log: Log, *values: bytes, leader_epoch: int = 0, **options: Any) -> int:
+    """Append a batch as leader; its first offset."""
+    return log.append_as_leader(batch(*values, **options), leader_epoch, now_ms=NOW_MS).first_offset
+
+
+def read_all(log: Log, start: int | None = None, max_bytes: int = 1 << 30) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of every record from an offset on, by reads as a consumer does them."""
+    offset = log.log_start_offset if start is None else start
+    found = []
+    while offset < log.log_end_offset:
+        fetched = log.read(offset, max_bytes)
+        if fetched.slice is None:
+            break
+        data = fetched.slice.read()
+        fetched.slice.release()
+        before = offset
+        for position, header in iter_batches(data):
+            if not header.is_control:
+                found += [
+                    (record.offset, record.value)
+                    for record in iter_records(data, header, position)
+                    if record.offset >= offset
+                ]
+            offset = max(offset, header.next_offset)
+        assert offset > before, "a read that gives no whole batch"
+    return found
