@@ -124,9 +124,9 @@ class Broker:
         self.logs = startup.lock_log_dirs(self)
         self.tree = await startup.open_tree(self)
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
+        await self.configs.start()
         await startup.load_logs(self)
         self.bound = startup.bind(self)
-        await self.configs.start()
         await self.control.register()
         await self.control.elect()
         for name, task in TASKS.items():
