@@ -52,6 +52,7 @@ LEDGER = Ledger(
 )
 
 ZERO_UUID = bytes(16)
+CONSUMER = -1
 
 
 async def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
@@ -84,7 +85,9 @@ async def handle(broker: Broker, request: FetchRequest, context: RequestContext)
 
 def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchParams:
     version = context.api_version
-    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    replica_id = request.replica_id
+    if version >= 15:
+        replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
     max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
     if replica_id < 0:
         max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
