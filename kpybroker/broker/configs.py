@@ -85,11 +85,15 @@ class ConfigRepository:
         """What the topic itself sets, as last read here."""
         return self._overrides.get(topic, {})
 
-    async def prefetch(self, topics: Iterable[str]) -> None:
-        """Read the configuration of topics about to be hosted here that are not known yet."""
-        unknown = [name for name in dict.fromkeys(topics) if name not in self._overrides]
-        if unknown:
-            await self._load_topics(unknown)
+    async def prefetch(self, topics: Mapping[str, bool]) -> None:
+        """Read the configuration of topics about to be hosted here: the new ones (True), and those not
+        known yet.
+
+        A new topic may bear the name of one that was deleted, with other settings.
+        """
+        wanted = [name for name, is_new in topics.items() if is_new or name not in self._overrides]
+        if wanted:
+            await self._load_topics(wanted)
 
     def forget(self, topic: str) -> None:
         """The topic is gone from this broker; one of the same name may come with other settings."""

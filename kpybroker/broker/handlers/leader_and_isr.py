@@ -1,7 +1,7 @@
 """LeaderAndIsr 0-7 (between brokers): the controller tells which partitions this broker leads or follows.
 
-A request of another life of this broker (its epoch is older than the registration) changes nothing. Not here: what
-becoming a leader or a follower means (`broker.replicas`).
+A request of another life of this broker (its epoch is older than the registration) changes nothing. Not
+here: what becoming a leader or a follower means (`broker.replicas`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,21 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
     check_cluster_action(context)
+    await broker.configs.prefetch(_topics(request))
+    # No checkpoint from here on: what is found fresh is still fresh when it is applied.
     if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     return broker.replicas.become_leader_or_follower(request, context.api_version)
+
+
+def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
+    """Name -> whether the request makes a partition of it for the first time."""
+    topics: dict[str, bool] = {}
+    for state in request.ungrouped_partition_states:
+        topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
+    for topic in request.topic_states:
+        topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
+    return topics
 
 
 def error_response(request: LeaderAndIsrRequest, context: RequestContext, error: KafkaError) -> LeaderAndIsrResponse:
