@@ -84,6 +84,17 @@ class ForgetfulGroups:
         self.deleted_topics.append(topic)
 
 
+class NoConfigs:
+    def __init__(self) -> None:
+        self.prefetched: list[str] = []
+
+    async def prefetch(self, topics: Iterable[str]) -> None:
+        self.prefetched += topics
+
+    def forget(self, topic: str) -> None:
+        pass
+
+
 class ControlBroker:
     """Has the attributes of `broker.app.Broker` that the control side uses."""
 
@@ -98,6 +109,7 @@ class ControlBroker:
         self.authorizer: Authorizer = AllowAll()
         self.replicas = ObedientReplicas()
         self.groups = ForgetfulGroups()
+        self.configs = NoConfigs()
         self.metadata = MetadataCache(self.config)
         self._listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery = nursery

@@ -41,6 +41,10 @@ async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestC
     # No checkpoint from here on: what is found fresh is still fresh when it is applied.
     if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    # A log is made with its topic's settings: have them before the controller's word is taken.
+    names = [topic.topic_name for topic in request.topic_states]
+    names += [state.topic_name for state in request.ungrouped_partition_states]
+    await broker.configs.prefetch(names)
     return broker.replicas.become_leader_or_follower(request, context.api_version)
 
 

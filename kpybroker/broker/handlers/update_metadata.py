@@ -49,6 +49,7 @@ async def handle(broker: Broker, request: UpdateMetadataRequest, context: Reques
     deleted = broker.metadata.update(request)
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
         broker.groups.on_topic_deleted(topic)
+        broker.configs.forget(topic)
     return UpdateMetadataResponse()
 
 
