@@ -1,8 +1,8 @@
 """One broker: its parts, the order they start and stop in, and the four seams they work through.
 
-Start, as Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the cluster id, load the logs, bind
-the listeners, register, elect a controller, serve. Whatever goes wrong on the way is a `StartupError` with its cause and
-its mend. A Broker keeps everything it owns in itself, so that several live in one process.
+Start, as Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the cluster id, load the
+logs, bind the listeners, register, elect a controller, serve. Whatever goes wrong on the way is a `StartupError` with
+its cause and its mend. A Broker keeps everything it owns in itself, so that several live in one process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What runs beside the requests: retention, flushing, checkpoints, deletions, and the supervision of it all.
 
-Every fsync runs in a thread; the loop only decides what is to be synced and notes that it was. Intervals are Kafka's keys.
+Every fsync runs in a thread; the loop only decides what is to be synced and notes that it was. Intervals are Kafka's
+keys.
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ async def supervised(broker: Broker, name: str, function: Callable[[], Awaitable
         except LogDirError as error:
             broker.log_dir_failed(error)
         except Exception:
-            log.exception(
-                "[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name
-            )
+            log.exception("[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name)
         await trio.sleep(RESTART_DELAY_S)
 
 

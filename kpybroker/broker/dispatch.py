@@ -113,9 +113,7 @@ class Dispatcher:
             self._routes[api_key, version] = route
         return route
 
-    async def answer(
-        self, frame: bytearray, connection: ConnectionInfo
-    ) -> tuple[list[Part] | None, RequestContext]:
+    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> tuple[list[Part] | None, RequestContext]:
         """The parts of the response frame, or None when there is none (acks=0).
 
         Raises ProtocolError for a frame that is no request, which ends the connection.
@@ -136,9 +134,7 @@ class Dispatcher:
         if route.version != header.api_version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
         else:
-            request, _ = decode_from(
-                route.request_class, memoryview(frame), header.body_offset, route.version
-            )
+            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, route.version)
         response = await self._handle(route, request, context)
         if response is None:
             return None, context

@@ -1,8 +1,8 @@
 """Serving fetches: which partitions to visit, what to read of each, and how long to wait for more.
 
-The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions themselves
-are `core.fetch_session`. Records leave as slices of segment files and are never looked at, except for clients so old that they need an
-older format.
+The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions
+themselves are `core.fetch_session`. Records leave as slices of segment files and are never looked at, except for
+clients so old that they need an older format.
 """
 
 from __future__ import annotations
@@ -140,9 +140,7 @@ class Fetches:
                 release((before,))
             self.subscribe(session, key)
             cached = session.partitions[key]
-            visit = self._visit(
-                cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard
-            )
+            visit = self._visit(cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard)
             answers[key] = visit
             if visit.size or visit.is_special:
                 session.stays_dirty(key)
@@ -172,9 +170,7 @@ class Fetches:
             self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), name, params)
         return visit
 
-    def _read(
-        self, visit: Visit, partition: Partition, params: FetchParams, limit: int, *, min_one: bool
-    ) -> None:
+    def _read(self, visit: Visit, partition: Partition, params: FetchParams, limit: int, *, min_one: bool) -> None:
         cached, data = visit.cached, visit.data
         log = partition.leader_log()
         partition.check_leader_epoch(cached.current_leader_epoch)
@@ -194,9 +190,7 @@ class Fetches:
         data.aborted_transactions = None
         if params.isolation_level == READ_COMMITTED and not params.is_follower:
             data.aborted_transactions = [
-                FetchResponse.AbortedTransaction(
-                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
-                )
+                FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(cached.fetch_offset, found)
             ]
         data.records = b""

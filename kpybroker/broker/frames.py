@@ -2,8 +2,8 @@
 
 A frame's size is checked as soon as its four bytes are here: below zero or above `socket.request.max.bytes` ends the
 connection, and so does anything but a Produce above `SMALL_FRAME_BYTES_MAX`, which takes the first two bytes of the
-header to know. Memory grows with the bytes that really arrived, never with the size a client claims, and what it grows by is
-taken from `RequestMemory`, the server's budget.
+header to know. Memory grows with the bytes that really arrived, never with the size a client claims, and what it
+grows by is taken from `RequestMemory`, the server's budget.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ class FrameReader:
         if size < 0 or size > self._frame_bytes_max:
             raise ProtocolError(f"frame of {size} bytes; at most {self._frame_bytes_max} are accepted")
         if size > SMALL_FRAME_BYTES_MAX and len(self._pending) >= 6 and self._pending[4:6] != _PRODUCE_KEY:
-            raise ProtocolError(
-                f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}"
-            )
+            raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")
 
     async def _receive(self) -> int:
         received = await self._stream.receive_into(self._scratch)

@@ -15,7 +15,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.core.fetch_session import FetchSession, PartitionKey
-    from kpybroker.storage.appender import AppendInfo
+    from kpybroker.storage.append import AppendInfo
     from kpybroker.storage.log import Log
 
 ALL_IN_SYNC = -1
@@ -88,9 +88,7 @@ class Partition:
         """Lead in the epoch taken by `take_state`: the epoch starts at the log's end."""
         log = self.online_log()
         log.assign_epoch(self.leader_epoch, log.log_end_offset)
-        self.leader = LeaderState(
-            self.broker_id, self.replicas, self.isr, log.log_end_offset, log.high_watermark
-        )
+        self.leader = LeaderState(self.broker_id, self.replicas, self.isr, log.log_end_offset, log.high_watermark)
         self._set_high_watermark(log, self.leader.high_watermark)
 
     def make_follower(self) -> None:
@@ -107,9 +105,7 @@ class Partition:
 
     def online_log(self) -> Log:
         if self.log is None:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory"
-            )
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory")
         return self.log
 
     def leader_log(self) -> Log:
@@ -139,12 +135,10 @@ class Partition:
         if required_acks == ALL_IN_SYNC and len(leader.isr) < log.config.min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {sorted(leader.isr)} is insufficient to satisfy the min.isr requirement of "
-                f"{log.config.min_insync_replicas} for partition {self.topic}-{self.index}",
+                f"The size of the current ISR {sorted(leader.isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {log.config.min_insync_replicas} for partition {self.topic}-{self.index}",
             )
-        info = log.append_as_leader(
-            records, self.leader_epoch, now_ms=now_ms, request_version=request_version
-        )
+        info = log.append_as_leader(records, self.leader_epoch, now_ms=now_ms, request_version=request_version)
         self._after_append(log, leader, info.size)
         return info
 

@@ -1,7 +1,7 @@
 """Producer ids, unique in the cluster: blocks of 1 000 are taken from `/latest_producer_id_block`.
 
-As Kafka's `ZkProducerIdManager`: the next block is claimed by a conditional write, and what a broker did not use when it
-stops is never given out again.
+As Kafka's `ZkProducerIdManager`: the next block is claimed by a conditional write, and what a broker did not use when
+it stops is never given out again.
 """
 
 from __future__ import annotations

@@ -119,9 +119,7 @@ class Replicas:
             partition.log = self._broker.logs.get_or_create(name, state.partition_index, topic_id, config, now_ms)
             partition.topic_id = topic_id
         partition.controller_epoch = request.controller_epoch
-        partition.take_state(
-            state.leader, state.leader_epoch, state.partition_epoch, state.isr, state.replicas
-        )
+        partition.take_state(state.leader, state.leader_epoch, state.partition_epoch, state.isr, state.replicas)
         if state.leader == self._broker.node_id:
             self._lead(partition)
         else:

@@ -2,8 +2,8 @@
 
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
 closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
-(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing. Whatever goes wrong on
-a connection ends that connection, never the broker.
+(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
+Whatever goes wrong on a connection ends that connection, never the broker.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ class Connection:
         self.principal: Principal = ANONYMOUS
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
-        self.connection_id = (
-            f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
-        )
+        self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
@@ -138,9 +136,7 @@ class Server:
                 limit = int(value)
         if self._per_ip.get(host, 0) < limit:
             return False
-        log.info(
-            "Rejected connection from /%s, address already has the configured maximum of %d", host, limit
-        )
+        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
         return True
 
     async def _serve_connection(self, connection: Connection) -> None:

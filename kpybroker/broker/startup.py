@@ -89,11 +89,7 @@ async def open_tree(broker: Broker) -> Tree:
     tree = broker.given_tree
     if tree is None:
         connect = config.get_str("zookeeper.connect")
-        tree = (
-            _zookeeper(broker, connect, session_timeout_ms)
-            if connect
-            else _embedded(broker, session_timeout_ms)
-        )
+        tree = _zookeeper(broker, connect, session_timeout_ms) if connect else _embedded(broker, session_timeout_ms)
     tree.listen(broker.tree_event)
     connection_timeout_ms = config.get_optional_int("zookeeper.connection.timeout.ms") or session_timeout_ms
     try:
@@ -192,6 +188,4 @@ def _bind_error(host: str, port: int, error: OSError) -> StartupError:
             EXIT_PORT,
         )
     reason = error.strerror or str(error)
-    return StartupError(
-        f"{place} cannot be bound: {reason}", "correct the host in listeners (dev: --host)", EXIT_PORT
-    )
+    return StartupError(f"{place} cannot be bound: {reason}", "correct the host in listeners (dev: --host)", EXIT_PORT)

@@ -1,17 +1,19 @@
 """Fetch sessions (KIP-227): what a consumer already told the broker, and what it already knows.
 
 A session remembers each partition's fetch position and what was last answered for it, so that a later request names
-only changes and the answer only news. Every fetch goes through a `FetchSession`; one that asks for none gets a session that is thrown
-away afterwards.
+only changes and the answer only news. Every fetch goes through a `FetchSession`; one that asks for none gets a
+session that is thrown away afterwards.
 
-A session keeps a *dirty* set: partitions that may have something to say. A partition is dirty when it is new or its position was
-changed by the client, when it last answered with records or an error, when it was not reached within the size limit, and when the broker
-marks it (append, high watermark, log start, leadership). Only dirty partitions are visited, so that 1 000 quiet
-partitions cost nothing. This differs from Kafka, which visits all of them, and gives the same answers.
+A session keeps a *dirty* set: partitions that may have something to say. A partition is dirty when it is new or its
+position was changed by the client, when it last answered with records or an error, when it was not reached within the
+size limit, and when the broker marks it (append, high watermark, log start, leadership). Only dirty partitions are
+visited, so that 1 000 quiet partitions cost nothing. This differs from Kafka, which visits all of them, and gives the
+same answers.
 
-Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id ends that session; an
-incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or INVALID_FETCH_SESSION_EPOCH; a session left without partitions
-ends; a partition that answered with records goes to the back of the queue.
+Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id
+ends that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
+INVALID_FETCH_SESSION_EPOCH; a session left without partitions ends; a partition that answered with records goes to
+the back of the queue.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class CachedPartition:
         self.last_fetched_epoch = other.last_fetched_epoch
         self.log_start_offset = other.log_start_offset
 
-    def is_news(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
+    def is_news(
+        self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool
+    ) -> bool:
         """Whether an incremental answer must name this partition; remembers what is sent.
 
         `is_special` is an error, a preferred read replica or a diverging epoch; the next answer names it again.
@@ -196,7 +200,7 @@ class FetchSessionCache:
             self._sessions[session.session_id] = session
 
     def keep(self, session: FetchSession, new_ids: Iterable[int], now_ms: int) -> bool:
-        """Give a full request's session a place and an id from `new_ids` (random, endless); False when there is no room."""
+        """Give a full request's session a place and an id from `new_ids` (random, endless); False: no room."""
         if len(self._sessions) >= self._slots_max and not self._evict(session, now_ms):
             return False
         session.session_id = next(

@@ -29,7 +29,15 @@ class LeaderState:
     `isr` is the committed set; `maximal_isr` adds replicas whose entry is being asked for.
     """
 
-    __slots__ = ("broker_id", "followers", "high_watermark", "isr", "log_end_offset", "maximal_isr", "replicas")
+    __slots__ = (
+        "broker_id",
+        "followers",
+        "high_watermark",
+        "isr",
+        "log_end_offset",
+        "maximal_isr",
+        "replicas",
+    )
 
     def __init__(
         self, broker_id: int, replicas: list[int], isr: list[int], log_end_offset: int, high_watermark: int

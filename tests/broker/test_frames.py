@@ -38,9 +38,13 @@ class PiecewiseStream:
         self.pieces = []
 
 
-def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
+def reader(
+    pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024
+) -> FrameReader:
     stream = PiecewiseStream(pieces)
-    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None)
+    return FrameReader(
+        stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None
+    )
 
 
 def drain(frames: FrameReader) -> list[bytes]:
@@ -64,7 +68,11 @@ def run(coroutine):  # type: ignore[no-untyped-def]
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.binary(max_size=300), max_size=6), st.lists(st.integers(1, 40), min_size=1), st.integers(8, 128))
+@given(
+    st.lists(st.binary(max_size=300), max_size=6),
+    st.lists(st.integers(1, 40), min_size=1),
+    st.integers(8, 128),
+)
 def test_frames_are_the_same_however_they_are_cut(bodies: list[bytes], cuts: list[int], scratch: int) -> None:
     data = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
     pieces, position, turn = [], 0, 0

@@ -206,7 +206,9 @@ async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Trans
     await House(transport, Config(max_connections=1)).run(story)
 
 
-async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async def story(house: House) -> None:
         idle, waiting = await house.connect(), await house.connect()
         await waiting.send(b"hold")
@@ -235,7 +237,9 @@ async def test_a_client_that_does_not_read_is_cut_off(autojump_clock: trio.testi
     await House(MemoryTransport(), Config(connections_max_idle_ms=60_000)).run(story)
 
 
-async def test_reading_pauses_while_requests_hold_too_many_bytes(autojump_clock: trio.testing.MockClock) -> None:
+async def test_reading_pauses_while_requests_hold_too_many_bytes(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async def story(house: House) -> None:
         clients = [await house.connect() for _ in range(3)]
         for client in clients:
@@ -249,7 +253,9 @@ async def test_reading_pauses_while_requests_hold_too_many_bytes(autojump_clock:
     await House(MemoryTransport(), Config(queued_max_request_bytes=5)).run(story)
 
 
-async def test_running_out_of_descriptors_pauses_accepting_only(autojump_clock: trio.testing.MockClock) -> None:
+async def test_running_out_of_descriptors_pauses_accepting_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async def story(house: House) -> None:
         first = await house.connect()
         assert await first.ask(b"x") == b"x"

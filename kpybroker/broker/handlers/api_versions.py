@@ -1,7 +1,8 @@
 """ApiVersions 0-4: which APIs and versions are served here.
 
-The answer to a version newer than 4 is in version 0, with UNSUPPORTED_VERSION and the range of this API alone, so that a
-client from the future can ask again (KIP-511). The response header never has tagged fields, whatever the version.
+The answer to a version newer than 4 is in version 0, with UNSUPPORTED_VERSION and the range of this API alone, so
+that a client from the future can ask again (KIP-511). The response header never has tagged fields, whatever the
+version.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ SERVED_FROM = 3
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     oldest, newest = SERVED[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:
-        own = ApiVersionsResponse.ApiVersion(
-            api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest
-        )
+        own = ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest)
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
     if context.api_version >= SERVED_FROM:
         name, version = request.client_software_name, request.client_software_version
@@ -59,7 +58,5 @@ def _served() -> list[ApiVersionsResponse.ApiVersion]:
     ]
 
 
-def error_response(
-    request: ApiVersionsRequest, context: RequestContext, error: KafkaError
-) -> ApiVersionsResponse:
+def error_response(request: ApiVersionsRequest, context: RequestContext, error: KafkaError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code)

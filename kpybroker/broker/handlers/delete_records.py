@@ -26,9 +26,7 @@ PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
 TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
-async def handle(
-    broker: Broker, request: DeleteRecordsRequest, context: RequestContext
-) -> DeleteRecordsResponse:
+async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             TopicResult(
@@ -51,9 +49,7 @@ def _delete(broker: Broker, context: RequestContext, topic: str, index: int, off
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         low_watermark = broker.replicas.hosted(topic, index).delete_records(offset)
     except KafkaError as error:
-        return PartitionResult(
-            partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code
-        )
+        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
     except LogDirError as error:
         broker.log_dir_failed(error)
         code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -61,9 +57,7 @@ def _delete(broker: Broker, context: RequestContext, topic: str, index: int, off
     return PartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
-def error_response(
-    request: DeleteRecordsRequest, context: RequestContext, error: KafkaError
-) -> DeleteRecordsResponse:
+def error_response(request: DeleteRecordsRequest, context: RequestContext, error: KafkaError) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             TopicResult(

@@ -27,9 +27,7 @@ LEDGER = Ledger(
 )
 
 
-async def handle(
-    broker: Broker, request: InitProducerIdRequest, context: RequestContext
-) -> InitProducerIdResponse:
+async def handle(broker: Broker, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
     if request.transactional_id is not None:
         if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

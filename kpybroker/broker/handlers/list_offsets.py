@@ -1,8 +1,9 @@
 """ListOffsets 0-9: the offset for a timestamp, and the special timestamps.
 
--1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the record with the
-largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is tiered), -5 the last tiered
-offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as before Kafka 0.10.1.
+-1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
+record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
+tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as
+before Kafka 0.10.1.
 """
 
 from __future__ import annotations
@@ -129,19 +130,13 @@ def _segment_starts(broker: Broker, log: Log, wanted: WantedPartition, end: int)
 
 
 def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:
-    return PartitionResponse(
-        partition_index=wanted.partition_index, error_code=code, timestamp=UNKNOWN, offset=UNKNOWN
-    )
+    return PartitionResponse(partition_index=wanted.partition_index, error_code=code, timestamp=UNKNOWN, offset=UNKNOWN)
 
 
-def error_response(
-    request: ListOffsetsRequest, context: RequestContext, error: KafkaError
-) -> ListOffsetsResponse:
+def error_response(request: ListOffsetsRequest, context: RequestContext, error: KafkaError) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions]
-            )
+            TopicResponse(name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions])
             for topic in request.topics
         ]
     )

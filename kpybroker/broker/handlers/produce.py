@@ -1,7 +1,7 @@
 """Produce 0-11: append record batches to partitions.
 
-Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with acks=-1,
-come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
+Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with
+acks=-1, come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
 client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
 """
 
@@ -22,7 +22,7 @@ from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
-    from kpybroker.storage.appender import AppendInfo
+    from kpybroker.storage.append import AppendInfo
 
 LEDGER = Ledger(
     ApiKey.PRODUCE,
@@ -73,9 +73,7 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                 _fill_error(broker, answer, error, topic.name, data.index, context)
             except LogDirError as error:
                 broker.log_dir_failed(error)
-                _fill_error(
-                    broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context
-                )
+                _fill_error(broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context)
             else:
                 end = info.last_offset + 1
                 if info.rolled:
@@ -84,9 +82,7 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                     flushes.append((partition, end, answer))
                 if acks == -1 and partition.high_watermark < end:
                     waits.append((partition, end, answer))
-        response.responses.append(
-            ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers)
-        )
+        response.responses.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
     if flushes:
         await _flush(broker, flushes)
     if acks == 0:
@@ -148,9 +144,8 @@ def _end_connection_on_error(response: ProduceResponse) -> None:
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code:
-                raise ProtocolError(
-                    f"produce with acks=0 failed with {ErrorCode(answer.error_code).name} for {topic.name}-{answer.index}"
-                )
+                code = ErrorCode(answer.error_code).name
+                raise ProtocolError(f"produce with acks=0 failed with {code} for {topic.name}-{answer.index}")
 
 
 async def _flush(broker: Broker, flushes: list[tuple[Partition, int, PartitionResponse]]) -> None:
@@ -186,9 +181,7 @@ async def _wait_for_replicas(
                 answer.base_offset = -1
 
 
-def error_response(
-    request: ProduceRequest, context: RequestContext, error: KafkaError
-) -> ProduceResponse | None:
+def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:
     if request.acks == 0:
         raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
     return ProduceResponse(
