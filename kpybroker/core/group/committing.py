@@ -10,7 +10,7 @@ a tombstone if it ever had a generation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kpybroker.core.group.joining import validate_member
@@ -35,6 +35,9 @@ from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, jav
 from kpybroker.wire.errors import ErrorCode
 
 Done = Callable[[GroupStep, ErrorCode], None]
+
+TOMBSTONES_BYTES_MAX = 500_000
+TOMBSTONE_OVERHEAD = 32  # versions, lengths, partition and the record around them, rounded up
 
 # What a failed append or transaction verification means to a committer (maybeConvertOffsetCommitError).
 _COMMIT_ERRORS = {
@@ -214,11 +217,45 @@ def _remove(step: GroupStep, group: Group, partitions: list[TopicPartition], gro
     if group_too and group.generation_id > 0:
         records.append(GroupRecord(group_id, None))
     if records:
-        step.write(records, done)
+        batches = list(_batches(records))
+        settled = done if len(batches) == 1 else _WhenAllAreSettled(len(batches), done)
+        for batch in batches:
+            step.write(batch, settled)
         return
     if group_too:
         step.forget(group)
     done(step, ErrorCode.NONE)
+
+
+def _batches(records: list[Record]) -> Iterator[list[Record]]:
+    """Batches that keep well below `max.message.bytes`, so that a group of any size can be deleted."""
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        topic = record.partition[0] if isinstance(record, OffsetRecord) else ""
+        size += len(record.group_id.encode()) + len(topic.encode()) + TOMBSTONE_OVERHEAD
+        if batch and size > TOMBSTONES_BYTES_MAX:
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+    yield batch
+
+
+class _WhenAllAreSettled:
+    """Several batches, one story: `done` is called once, with the first error there was."""
+
+    __slots__ = ("_done", "_error", "_left")
+
+    def __init__(self, count: int, done: Done) -> None:
+        self._left = count
+        self._done = done
+        self._error = ErrorCode.NONE
+
+    def __call__(self, step: GroupStep, error: ErrorCode) -> None:
+        self._left -= 1
+        self._error = self._error or error
+        if self._left == 0:
+            self._done(step, self._error)
 
 
 def expire_offsets(step: GroupStep, group: Group) -> None:
