@@ -77,6 +77,8 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
+    """May repeat the state that is already known."""
+
     state: SessionState
 
 
@@ -172,7 +174,14 @@ class Client:
     def send(self, op: t.Operation, ticket: object) -> None:
         """Queue a request; its `Answer` will come. Paths are the server's. Does not block."""
         result = _SEND[type(op)](self, self._kazoo, op)
-        result.rawlink(lambda done: self._emit(Answer(ticket, _outcome(done))))
+        result.rawlink(lambda done: self._on_done(ticket, done))
+
+    def _on_done(self, ticket: object, result: Any) -> None:
+        outcome = _outcome(result)
+        if isinstance(outcome, k.ConnectionLoss):
+            # kazoo fails what is under way before it tells its listeners; who retries must find the connection gone.
+            self._emit(StateChange(SessionState.DISCONNECTED))
+        self._emit(Answer(ticket, outcome))
 
     def on_watch(self, event: WatchedEvent) -> None:
         """The watcher of all requests. EventType.NONE tells of the connection, which `_on_state` does
@@ -292,10 +301,6 @@ _WATCH_TYPES = {
 _ERRORS: tuple[tuple[type[Exception], type[t.TreeError]], ...] = (
     (k.ConnectionClosedError, t.ConnectionLoss),
     (k.ConnectionLoss, t.ConnectionLoss),
-    (k.OperationTimeoutError, t.ConnectionLoss),
-    (k.RequestTimeoutError, t.ConnectionLoss),
-    (k.SessionMovedError, t.ConnectionLoss),
-    (k.ThrottledOpError, t.ConnectionLoss),
     (k.SessionExpiredError, t.SessionExpired),
     (k.AuthFailedError, t.AuthFailed),
     (k.NoNodeError, t.NoNode),

@@ -311,7 +311,8 @@ class ZooKeeperTree(Tree):
             self._deliver(WatchEvent(kind, path, self._generation))
 
     def _on_state(self, client: Client, state: SessionState) -> None:
-        if not self._is_current(client):
+        known = SessionState.CONNECTED if self._connected else SessionState.DISCONNECTED
+        if not self._is_current(client) or (state is known and self._connections):
             return
         match state:
             case SessionState.CONNECTED:

@@ -122,3 +122,10 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     if request.param == "zookeeper":
         connect = chroot_of(request.getfixturevalue("zookeeper_server_shared"))
     return partial(running, request.param, tmp_path, connect)
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """A server that the test may kill."""
+    with zookeeper(tmp_path / "zookeeper") as server:
+        yield server

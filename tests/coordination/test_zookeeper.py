@@ -1,0 +1,316 @@
+"""What only the client of a real ZooKeeper can show: broken connections, unknown outcomes, chroots, credentials."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.coordination import zookeeper as adapter
+from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_connected
+from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
+from kpybroker.core import tree as t
+from kpybroker.core.tree import SessionState, WatchType
+from tests.coordination.conftest import EventLog, chroot_of
+from tests.support.proxy import Proxy, tcp_proxy
+from tests.support.zookeeper import ZooKeeperServer
+
+CONNECTED, DISCONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.DISCONNECTED, SessionState.EXPIRED
+
+
+@asynccontextmanager
+async def client(connect: str, **options: object) -> AsyncIterator[tuple[ZooKeeperTree, EventLog]]:
+    settings = {"session_timeout_ms": 10_000} | options
+    tree, log = ZooKeeperTree(connect, **settings), EventLog()  # type: ignore[arg-type]
+    tree.listen(log)
+    await tree.start(timeout=10)
+    try:
+        yield tree, log
+    finally:
+        with trio.CancelScope(shield=True):
+            await tree.close()
+
+
+@asynccontextmanager
+async def behind_proxy(
+    server: ZooKeeperServer, **options: object
+) -> AsyncIterator[tuple[Proxy, ZooKeeperTree, EventLog, ZooKeeperTree]]:
+    """A client behind a proxy, and another that is not, in one chroot."""
+    chroot = split_connect(chroot_of(server))[1]
+    async with (
+        tcp_proxy(server.host, server.port) as proxy,
+        client(proxy.address + chroot, **options) as (tree, log),
+        client(server.address + chroot) as (other, _),
+    ):
+        yield proxy, tree, log, other
+        proxy.mend()
+
+
+# --- broken connections -----------------------------------------------------------------------------------------------
+
+
+async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_server_shared: ZooKeeperServer) -> None:
+    async with behind_proxy(zookeeper_server_shared) as (proxy, tree, log, other):
+        for path in ("/changed", "/deleted", "/recreated", "/parent", "/same"):
+            await tree.create(path)
+            await tree.get(path, watch=True)
+        await tree.exists("/created", watch=True)
+        await tree.exists("/absent", watch=True)
+        await tree.children("/parent", watch=True)
+        await tree.children("/same", watch=True)
+        await tree.children("/deleted", watch=True)
+        session_id = tree.session_id
+        proxy.cut()
+        await log.until(lambda: not tree.connected)
+        await other.submit_many(
+            [
+                t.SetData("/changed", b"1"),
+                t.Delete("/deleted"),
+                t.Delete("/recreated"),
+                t.Create("/recreated"),
+                t.Create("/parent/child"),
+                t.Create("/created"),
+            ]
+        )
+        proxy.mend()
+        await tree.wait_until_connected()
+        await tree.exists("/")  # the events come before any answer
+        assert {(event.type, event.path) for event in log.watch_events} == {
+            (WatchType.NODE_DATA_CHANGED, "/changed"),
+            (WatchType.NODE_DELETED, "/deleted"),
+            (WatchType.NODE_DATA_CHANGED, "/recreated"),
+            (WatchType.NODE_CHILDREN_CHANGED, "/parent"),
+            (WatchType.NODE_CREATED, "/created"),
+        }
+        assert len(log.watch_events) == 5
+        assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
+        assert tree.session_id == session_id
+
+        log.heard.clear()  # the watches that missed nothing still stand, and the others are gone
+        for path in ("/same", "/parent", "/changed", "/recreated", "/created"):
+            await tree.set(path, b"2")
+        await tree.create("/same/child")
+        await tree.create("/absent")
+        assert [(event.type, event.path) for event in log.watch_events] == [
+            (WatchType.NODE_DATA_CHANGED, "/same"),
+            (WatchType.NODE_DATA_CHANGED, "/parent"),
+            (WatchType.NODE_CHILDREN_CHANGED, "/same"),
+            (WatchType.NODE_CREATED, "/absent"),
+        ]
+
+
+async def test_a_lost_response_is_connection_loss_of_what_was_applied(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
+    async with behind_proxy(zookeeper_server_shared) as (proxy, tree, _, other):
+        await tree.create("/a")
+        proxy.lose("responses")
+        async with trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                (answer,) = await tree.submit_many([t.SetData("/a", b"1")])
+                assert type(answer) is t.ConnectionLoss
+
+            nursery.start_soon(write)
+            await proxy.until_lost("responses")
+            proxy.cut()
+        assert (await other.get("/a")).data == b"1"
+
+
+async def test_a_lost_request_is_connection_loss_of_what_was_not_applied(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
+    async with behind_proxy(zookeeper_server_shared) as (proxy, tree, _, other):
+        await tree.create("/a")
+        proxy.lose("requests")
+        answers: list[t.Result | t.TreeError] = []
+        async with trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                answers.extend(await tree.submit_many([t.SetData("/a", b"1"), t.Create("/b")]))
+
+            nursery.start_soon(write)
+            await proxy.until_lost("requests")
+            proxy.cut()
+        assert [type(answer) for answer in answers] == [t.ConnectionLoss, t.ConnectionLoss]
+        assert (await other.get("/a")).data == b""
+        assert await other.exists("/b") is None
+
+
+async def test_operations_answer_at_once_while_there_is_no_connection(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
+    async with behind_proxy(zookeeper_server_shared) as (proxy, tree, log, _):
+        proxy.cut()
+        await log.until(lambda: not tree.connected)
+        (answer,) = await tree.submit_many([t.Exists("/")])
+        assert type(answer) is t.ConnectionLoss
+        async with trio.open_nursery() as nursery:
+
+            async def retry() -> None:
+                (created,) = await retry_until_connected(tree, [t.Create("/a")])
+                assert isinstance(created, t.Created)
+
+            nursery.start_soon(retry)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            proxy.mend()
+        assert await tree.exists("/a") is not None
+
+
+async def test_a_session_expires_when_the_server_hears_nothing_of_it(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
+    async with behind_proxy(zookeeper_server_shared, session_timeout_ms=600) as (proxy, tree, log, other):
+        assert tree.negotiated_timeout_ms == 600
+        other_log = EventLog()
+        other.listen(other_log)
+        await tree.create("/e", ephemeral=True)
+        await other.exists("/e", watch=True)
+        proxy.cut()
+        await other_log.wait_for_watch_events(1)
+        assert tree.generation == 1  # it cannot know yet
+        proxy.mend()
+        await log.until(lambda: (EXPIRED, 1) in log.states())
+        await tree.reopen()
+        await tree.create("/e", ephemeral=True)
+        assert log.states()[-2:] == [(EXPIRED, 1), (CONNECTED, 2)]
+
+
+async def test_a_restarted_server_finds_the_session_alive(
+    own_server: ZooKeeperServer,
+) -> None:
+    async with client(own_server.address) as (tree, log):
+        await tree.create("/e", ephemeral=True)
+        await tree.get("/e", watch=True)
+        own_server.kill()
+        await log.until(lambda: not tree.connected)
+        await trio.to_thread.run_sync(own_server.restart)
+        await tree.wait_until_connected()
+        await tree.set("/e", b"1")
+        assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
+        assert len(log.watch_events) == 1
+
+
+# --- starting and closing ---------------------------------------------------------------------------------------------
+
+
+async def test_an_unreachable_ensemble_is_named_with_the_cause() -> None:
+    tree = ZooKeeperTree("127.0.0.1:1/kafka")
+    with pytest.raises(CoordinationUnavailable) as raised:
+        await tree.start(timeout=0.3)
+    assert raised.value.place == "127.0.0.1:1/kafka"
+    assert "no connection within 0.3 s" in raised.value.cause
+    assert "refused" in raised.value.cause.lower()
+    assert not tree.connected
+
+
+@pytest.mark.parametrize("connect", ["", "/kafka", "h:1/a/", "h:1//a"])
+async def test_a_malformed_connect_string_is_refused(connect: str) -> None:
+    with pytest.raises(CoordinationUnavailable):
+        ZooKeeperTree(connect)
+
+
+async def test_closing_leaves_no_thread_and_answers_what_is_under_way(
+    zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "CLOSE_SECONDS_MAX", 0.2)
+    async with behind_proxy(zookeeper_server_shared) as (proxy, tree, _, other):
+        await other.close()
+        proxy.lose("requests")
+        async with trio.open_nursery() as nursery:
+
+            async def read() -> None:
+                (answer,) = await tree.submit_many([t.Exists("/")])
+                assert type(answer) is t.ConnectionLoss
+
+            nursery.start_soon(read)
+            await proxy.until_lost("requests")
+            await tree.close()
+        proxy.cut()
+        await trio.to_thread.run_sync(join_kazoo_threads)
+
+
+def join_kazoo_threads() -> None:
+    for thread in threading.enumerate():
+        if "zk_loop" in thread.name:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+async def test_the_server_decides_the_session_timeout(zookeeper_server_shared: ZooKeeperServer) -> None:
+    async with client(zookeeper_server_shared.address, session_timeout_ms=100_000) as (tree, _):
+        assert tree.negotiated_timeout_ms == 60_000
+
+
+# --- chroot, sizes, credentials ---------------------------------------------------------------------------------------
+
+
+async def test_a_chroot_is_created_and_is_the_root_of_all_paths(zookeeper_server_shared: ZooKeeperServer) -> None:
+    chroot = split_connect(chroot_of(zookeeper_server_shared))[1] + "/kafka/one"
+    async with (
+        client(zookeeper_server_shared.address + chroot) as (inside, log),
+        client(zookeeper_server_shared.address) as (outside, _),
+    ):
+        assert (await inside.children("/", watch=True)).names == ()
+        assert (await inside.create("/a", b"x")).path == "/a"
+        assert (await inside.create("/a/n-", sequential=True)).path == "/a/n-0000000000"
+        await inside.get("/a", watch=True)
+        await outside.set(f"{chroot}/a", b"y")
+        assert [event.path for event in await log.wait_for_watch_events(2)] == ["/", "/a"]
+        assert (await inside.multi(t.Create("/b"), t.Create("/b/n-", sequential=True)))[1] == t.Created(
+            "/b/n-0000000000", None
+        )
+        error = (await inside.submit_many([t.Get("/none")]))[0]
+        assert isinstance(error, t.NoNode)
+        assert error.path == "/none"
+        assert (await outside.get(f"{chroot}/a")).data == b"y"
+
+
+async def test_too_large_a_request_is_refused_here(zookeeper_server_shared: ZooKeeperServer) -> None:
+    async with client(chroot_of(zookeeper_server_shared)) as (tree, _):
+        answers = await tree.submit_many(
+            [
+                t.Create("/a", bytes(adapter.JUTE_MAX_BUFFER + 1)),
+                t.Multi((t.Create("/a", bytes(3 << 20)), t.Create("/b", bytes(3 << 20)))),
+                t.Create("/a", bytes(900_000)),
+            ]
+        )
+        assert [type(answer) for answer in answers] == [t.TooLarge, t.TooLarge, t.Created]
+        # Larger than the server's own limit: it closes the connection, which is all that it says.
+        assert type((await tree.submit_many([t.SetData("/a", bytes(2 << 20))]))[0]) is t.ConnectionLoss
+        await tree.wait_until_connected()
+        assert (await tree.get("/a")).stat.version == 0
+
+
+async def test_credentials_and_default_acls(zookeeper_server_shared: ZooKeeperServer) -> None:
+    connect = chroot_of(zookeeper_server_shared)
+
+    def default_acl(path: str) -> tuple[t.Acl, ...]:
+        return t.OPEN_ACL_UNSAFE if path == "/open" else t.CREATOR_ALL_ACL + t.READ_ACL_UNSAFE
+
+    async with (
+        client(connect) as (stranger, _),
+        client(connect, auth=[("digest", "kafka:secret")], default_acl=default_acl) as (owner, _),
+    ):
+        await owner.create("/mine", b"x")
+        await owner.multi(t.Create("/mine/too"), t.Create("/open"))
+        assert (await stranger.get("/mine")).data == b"x"
+        for op in (t.SetData("/mine", b""), t.Create("/mine/x"), t.Delete("/mine/too"), t.SetData("/mine/too", b"")):
+            assert type((await stranger.submit_many([op]))[0]) is t.NoAuth
+        await stranger.set("/open", b"y")
+        await owner.set("/mine", b"z")
+        assert type((await stranger.submit_many([t.Create("/a", acl=t.CREATOR_ALL_ACL)]))[0]) is t.InvalidAcl
+
+
+async def test_credentials_hold_after_a_reconnection(zookeeper_server_shared: ZooKeeperServer) -> None:
+    async with behind_proxy(zookeeper_server_shared, auth=[("digest", "kafka:secret")]) as (proxy, tree, log, _):
+        await tree.create("/mine", acl=t.CREATOR_ALL_ACL)
+        proxy.cut()
+        await log.until(lambda: not tree.connected)
+        proxy.mend()
+        await tree.wait_until_connected()
+        await tree.set("/mine", b"1")
