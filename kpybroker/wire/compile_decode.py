@@ -37,8 +37,10 @@ STEP_ELEMENTS: Final = 1000
 """Elements decoded between two yields: below 2 ms."""
 
 
-def _bad_length(name: str) -> ProtocolError:
-    return ProtocolError(f"{name}: null where it may not be, or longer than the frame")
+def _bad_length(name: str, length: int, remaining: int) -> ProtocolError:
+    if length < 0:
+        return ProtocolError(f"{name} is null where it may not be")
+    return ProtocolError(f"{name} claims {length} bytes, {remaining} are left")
 
 
 _NAMESPACE = {
@@ -164,9 +166,9 @@ class _DecoderWriter:
         elif field.struct is not None:
             self._nested(field, field.struct, attribute)
         else:
-            self._primitive(field.type_name, attribute, field.is_nullable(self.version))
+            self._primitive(field.type_name, attribute, field.name, field.is_nullable(self.version))
 
-    def _primitive(self, type_name: str, target: str, nullable: bool) -> None:
+    def _primitive(self, type_name: str, target: str, name: str, nullable: bool) -> None:
         if type_name in FORMATS:
             self._run.append((FORMATS[type_name], target))
             return
@@ -176,14 +178,14 @@ class _DecoderWriter:
             with self.source.block("if n < 0:"):
                 line(f"{target} = None")
             with self.source.block("else:"):
-                self._payload(type_name, target)
+                self._payload(type_name, target, name)
         else:
-            self._payload(type_name, target)
+            self._payload(type_name, target, name)
 
-    def _payload(self, type_name: str, target: str) -> None:
+    def _payload(self, type_name: str, target: str, name: str) -> None:
         self.source.line("q = p + n")
         with self.source.block("if not p <= q <= end:"):
-            self.source.line(f"raise bad_length({target.rpartition('.')[2]!r})")
+            self.source.line(f"raise bad_length({name!r}, n, end - p)")
         value = {
             "string": "str(buffer[p:q], 'utf-8')",
             "bytes": "bytes(buffer[p:q])",
@@ -223,9 +225,7 @@ class _DecoderWriter:
             smallest = _primitive_min_size(field.type_name, self.flexible)
         line(f"budget = claim(n, {max(smallest, 1)}, end - p, budget)")
         if field.type_name in FORMATS:
-            unpack = self.source.bind_made(
-                f"unpack_array_{field.type_name}", _array_unpacker(field.type_name)
-            )
+            unpack = self.source.bind_made(f"unpack_array_{field.type_name}", _array_unpacker(field.type_name))
             line(f"{attribute} = {unpack}(buffer, p, n)")
             line(f"p += n * {smallest}")
             return
@@ -237,7 +237,7 @@ class _DecoderWriter:
             if field.struct is not None:
                 self.struct(field.struct, item)
             else:
-                self._primitive(field.type_name, item, nullable=False)
+                self._primitive(field.type_name, item, field.name, nullable=False)
             self.flush()
             line(f"{items}.append({item})")
             if self.in_steps:
@@ -272,10 +272,7 @@ class _DecoderWriter:
         self.flush()
         with self.source.block(f"if {count}:"):
             if not tagged:
-                line(
-                    f"{target}.unknown_tagged_fields, p, budget"
-                    f" = read_tagged_fields(buffer, p, end, {count}, budget)"
-                )
+                line(f"{target}.unknown_tagged_fields, p, budget = read_tagged_fields(buffer, p, end, {count}, budget)")
                 return
             with self.source.block(f"if {count} > 127:"):
                 line(f"{count}, p = varint_tail(buffer, p, {count})")
@@ -308,4 +305,4 @@ class _DecoderWriter:
             line(f"{unknown}.append((tag, bytes(buffer[p:{stop}])))")
             line(f"p = {stop}")
         with self.source.block(f"if p != {stop}:"):
-            line(f"raise ProtocolError('a tagged field of {target.rstrip('0123456789')} has another size')")
+            line("raise ProtocolError(f'tagged field {tag} does not fill its {size} bytes')")
