@@ -115,7 +115,7 @@ class Database:
 
 def is_disk_full(error: Exception) -> bool:
     """True for the one failure after which the same transaction may be tried again."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def open_database(path: Path) -> tuple[Database, Image, int]:

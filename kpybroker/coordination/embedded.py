@@ -137,13 +137,15 @@ class EmbeddedStore:
         return EmbeddedTree(self, timeout_ms)
 
     async def close(self) -> None:
-        """End all sessions, save, and close the file."""
-        for tree in list(self._sessions.values()):
-            await tree.close()
-        await self.settle()
-        if self._committer is not None:
-            assert self._run_off_loop is not None
-            await self._run_off_loop(self._committer.close)
+        """End all sessions, save, and close the file, which is closed also when saving failed (`SystemFailure`)."""
+        try:
+            for tree in list(self._sessions.values()):
+                await tree.close()
+            await self.settle()
+        finally:
+            if self._committer is not None:
+                assert self._run_off_loop is not None
+                await self._run_off_loop(self._committer.close)
 
     # --- for EmbeddedTree ------------------------------------------------------------
 

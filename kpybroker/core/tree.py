@@ -306,9 +306,7 @@ class MultiFailed(TreeError):
         self.errors = errors
         self.index = next(i for i, e in enumerate(errors) if not isinstance(e, RolledBack))
         self.error = errors[self.index]
-        super().__init__(
-            self.error.path, f"part {self.index} of a multi failed with {type(self.error).__name__}"
-        )
+        super().__init__(self.error.path, f"part {self.index} of a multi failed with {type(self.error).__name__}")
 
 
 # --- paths --------------------------------------------------------------------------------------------------

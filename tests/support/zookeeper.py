@@ -30,9 +30,7 @@ def kafka_libs() -> Path:
     """The directory of Kafka's jars, ZooKeeper's among them."""
     libs = Path(os.environ.get("KPYBROKER_KAFKA_LIBS") or _REPOSITORY / ".cache/jvm/kafka-3.9.1")
     if not any(libs.glob("zookeeper-3*.jar")):
-        raise RuntimeError(
-            f"there is no zookeeper jar in {libs}: run `make test-deps`, or set KPYBROKER_KAFKA_LIBS"
-        )
+        raise RuntimeError(f"there is no zookeeper jar in {libs}: run `make test-deps`, or set KPYBROKER_KAFKA_LIBS")
     return libs
 
 

@@ -1,0 +1,328 @@
+"""The embedded tree's file: what is answered is on disk, what is not on disk is told to nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.coordination import database
+from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
+from kpybroker.coordination.tree import CoordinationUnavailable
+from kpybroker.core import tree as t
+from kpybroker.core.tree import WatchType
+from tests.coordination.conftest import EventLog, wall_clock_ms
+
+T = TypeVar("T")
+
+
+class Gate:
+    """Runs commits off the loop, but only while it is open."""
+
+    def __init__(self) -> None:
+        self.open = trio.Event()
+        self.calls = 0
+
+    def shut(self) -> None:
+        self.open = trio.Event()
+
+    async def __call__(self, function: Callable[[], T]) -> T:
+        self.calls += 1
+        await self.open.wait()
+        return await trio.to_thread.run_sync(function)
+
+
+async def started(store: EmbeddedStore) -> tuple[EmbeddedTree, EventLog]:
+    tree, log = store.session(), EventLog()
+    tree.listen(log)
+    await tree.start(timeout=1)
+    return tree, log
+
+
+def opened(path: Path, run_off_loop: Any = trio.to_thread.run_sync) -> EmbeddedStore:
+    return EmbeddedStore.open(path, run_off_loop, wall_clock_ms)
+
+
+def after_a_crash(path: Path, tmp_path: Path) -> Path:
+    """A copy of the file as a crash at this moment would leave it."""
+    directory = tmp_path / "after-a-crash"
+    directory.mkdir()
+    for file in path.parent.glob(path.name + "*"):
+        shutil.copy(file, directory)
+    return directory / path.name
+
+
+# --- what survives ----------------------------------------------------------------------------------------------------
+
+
+async def test_everything_but_ephemerals_survives_a_restart(tmp_path: Path) -> None:
+    store = opened(tmp_path / "c.sqlite")
+    tree, _ = await started(store)
+    acl = (t.Acl(t.READ, "world", "anyone"), t.Acl(t.ALL_PERMISSIONS, "digest", "a user:hash="))
+    await tree.create("/a", b"\0\xff", acl=acl)
+    await tree.create("/a/b")
+    await tree.create("/a/n-", sequential=True)
+    await tree.set("/a", b"new")
+    await tree.create("/a/e", ephemeral=True)
+    before = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
+    parent = await tree.exists("/a")
+    await store.close()
+
+    store = opened(tmp_path / "c.sqlite")
+    tree, _ = await started(store)
+    after = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
+    assert after[:2] == before[:2]
+    assert isinstance(after[2], t.NodeAcl)
+    assert after[2].acl == acl
+    now = await tree.exists("/a")
+    assert parent is not None
+    assert now is not None
+    assert (await tree.children("/a")).names == ("b", "n-0000000001")
+    assert (now.version, now.cversion) == (1, parent.cversion + 1)  # the end of the ephemeral is a change
+    assert now.czxid == parent.czxid
+    assert now.pzxid > parent.pzxid
+    created = (await tree.create("/a/n-", sequential=True)).stat
+    assert created is not None
+    assert created.czxid > now.pzxid
+    assert (await tree.exists("/a/n-0000000003")) == created
+    await store.close()
+
+
+async def test_a_crash_loses_no_answered_write_and_ends_all_sessions(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, _ = await started(store)
+    await tree.create("/p")
+    await tree.create("/p/kept", b"1")
+    await tree.create("/p/e", ephemeral=True)
+    session_id = tree.session_id
+    crashed = after_a_crash(path, tmp_path)
+    await store.close()
+
+    store = opened(crashed)
+    tree, _ = await started(store)
+    assert (await tree.children("/p")).names == ("kept",)
+    parent = await tree.exists("/p")
+    assert parent is not None
+    assert parent.cversion == 3
+    assert tree.session_id != session_id
+    await store.close()
+
+
+async def test_ten_thousand_nodes_load_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, _ = await started(store)
+    ops = [t.Create("/t"), *(t.Create(f"/t/{i}", b"x" * 50) for i in range(2_000))]
+    ops += [t.Create(f"/t/{i}/{k}", b"y") for i in range(2_000) for k in range(4)]
+    assert not [a for a in await tree.submit_many(ops) if isinstance(a, t.TreeError)]
+    await store.close()
+    store = opened(path)
+    tree, _ = await started(store)
+    assert len((await tree.children("/t")).names) == 2_000
+    assert (await tree.get("/t/1999/3")).data == b"y"
+    await store.close()
+
+
+WRITER = """
+import sys, time, trio
+from pathlib import Path
+from kpybroker.coordination.embedded import EmbeddedStore
+async def main():
+    store = EmbeddedStore.open(Path(sys.argv[1]), trio.to_thread.run_sync, lambda: time.time_ns() // 1_000_000)
+    tree = store.session()
+    await tree.start(1)
+    async def write():
+        while True:
+            created = await tree.create("/n-", b"x" * 100, sequential=True)
+            print(created.path, flush=True)
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(write)
+trio.run(main)
+"""
+
+
+def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    acknowledged: set[str] = set()
+    for _ in range(3):
+        command = [sys.executable, "-c", WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as writer:
+            assert writer.stdout is not None
+            for _ in range(300):
+                acknowledged.add(writer.stdout.readline().strip())
+            writer.send_signal(signal.SIGKILL)
+            # The last line may be torn; the lines before it were answered.
+            acknowledged.update(line.strip() for line in writer.stdout if line.endswith("\n"))
+    db, image, _ = database.open_database(path)
+    db.close()
+    assert len(acknowledged) >= 900
+    assert acknowledged <= image.nodes.keys()
+
+
+# --- commits ----------------------------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_answered_or_told_before_it_is_committed(tmp_path: Path) -> None:
+    gate = Gate()
+    store = opened(tmp_path / "c.sqlite", gate)
+    writer, _ = await started(store)
+    reader, log = await started(store)
+    gate.open.set()
+    await writer.create("/a")
+    await reader.get("/a", watch=True)
+    gate.shut()
+    done: list[str] = []
+
+    async def write() -> None:
+        await writer.set("/a", b"1")
+        done.append("written")
+
+    async def read() -> None:
+        assert (await reader.get("/a")).data == b"1"
+        assert [event.type for event in log.watch_events] == [WatchType.NODE_DATA_CHANGED]
+        done.append("read")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        assert done == []
+        assert log.watch_events == []
+        gate.open.set()
+    assert sorted(done) == ["read", "written"]
+    await store.close()
+
+
+async def test_waiting_writes_share_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits: list[int] = []
+    commit = database.Database.commit
+
+    def counted(self: database.Database, rows: Any, zxid: int) -> None:
+        commits.append(len(rows))
+        commit(self, rows, zxid)
+
+    monkeypatch.setattr(database.Database, "commit", counted)
+    gate = Gate()
+    store = opened(tmp_path / "c.sqlite", gate)
+    tree, _ = await started(store)
+    async with trio.open_nursery() as nursery:
+        for i in range(50):
+            nursery.start_soon(tree.create, f"/n{i}")
+        await trio.testing.wait_all_tasks_blocked()
+        gate.open.set()
+    assert commits == [51]  # the nodes and their parent
+    await tree.submit_many([t.Create(f"/m{i}") for i in range(50)])
+    assert commits == [51, 51]
+    calls = gate.calls
+    await tree.submit_many([t.Get("/m0"), t.Exists("/m1"), t.Children("/")])
+    assert gate.calls == calls  # nothing to wait for
+    await store.close()
+
+
+async def test_a_full_disk_fails_the_waiting_and_is_survived(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, log = await started(store)
+    await tree.create("/a")
+    await tree.get("/a", watch=True)
+    connection = store._committer._database._connection  # type: ignore[union-attr]
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count={pages}")
+    answers = await tree.submit_many([t.SetData("/a", bytes(100_000)), t.Get("/a")])
+    assert [type(answer) for answer in answers] == [t.SystemFailure, t.SystemFailure]
+    assert "full" in str(answers[0])
+    assert log.watch_events == []
+    connection.execute("PRAGMA max_page_count=1000000")
+    assert (await tree.get("/a")).stat.version == 1  # what was applied is saved now
+    assert len(log.watch_events) == 1
+    await store.close()
+    _, image, _ = database.open_database(path)
+    assert len(image.nodes["/a"].data) == 100_000
+
+
+async def test_after_any_other_failure_nothing_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(tmp_path / "c.sqlite")
+    tree, _ = await started(store)
+    await tree.create("/a")
+
+    def broken(self: database.Database, rows: Any, zxid: int) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(database.Database, "commit", broken)
+    with pytest.raises(t.SystemFailure, match="disk I/O error"):
+        await tree.set("/a", b"1")
+    monkeypatch.undo()  # a later fsync could succeed without the lost pages: it is not tried
+    with pytest.raises(t.SystemFailure, match="failed earlier"):
+        await tree.set("/a", b"2")
+    with pytest.raises(t.SystemFailure):
+        await tree.get("/a")
+    with pytest.raises(t.SystemFailure):
+        await store.close()
+    reopened = opened(tmp_path / "c.sqlite")  # it was let go of
+    await reopened.close()
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(CoordinationUnavailable) as raised:
+        opened(path)
+    assert raised.value.place == str(path)
+    assert "\n" not in raised.value.cause
+    return raised.value.cause
+
+
+def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(b"this is no database, whatever its name says" * 100)
+    assert "damaged" in refusal(path)
+    assert "put back a copy" in refusal(path)
+
+
+async def test_a_torn_page_or_a_lost_parent_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, _ = await started(store)
+    await tree.submit_many([t.Create("/a"), t.Create("/a/b"), *(t.Create(f"/n{i}", bytes(500)) for i in range(100))])
+    await store.close()
+    lost = tmp_path / "lost.sqlite"
+    shutil.copy(path, lost)
+    with sqlite3.connect(lost) as connection:
+        connection.execute("DELETE FROM node WHERE path = '/a'")
+    connection.close()
+    assert "damaged" in refusal(lost)
+    data = bytearray(path.read_bytes())
+    data[4096 * 2 : 4096 * 3] = bytes(4096)
+    path.write_bytes(data)
+    assert "damaged" in refusal(path)
+
+
+async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    assert "in use by another process" in refusal(path)
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version=2")
+    connection.close()
+    assert "format version 2" in refusal(path)
+    assert "cannot be opened" in refusal(tmp_path / "none" / "c.sqlite")
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    assert "format version 0" in refusal(other)
