@@ -1,8 +1,8 @@
 """A stage for the group machine: a clock one can turn, a log one can break, and commands in a line of text.
 
-The stage does what the shell does (`broker/coordinator_shard.py`), in memory. `hold` keeps the high watermark where it is until
-`release`; `fail CODE` makes the next append fail. After every command the log so far is replayed into a fresh machine,
-whose durable state must equal the live one's.
+The stage does what the shell does (`broker/coordinator_shard.py`), in memory. `hold` keeps the high watermark where
+it is until `release`; `fail CODE` makes the next append fail. After every command the log so far is replayed into a
+fresh machine, whose durable state must equal the live one's.
 """
 
 from __future__ import annotations
