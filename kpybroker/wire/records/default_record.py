@@ -52,7 +52,7 @@ class Span(NamedTuple):
     """Where one record's parts lie in its batch's uncompressed bytes. Ends are -1 for null."""
 
     offset_delta: int
-    timestamp_delta: int
+    timestamp: int
     key_start: int
     key_end: int
     value_start: int
@@ -60,6 +60,12 @@ class Span(NamedTuple):
     headers_start: int
     header_count: int
     end: int
+
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_ZIGZAG = tuple(byte >> 1 ^ -(byte & 1) for byte in range(0x80))
+_make_span = Span._make
+_make_record = Record._make
 
 
 def invalid(message: str) -> KafkaError:
@@ -83,9 +89,11 @@ def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
     if count == 0:
         return
     position, total = 0, len(section)
+    stamped_by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    base_timestamp, append_time = header.base_timestamp, header.max_timestamp if stamped_by_broker else None
     for _ in range(count):
         try:
-            span = _read_span(section, position, total)
+            span = _read_span(section, position, total, base_timestamp, append_time)
         except IndexError:
             raise invalid("Incorrect declared batch size, premature EOF reached") from None
         yield span
@@ -94,33 +102,52 @@ def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
         raise invalid("Incorrect declared batch size, records still remaining in file")
 
 
-def _read_span(section: Buffer, position: int, total: int) -> Span:
-    size, position = read_varint(section, position)
+def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, append_time: int | None) -> Span:
+    """One record. With LogAppendTime the batch's `append_time` is every record's timestamp.
+
+    One-byte varints, which are nearly all, are decoded in line: this is the inner loop of every walk.
+    """
+    start = position
+    byte = section[position]
+    size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
     end = position + size
     if size < 0 or end > total:
         raise invalid(f"Invalid record size: expected {size} bytes, but {total - position} are left in the batch")
-    timestamp_delta, position = read_varlong(section, position + 1)
-    offset_delta, position = read_varint(section, position)
-    key_size, key_start = read_varint(section, position)
-    position = key_start + key_size if key_size > 0 else key_start
-    value_size, value_start = read_varint(section, position)
-    position = value_start + value_size if value_size > 0 else value_start
-    header_count, headers_start = read_varint(section, position)
-    position = headers_start
-    if header_count:
-        position = _skip_headers(section, position, end, header_count)
+    position += 1
+    byte = section[position]
+    delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 64)
+    timestamp = base_timestamp + delta if append_time is None else append_time
+    if not INT64_MIN <= timestamp <= INT64_MAX:
+        raise invalid(f"Timestamp {timestamp} does not fit into 64 bits")
+    byte = section[position]
+    offset_delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    byte = section[position]
+    size, key_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    key_end = key_start + size if size >= 0 else -1
+    position = key_start if size < 0 else key_end
+    byte = section[position]
+    size, value_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    value_end = value_start + size if size >= 0 else -1
+    position = value_start if size < 0 else value_end
+    byte = section[position]
+    header_count, headers_start = (
+        (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    )
+    position = _skip_headers(section, headers_start, end, header_count) if header_count else headers_start
     if position != end:
-        raise invalid(f"Invalid record size: expected to read {size} bytes, but the fields end {end - position} early")
-    return Span(
-        offset_delta,
-        timestamp_delta,
-        key_start,
-        key_start + key_size if key_size >= 0 else -1,
-        value_start,
-        value_start + value_size if value_size >= 0 else -1,
-        headers_start,
-        header_count,
-        end,
+        raise invalid(f"Invalid record size: the fields of the record at byte {start} end {end - position} bytes early")
+    return _make_span(
+        (
+            offset_delta,
+            timestamp,
+            key_start,
+            key_end,
+            value_start,
+            value_end,
+            headers_start,
+            header_count,
+            end,
+        )
     )
 
 
@@ -141,16 +168,8 @@ def read_varint(section: Buffer, position: int) -> tuple[int, int]:
     """A zigzag int32 and the position after it. IndexError at the end, INVALID_RECORD above 32 bits."""
     byte = section[position]
     if byte < 0x80:
-        return byte >> 1 ^ -(byte & 1), position + 1
+        return _ZIGZAG[byte], position + 1
     return _read_long_varint(section, position, 32)
-
-
-def read_varlong(section: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag int64 and the position after it. IndexError at the end, INVALID_RECORD above 64 bits."""
-    byte = section[position]
-    if byte < 0x80:
-        return byte >> 1 ^ -(byte & 1), position + 1
-    return _read_long_varint(section, position, 64)
 
 
 def _read_long_varint(section: Buffer, position: int, bits: int) -> tuple[int, int]:
@@ -183,25 +202,21 @@ def read_headers(section: Buffer, span: Span) -> Headers:
     return tuple(headers)
 
 
-def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
-    """With LogAppendTime every record has the batch's max timestamp, else its own."""
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return header.max_timestamp
-    return header.base_timestamp + timestamp_delta
-
-
 def iter_default_records(buffer: Buffer, header: BatchHeader, position: int, max_bytes: int) -> Iterator[Record]:
+    """The records of a magic 2 batch; see `record.iter_records`."""
     if header.records_count == 0:
         return
     section = records_section(buffer, position, header, max_bytes)
     base_offset, base_sequence = header.base_offset, header.base_sequence
     for span in iter_spans(section, header):
-        delta = span.offset_delta
-        yield Record(
-            base_offset + delta,
-            record_timestamp(header, span.timestamp_delta),
-            bytes(section[span.key_start : span.key_end]) if span.key_end >= 0 else None,
-            bytes(section[span.value_start : span.value_end]) if span.value_end >= 0 else None,
-            read_headers(section, span) if span.header_count else (),
-            increment_sequence(base_sequence, delta) if base_sequence >= 0 else NO_SEQUENCE,
+        delta, timestamp, key_start, key_end, value_start, value_end, _, header_count, _ = span
+        yield _make_record(
+            (
+                base_offset + delta,
+                timestamp,
+                bytes(section[key_start:key_end]) if key_end >= 0 else None,
+                bytes(section[value_start:value_end]) if value_end >= 0 else None,
+                read_headers(section, span) if header_count else (),
+                increment_sequence(base_sequence, delta) if base_sequence >= 0 else NO_SEQUENCE,
+            )
         )

@@ -42,7 +42,6 @@ from kpybroker.wire.records.default_record import (
     invalid,
     iter_spans,
     read_headers,
-    record_timestamp,
     records_section,
 )
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
@@ -349,7 +348,7 @@ def _validate_in_place(
     errors = _RecordErrors(header, rules, call)
     max_timestamp, index, is_dense = NO_TIMESTAMP, 0, True
     for span in iter_spans(section, header):
-        timestamp = record_timestamp(header, span.timestamp_delta)
+        timestamp = span.timestamp
         errors.check(index, span.offset_delta, timestamp, span.key_end >= 0)
         max_timestamp = max(max_timestamp, timestamp)
         is_dense = is_dense and span.offset_delta == index
@@ -447,7 +446,7 @@ def _checked_records(
         for span in iter_spans(section, header):
             yield Record(
                 header.base_offset + span.offset_delta,
-                record_timestamp(header, span.timestamp_delta),
+                span.timestamp,
                 bytes(section[span.key_start : span.key_end]) if span.key_end >= 0 else None,
                 bytes(section[span.value_start : span.value_end]) if span.value_end >= 0 else None,
                 read_headers(section, span),
