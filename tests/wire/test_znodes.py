@@ -7,6 +7,7 @@ literals in `DUMPED` come from the tree of a running Kafka 3.9.1 broker on ZooKe
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,7 @@ def topic_of(partitions: int) -> z.TopicAssignment:
     return z.TopicAssignment(
         TOPIC_ID,
         {
-            p: z.PartitionAssignment(
-                (p % 3, (p + 1) % 3), (1,) if p % 2 == 0 else (), (2, 3) if p % 3 == 0 else ()
-            )
+            p: z.PartitionAssignment((p % 3, (p + 1) % 3), (1,) if p % 2 == 0 else (), (2, 3) if p % 3 == 0 else ())
             for p in range(partitions)
         },
     )
@@ -71,8 +70,7 @@ def timestamp_in(name: str) -> int:
 
 def broker_of(listeners: int) -> z.BrokerRegistration:
     endpoints = tuple(
-        z.Endpoint("::1" if i == 1 else f"host{i}", 9092 + i, f"L{i}", PROTOCOLS[i % 4])
-        for i in range(listeners)
+        z.Endpoint("::1" if i == 1 else f"host{i}", 9092 + i, f"L{i}", PROTOCOLS[i % 4]) for i in range(listeners)
     )
     rack = "r1" if listeners % 2 == 0 else None
     return z.BrokerRegistration(endpoints, timestamp_in(f"broker{listeners}"), rack, 9999)
@@ -111,9 +109,7 @@ ENCODED = {
     "broker_v2": z.encode_broker(BROKER_V2),
     "broker_null": z.encode_broker(BROKER_WITHOUT_PLAINTEXT),
     **{
-        f"feature{v}_{n}": z.encode_features(
-            z.FinalizedFeatures(v == 2, {f"feature{i}": i + 1 for i in range(n)}, v)
-        )
+        f"feature{v}_{n}": z.encode_features(z.FinalizedFeatures(v == 2, {f"feature{i}": i + 1 for i in range(n)}, v))
         for v in (1, 2)
         for n in (0, 2, 5)
     },
@@ -136,6 +132,69 @@ def test_every_value_kafka_printed_is_compared() -> None:
 @pytest.mark.parametrize("name", KAFKA)
 def test_bytes_equal_kafkas(name: str) -> None:
     assert ENCODED[name].decode() == KAFKA[name]
+
+
+# The tree of Kafka 3.9.1 on ZooKeeper 3.8.4 after a topic of 14 partitions, a few configurations and ACLs were made.
+DUMPED: list[tuple[bytes, Callable[[bytes], bytes]]] = [
+    (
+        b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT","OTHER":"PLAINTEXT"},'
+        b'"endpoints":["PLAINTEXT://127.0.0.1:19392","OTHER://127.0.0.1:19393"],"rack":"r1","jmx_port":-1,"port":19392,'
+        b'"host":"127.0.0.1","version":5,"timestamp":"1795227897557"}',
+        lambda data: z.encode_broker(z.decode_broker(1, data)),
+    ),
+    (
+        b'{"partitions":{"11":[1],"12":[1],"13":[1],"0":[1],"1":[1],"2":[1],"3":[1],"4":[1],"5":[1],"6":[1],"7":[1],'
+        b'"8":[1],"9":[1],"10":[1]},"topic_id":"bQBKTUKdQZSbWYNk7quxDg","adding_replicas":{},"removing_replicas":{},'
+        b'"version":3}',
+        lambda data: z.encode_topic(z.decode_topic("t1", data)),
+    ),
+    (
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}',
+        lambda data: z.encode_partition_state(z.decode_partition_state(data)),
+    ),
+    (
+        b'{"version":1,"config":{"cleanup.policy":"compact","retention.ms":"1000","segment.bytes":"100000"}}',
+        lambda data: z.encode_config(z.decode_config(data)),
+    ),
+    (b'{"version":1,"config":{"producer_byte_rate":"1000"}}', lambda data: z.encode_config(z.decode_config(data))),
+    (
+        b'{"version":1,"config":{"SCRAM-SHA-256":"salt=cDRyYnU0aTdmMDBzYnBibG05cjgwaG5ydQ==,stored_key=3BEEfH4EqdtTIvo6'
+        b'WSNI1vcLW4aAoiNstnJEeWS42N8=,server_key=WaEglJTqrDN/Zy4X7SPMNUFshVtsx36weZLvacLkJmM=,iterations=4096"}}',
+        lambda data: z.encode_config(z.decode_config(data)),
+    ),
+    (
+        b'{"version":2,"entity_path":"users/al%20ice/clients/app%2A"}',
+        lambda data: z.encode_config_change(z.decode_config_change(data)),
+    ),
+    (
+        b'{"version":2,"brokerid":1,"timestamp":"1795227897663","kraftControllerEpoch":-1}',
+        lambda data: z.encode_controller(z.decode_controller(data), 1795227897663),
+    ),
+    (b"1", lambda data: z.encode_number(z.decode_number(data))),
+    (
+        b'{"version":"1","id":"OFcan9nLSHKyapPSTKx6fg"}',
+        lambda data: z.encode_cluster_id(z.decode_cluster_id(data)),
+    ),
+    (b'{"features":{},"version":2,"status":1}', lambda data: z.encode_features(z.decode_features(data))),
+    (
+        b'{"acls":[{"principal":"User:alice","permissionType":"Allow","host":"*","operation":"Read"}],"version":1}',
+        lambda data: z.encode_acls(z.decode_acls(data)),
+    ),
+    (b"TOPIC:t1", lambda data: z.encode_acl_change(*z.decode_acl_change(False, data))),
+    (
+        b'{"version":1,"resourceType":"GROUP","name":"g","patternType":"PREFIXED"}',
+        lambda data: z.encode_acl_change(*z.decode_acl_change(True, data)),
+    ),
+    (
+        b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
+        lambda data: z.encode_producer_id_block(z.decode_producer_id_block(data)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "again"), DUMPED)
+def test_what_a_running_kafka_wrote_is_read_and_written_again(data: bytes, again: Callable[[bytes], bytes]) -> None:
+    assert again(data) == data
 
 
 def test_values_read_back_as_they_were() -> None:
@@ -201,9 +260,7 @@ def test_older_versions_are_read() -> None:
     assert z.decode_config(b'{"version":1}') == {}
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"null", b"{}", b'{"version":"x"}', b"\xff", b'{"brokerid":true}']
-)
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null", b"{}", b'{"version":"x"}', b"\xff", b'{"brokerid":true}'])
 def test_what_cannot_be_read_raises_one_error(data: bytes) -> None:
     for decode in (
         z.decode_controller,
@@ -227,9 +284,6 @@ def test_paths() -> None:
     assert z.partition_state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
     assert z.config_path(z.CONFIG_USERS, z.user_client_entity("a", "b")) == "/config/users/a/clients/b"
     assert z.consumer_offset_path("g", "t", 1) == "/consumers/g/offsets/t/1"
-    assert (
-        z.sequence_number("/isr_change_notification/isr_change_0000000012", z.ISR_CHANGE_PREFIX)
-        == "0000000012"
-    )
+    assert z.sequence_number("/isr_change_notification/isr_change_0000000012", z.ISR_CHANGE_PREFIX) == "0000000012"
     assert z.is_sensitive("/config/users/alice")
     assert not z.is_sensitive("/config/topics/t")
