@@ -53,13 +53,17 @@ from kpybroker.wire.znodes import BrokerRegistration
 def read_brokers() -> Story[dict[int, tuple[BrokerRegistration, int]]]:
     """Registered brokers with their epochs (the registration's czxid), watching for the next change."""
     names = yield from children(znodes.BROKER_IDS, watch=True)
-    ids = [int(name) for name in names]
+    ids = sorted(int(name) for name in names)
     found = yield from get_many([znodes.broker_path(i) for i in ids], watch=True)
-    return {
-        broker_id: (znodes.decode_broker(broker_id, node.data), node.stat.czxid)
-        for broker_id, node in zip(ids, found, strict=True)
-        if node is not None
-    }
+    brokers = {}
+    for broker_id, node in zip(ids, found, strict=True):
+        if node is None:
+            continue
+        try:
+            brokers[broker_id] = (znodes.decode_broker(broker_id, node.data), node.stat.czxid)
+        except znodes.ZnodeError as failure:
+            yield error(f"Broker {broker_id} is passed over: {failure}")
+    return brokers
 
 
 def broker_change(parts: Parts) -> Story[None]:
@@ -144,7 +148,12 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPart
     for topic, node in zip(names, nodes, strict=True):
         if node is None:
             continue
-        decoded = znodes.decode_topic(topic, node.data)
+        try:
+            decoded = znodes.decode_topic(topic, node.data)
+        except znodes.ZnodeError as failure:
+            # One bad znode must not keep the cluster from having a controller: the topic has no partitions.
+            yield error(f"[Controller id={parts.settings.broker_id}] {failure}")
+            continue
         if decoded.topic_id is not None:
             context.add_topic_id(topic, decoded.topic_id)
         elif mv.uses_topic_id(parts.settings.metadata_version):

@@ -134,7 +134,6 @@ class Controller:
                 f"Trigger controller movement immediately: {failure!r}"
             )
             yield from self._move_away()
-            raise
 
     def _move_away(self) -> Story[None]:
         self.parts.active_controller_id = yield from self._controller_id()

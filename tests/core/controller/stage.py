@@ -1,0 +1,586 @@
+"""A stage for the controller machine: a real tree in memory, brokers that do as they are told, commands in a line of text.
+
+The stage does what `broker/control.py` does: it runs stories one at a time off a queue that watches, responses and requests
+end in. Every broker has a machine of its own, so that a play may have several controllers, one after the other or two that
+both believe in themselves. After every command that leaves the queues empty, what the active controller knows of leaders
+must be what stands in the tree.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
+from kpybroker.core import metadata_version as mv
+from kpybroker.core import tree as t
+from kpybroker.core.controller import cluster, effects, events
+from kpybroker.core.controller.machine import Controller, event_for_watch
+from kpybroker.core.controller.model import TopicPartition
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+NOW_MS = 1_700_000_000_000
+
+
+class Crashed(Exception):
+    """The process died between two writes."""
+
+
+@dataclass
+class Actor:
+    """One broker: its session, its controller, its queue, and its manners."""
+
+    id: int
+    tree: EmbeddedTree
+    machine: Controller
+    queue: deque[events.Event] = field(default_factory=deque)
+    up: bool = False
+    silent: bool = False
+    cannot_delete: bool = False
+    offline: set[TopicPartition] = field(default_factory=set)
+    writes_until_crash: int | None = None
+
+
+def instantly(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The in-memory tree never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waited")
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.output: list[str] = []
+        self._store = EmbeddedStore.in_memory(lambda: NOW_MS)
+        self._actors: dict[int, Actor] = {}
+        self._admin = self._store.session()
+        instantly(self._admin.start(1))
+        self._options: dict[str, str] = {}
+        self._held = False
+        self._uuids = 0
+        for path in znodes.PERSISTENT_PATHS:
+            parts = path[1:].split("/")
+            for depth in range(1, len(parts) + 1):
+                instantly(self._admin.submit_many([t.Create("/" + "/".join(parts[:depth]))]))
+
+    def perform(self, line: str) -> None:
+        name, *arguments = shlex.split(line)
+        command: Callable[..., None] = getattr(self, f"do_{name.replace('-', '_')}")
+        command(*arguments)
+        if not self._held:
+            self._run()
+            self._check_memory()
+
+    # --- brokers ---------------------------------------------------------------------------------------
+
+    def do_settings(self, *options: str) -> None:
+        """Of the brokers that come after this."""
+        self._options |= dict(option.split("=") for option in options)
+
+    def do_up(self, *ids: str) -> None:
+        for broker_id in map(int, ids):
+            actor = self._actors.get(broker_id) or self._new_actor(broker_id)
+            instantly(actor.tree.start(1))
+            actor.up = True
+            registration = znodes.BrokerRegistration(
+                (znodes.Endpoint(f"host{broker_id}", 9092, "PLAINTEXT", "PLAINTEXT"),), NOW_MS
+            )
+            data = znodes.encode_broker(registration)
+            instantly(actor.tree.create(znodes.broker_path(broker_id), data, ephemeral=True))
+
+    def do_move(self, broker_id: str, host: str) -> None:
+        """A broker rewrites its registration with another address."""
+        path = znodes.broker_path(int(broker_id))
+        data = instantly(self._admin.get(path)).data
+        instantly(self._admin.set(path, data.replace(f"host{broker_id}".encode(), host.encode())))
+
+    def do_down(self, *ids: str) -> None:
+        for broker_id in map(int, ids):
+            actor = self._actors.pop(broker_id)
+            instantly(actor.tree.close())
+
+    def do_bounce(self, broker_id: str) -> None:
+        """Down and up before anybody looks."""
+        self.do_down(broker_id)
+        self.do_up(broker_id)
+
+    def do_expire(self, broker_id: str) -> None:
+        """The session ends; the broker opens a new one, registers and tries to be elected, as the shell does."""
+        actor = self._actors[int(broker_id)]
+        instantly(actor.tree.expire())
+        actor.queue.clear()
+        actor.queue.append(events.Expire())
+        self._run()
+        instantly(actor.tree.reopen())
+        registration = znodes.BrokerRegistration(
+            (znodes.Endpoint(f"host{broker_id}", 9092, "PLAINTEXT", "PLAINTEXT"),), NOW_MS
+        )
+        data = znodes.encode_broker(registration)
+        instantly(actor.tree.create(znodes.broker_path(actor.id), data, ephemeral=True))
+        actor.queue.append(events.Reelect())
+
+    def do_start(self, *ids: str) -> None:
+        """Stand for election."""
+        for broker_id in map(int, ids):
+            self._actors[broker_id].queue.append(events.Startup())
+            if not self._held:
+                self._run()
+
+    def do_silent(self, broker_id: str) -> None:
+        """It takes requests and never answers."""
+        self._actors[int(broker_id)].silent = True
+
+    def do_cannot_delete(self, broker_id: str) -> None:
+        self._actors[int(broker_id)].cannot_delete = True
+
+    def do_can_delete(self, broker_id: str) -> None:
+        self._actors[int(broker_id)].cannot_delete = False
+
+    def do_log_dir_fails(self, broker_id: str, *partitions: str) -> None:
+        self._actors[int(broker_id)].offline |= set(map(_partition, partitions))
+        data = znodes.encode_log_dir_event(int(broker_id))
+        path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
+        instantly(self._admin.create(path, data, sequential=True))
+
+    def do_crash_after(self, broker_id: str, writes: str) -> None:
+        self._actors[int(broker_id)].writes_until_crash = int(writes)
+
+    def do_hold(self) -> None:
+        """Let events pile up until `run`."""
+        self._held = True
+
+    def do_run(self) -> None:
+        self._held = False
+
+    # --- topics and tools ------------------------------------------------------------------------------
+
+    def do_topic(self, name: str, *assignments: str) -> None:
+        """`0:1,2` partition 0 on brokers 1 and 2; `noid` leaves out the topic id."""
+        topic_id = None if "noid" in assignments else self._uuid()
+        partitions = _assignments(a for a in assignments if a != "noid")
+        data = znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions))
+        instantly(self._admin.create(znodes.topic_path(name), data))
+
+    def do_grow(self, name: str, *assignments: str) -> None:
+        path = znodes.topic_path(name)
+        old = znodes.decode_topic(name, instantly(self._admin.get(path)).data)
+        partitions = {**old.partitions, **_assignments(assignments)}
+        instantly(self._admin.set(path, znodes.encode_topic(znodes.TopicAssignment(old.topic_id, partitions))))
+
+    def do_delete(self, *names: str) -> None:
+        for name in names:
+            instantly(self._admin.create(znodes.delete_topic_path(name)))
+
+    def do_remove_znode(self, path: str) -> None:
+        """As an operator with a shell does."""
+        for name in instantly(self._admin.children(path)).names:
+            self.do_remove_znode(f"{path}/{name}")
+        instantly(self._admin.delete(path))
+
+    def do_config(self, topic: str, *pairs: str) -> None:
+        data = znodes.encode_config(dict(pair.split("=") for pair in pairs))
+        instantly(self._admin.create(znodes.config_path(znodes.CONFIG_TOPICS, topic), data))
+
+    def do_isr(self, partition: str, isr: str, how: str = "") -> None:
+        """A leader changes its ISR in the tree itself (before AlterPartition); `tell`: and says so."""
+        key = _partition(partition)
+        path = znodes.partition_state_path(*key)
+        old = znodes.decode_partition_state(instantly(self._admin.get(path)).data)
+        state = znodes.PartitionState(old.leader, old.leader_epoch, _ids(isr), old.controller_epoch)
+        instantly(self._admin.set(path, znodes.encode_partition_state(state)))
+        if how == "tell":
+            path = f"{znodes.ISR_CHANGE_NOTIFICATION}/{znodes.ISR_CHANGE_PREFIX}"
+            instantly(self._admin.create(path, znodes.encode_partitions([key]), sequential=True))
+
+    def do_preferred(self, *partitions: str) -> None:
+        data = znodes.encode_partitions([_partition(text) for text in partitions])
+        instantly(self._admin.create(znodes.PREFERRED_REPLICA_ELECTION, data))
+
+    def do_garbage(self, path: str) -> None:
+        instantly(self._admin.create(path, b"{"))
+
+    def do_step(self, broker_id: str) -> None:
+        """One event, while the others wait."""
+        actor = self._actors[int(broker_id)]
+        event = actor.queue.popleft()
+        self.output.append(f"{actor.id}: {_event_text(event)}")
+        self._story(actor, event)
+
+    def do_steal(self) -> None:
+        """Somebody else becomes the controller (the znode is deleted and the epoch raised by another)."""
+        epoch = int(instantly(self._admin.get(znodes.CONTROLLER_EPOCH)).data)
+        instantly(self._admin.set(znodes.CONTROLLER_EPOCH, znodes.encode_number(epoch + 1)))
+        instantly(self._admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
+
+    # --- requests --------------------------------------------------------------------------------------
+
+    def do_event(self, name: str, *arguments: str) -> None:
+        event = getattr(events, name)(*arguments)
+        for actor in self._actors.values():
+            if actor.machine.is_active:
+                actor.queue.append(event)
+
+    def do_elect_leaders(self, kind: str, *partitions: str) -> None:
+        wanted = tuple(map(_partition, partitions))
+        self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
+
+    def do_shutdown(self, broker_id: str, epoch: str = "-1") -> None:
+        self._ask(events.ControlledShutdown(int(broker_id), int(epoch)))
+
+    def do_producer_ids(self, broker_id: str, epoch: str = "") -> None:
+        context = self._chosen().machine.parts.context
+        known = context.live_broker_epochs.get(int(broker_id), -1)
+        self._ask(events.AllocateProducerIds(int(broker_id), int(epoch or known)))
+
+    def do_alter(self, broker_id: str, partition: str, *options: str) -> None:
+        """`isr= epoch= partition_epoch= recovery= version= broker_epoch=`, each as the tree has it unless told."""
+        key = _partition(partition)
+        given = dict(option.split("=") for option in options)
+        context = self._active().machine.parts.context
+        info = context.partition_leadership_info.get(key)
+        current = info.leader_and_isr if info else None
+        version = int(given.get("version", 3))
+        isr = list(_ids(given["isr"]))
+        data = AlterPartitionRequest.PartitionData(
+            partition_index=key.partition,
+            leader_epoch=int(given.get("epoch", current.leader_epoch if current else 0)),
+            new_isr=isr if version < 3 else [],
+            new_isr_with_epochs=[AlterPartitionRequest.BrokerState(broker_id=i) for i in isr] if version >= 3 else [],
+            leader_recovery_state=int(given.get("recovery", 0)),
+            partition_epoch=int(given.get("partition_epoch", current.partition_epoch if current else 0)),
+        )
+        topic = AlterPartitionRequest.TopicData(partitions=[data])
+        if version >= 2:
+            topic.topic_id = context.topic_ids.get(key.topic, b"?" * 16)
+        else:
+            topic.topic_name = key.topic
+        known = context.live_broker_epochs.get(int(broker_id), -1)
+        request = AlterPartitionRequest(
+            broker_id=int(broker_id), broker_epoch=int(given.get("broker_epoch", known)), topics=[topic]
+        )
+        self._ask(events.AlterPartitionReceived(request, version))
+
+    def do_state(self, *partitions: str) -> None:
+        for text in partitions:
+            node = instantly(self._admin.get(znodes.partition_state_path(*_partition(text))))
+            state = znodes.decode_partition_state(node.data)
+            self.output.append(f"{text}: {_state_text(state)} version {node.stat.version}")
+
+    def do_tree(self, path: str) -> None:
+        """The names below `path`."""
+        names = sorted(instantly(self._admin.children(path)).names)
+        self.output.append(f"{path}: {' '.join(names) or '-'}")
+
+    def do_controllers(self) -> None:
+        active = [str(actor.id) for actor in self._actors.values() if actor.machine.is_active]
+        self.output.append(f"active: {' '.join(active) or 'nobody'}")
+
+    def do_offline_partitions(self) -> None:
+        self.output.append(str(self._active().machine.parts.context.offline_partition_count))
+
+    # --- running ---------------------------------------------------------------------------------------
+
+    def _new_actor(self, broker_id: int) -> Actor:
+        options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self._options}
+        settings = effects.Settings(
+            broker_id=broker_id,
+            metadata_version=mv.parse(options["version"]),
+            inter_broker_listener_name="PLAINTEXT",
+            delete_topic_enable=options["delete"] == "true",
+            auto_leader_rebalance_enable=options["rebalance"] == "true",
+            leader_imbalance_per_broker_percentage=10,
+            leader_imbalance_check_interval_seconds=300,
+        )
+        actor = Actor(broker_id, self._store.session(), Controller(settings))
+
+        def on_event(event: t.TreeEvent) -> None:
+            meant = event_for_watch(event) if isinstance(event, t.WatchEvent) else None
+            if meant is not None:
+                actor.queue.append(meant)
+
+        actor.tree.listen(on_event)
+        self._actors[broker_id] = actor
+        return actor
+
+    def _active(self) -> Actor:
+        return next(actor for actor in self._actors.values() if actor.machine.is_active)
+
+    def _chosen(self) -> Actor:
+        """The active controller, or if there is none the first broker."""
+        return next((a for a in self._actors.values() if a.machine.is_active), next(iter(self._actors.values())))
+
+    def _run(self) -> None:
+        while waiting := [actor for actor in self._actors.values() if actor.queue]:
+            actor = waiting[0]
+            event = actor.queue.popleft()
+            self.output.append(f"{actor.id}: {_event_text(event)}")
+            self._story(actor, event)
+
+    def _ask(self, event: events.Event) -> None:
+        self._run()
+        answer = self._story(self._chosen(), event)
+        self.output.append(f"answer {_answer_text(answer)}")
+
+    def _story(self, actor: Actor, event: events.Event) -> Any:
+        story = actor.machine.story(event)
+        answer: Any = None
+        while True:
+            try:
+                effect = story.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            except KafkaError as error:
+                return error
+            except t.TreeError as error:
+                self.output.append(f"{actor.id}: story ended with {error!r}")
+                return error
+            try:
+                answer = self._do(actor, effect)
+            except Crashed:
+                story.close()
+                self.output.append(f"{actor.id} crashes")
+                self.do_down(str(actor.id))
+                return None
+
+    def _do(self, actor: Actor, effect: effects.Effect) -> Any:
+        if isinstance(effect, effects.Submit):
+            return self._submit(actor, effect)
+        if isinstance(effect, effects.Now):
+            return NOW_MS
+        if isinstance(effect, effects.RandomUuid):
+            return self._uuid()
+        if isinstance(effect, effects.UncleanElectionEnabled):
+            return {topic: self._unclean(topic) for topic in effect.topics}
+        if isinstance(effect, effects.Send):
+            self._send(actor, effect)
+        elif isinstance(effect, effects.Log):
+            if effect.level >= effects.WARNING:
+                self.output.append(f"    ! {effect.message.split('] ', 1)[-1]}")
+        elif isinstance(effect, effects.Enqueue):
+            if effect.delay_seconds:
+                self.output.append(f"    in {effect.delay_seconds} s: {_event_text(effect.event)}")
+            else:
+                actor.queue.append(effect.event)
+        return None
+
+    def _submit(self, actor: Actor, effect: effects.Submit) -> list[Any]:
+        answers = []
+        for op in effect.ops:
+            is_write = isinstance(op, t.Multi | t.Create | t.SetData | t.Delete)
+            if is_write and actor.writes_until_crash is not None:
+                if actor.writes_until_crash == 0:
+                    raise Crashed
+                actor.writes_until_crash -= 1
+            (answer,) = instantly(actor.tree.submit_many([op]))
+            if is_write:
+                self.output.append(f"    {_write_text(op)}{_failure_text(answer)}")
+            answers.append(answer)
+        return answers
+
+    def _unclean(self, topic: str) -> bool:
+        (found,) = instantly(self._admin.submit_many([t.Get(znodes.config_path(znodes.CONFIG_TOPICS, topic))]))
+        config = znodes.decode_config(found.data) if isinstance(found, t.NodeData) else {}
+        return config.get("unclean.leader.election.enable") == "true"
+
+    def _send(self, actor: Actor, effect: effects.Send) -> None:
+        self.output.append(f"    -> {effect.broker_id} {_request_text(effect.message, effect.version)}")
+        receiver = self._actors.get(effect.broker_id)
+        if receiver is None or receiver.silent:
+            return
+        response = _respond(receiver, effect.message)
+        event = cluster.event_for_response(actor.machine.parts, effect.broker_id, effect.message, response)
+        # A clean answer changes nothing but for a deletion: leave it out of the play.
+        if event is not None and not _is_uneventful(event):
+            actor.queue.append(event)
+
+    def _uuid(self) -> bytes:
+        self._uuids += 1
+        return self._uuids.to_bytes(16, "big")
+
+    def _check_memory(self) -> None:
+        for actor in self._actors.values():
+            if not actor.machine.is_active:
+                continue
+            for partition, info in actor.machine.parts.context.partition_leadership_info.items():
+                if partition.topic in actor.machine.parts.context.topics_to_be_deleted:
+                    continue
+                (found,) = instantly(self._admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
+                if isinstance(found, t.NodeData) and found.stat.version == info.leader_and_isr.partition_epoch:
+                    state = znodes.decode_partition_state(found.data)
+                    known = info.leader_and_isr
+                    assert (state.leader, state.isr, state.leader_epoch) == (
+                        known.leader,
+                        known.isr,
+                        known.leader_epoch,
+                    )
+
+
+def _respond(receiver: Actor, message: Any) -> Any:
+    if isinstance(message, UpdateMetadataRequest):
+        return UpdateMetadataResponse()
+    if isinstance(message, LeaderAndIsrRequest):
+        return LeaderAndIsrResponse(
+            topics=[
+                LeaderAndIsrResponse.LeaderAndIsrTopicError(
+                    topic_id=topic.topic_id,
+                    partition_errors=[
+                        LeaderAndIsrResponse.LeaderAndIsrPartitionError(
+                            partition_index=state.partition_index,
+                            error_code=ErrorCode.KAFKA_STORAGE_ERROR
+                            if (topic.topic_name, state.partition_index) in receiver.offline
+                            else ErrorCode.NONE,
+                        )
+                        for state in topic.partition_states
+                    ],
+                )
+                for topic in message.topic_states
+            ]
+        )
+    assert isinstance(message, StopReplicaRequest)
+    stops = [
+        (t.topic_name, s.partition_index, s.delete_partition) for t in message.topic_states for s in t.partition_states
+    ]
+    stops += [(p.topic_name, p.partition_index, message.delete_partitions) for p in message.ungrouped_partitions]
+    stops += [(t.name, i, message.delete_partitions) for t in message.topics for i in t.partition_indexes]
+    return StopReplicaResponse(
+        partition_errors=[
+            StopReplicaResponse.StopReplicaPartitionError(
+                topic_name=name,
+                partition_index=index,
+                error_code=ErrorCode.KAFKA_STORAGE_ERROR if receiver.cannot_delete and delete else ErrorCode.NONE,
+            )
+            for name, index, delete in stops
+        ]
+    )
+
+
+def _is_uneventful(event: events.Event) -> bool:
+    if isinstance(event, events.UpdateMetadataResponseReceived):
+        return True
+    if isinstance(event, events.LeaderAndIsrResponseReceived):
+        return not any(e.error_code for topic in event.response.topics for e in topic.partition_errors)
+    return False
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, index = text.rpartition("-")
+    return TopicPartition(topic, int(index))
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    return tuple(int(item) for item in text.split(",") if item)
+
+
+def _assignments(texts: Any) -> dict[int, znodes.PartitionAssignment]:
+    pairs = (text.split(":") for text in texts)
+    return {int(partition): znodes.PartitionAssignment(_ids(replicas)) for partition, replicas in pairs}
+
+
+def _list(numbers: Any) -> str:
+    return ",".join(map(str, numbers)) or "-"
+
+
+def _state_text(state: znodes.PartitionState) -> str:
+    recovering = " recovering" if state.leader_recovery_state else ""
+    return (
+        f"leader {state.leader} epoch {state.leader_epoch} isr {_list(state.isr)} "
+        f"controller {state.controller_epoch}{recovering}"
+    )
+
+
+def _write_text(op: t.Operation) -> str:
+    if isinstance(op, t.Multi):
+        return " + ".join(_write_text(part) for part in op.ops if not isinstance(part, t.Check))
+    name = {t.Create: "create", t.SetData: "set", t.Delete: "delete"}[type(op)]  # type: ignore[index]
+    text = f"{name} {op.path}"
+    if isinstance(op, t.Create | t.SetData):
+        if op.path.endswith("/state"):
+            text += f" ({_state_text(znodes.decode_partition_state(op.data))})"
+        elif op.path == znodes.CONTROLLER_EPOCH or op.path.startswith(f"{znodes.TOPICS}/"):
+            text += f" {op.data.decode()}" if op.data else ""
+    return text
+
+
+def _failure_text(answer: Any) -> str:
+    if isinstance(answer, t.MultiFailed):
+        return f": {type(answer.error).__name__}{' of the epoch' if answer.index == 0 else ''}"
+    return f": {type(answer).__name__}" if isinstance(answer, t.TreeError) else ""
+
+
+def _event_text(event: events.Event) -> str:
+    name = type(event).__name__
+    if isinstance(event, events.TopicDeletionStopReplicaResponseReceived):
+        parts = (f"{p}:{ErrorCode(code).name}" for p, code in event.partition_errors.items())
+        return f"StopReplica answer of {event.broker_id}: {' '.join(parts)}"
+    if isinstance(event, events.LeaderAndIsrResponseReceived):
+        return f"LeaderAndIsr answer of {event.broker_id} with errors"
+    if isinstance(event, events.BrokerModifications):
+        return f"{name} {event.broker_id}"
+    if isinstance(event, events.PartitionModifications):
+        return f"{name} {event.topic}"
+    return name
+
+
+def _request_text(message: Any, version: int) -> str:
+    name = type(message).__name__.removesuffix("Request")
+    states = [(topic.topic_name, state) for topic in message.topic_states for state in topic.partition_states]
+    if isinstance(message, UpdateMetadataRequest):
+        states += [(state.topic_name, state) for state in message.ungrouped_partition_states]
+        live = _list(sorted(broker.id for broker in message.live_brokers))
+        parts = [
+            f"{topic}-{s.partition_index}[leader {s.leader} epoch {s.leader_epoch} isr {_list(s.isr)}"
+            f"{f' offline {_list(s.offline_replicas)}' if s.offline_replicas else ''}]"
+            for topic, s in states
+        ]
+        return f"{name} v{version} live {live}{': ' if parts else ''}{' '.join(parts)}"
+    if isinstance(message, LeaderAndIsrRequest):
+        states += [(state.topic_name, state) for state in message.ungrouped_partition_states]
+        parts = [
+            f"{topic}-{s.partition_index}[leader {s.leader} epoch {s.leader_epoch} isr {_list(s.isr)} "
+            f"replicas {_list(s.replicas)}{' new' if s.is_new else ''}]"
+            for topic, s in states
+        ]
+        return f"{name} v{version} {' '.join(parts)}"
+    parts = [
+        f"{topic}-{s.partition_index}[epoch {s.leader_epoch}{' delete' if s.delete_partition else ''}]"
+        for topic, s in states
+    ]
+    deletes = " delete" if message.delete_partitions else ""
+    parts += [f"{p.topic_name}-{p.partition_index}{deletes}" for p in message.ungrouped_partitions]
+    parts += [f"{topic.name}-{i}{deletes}" for topic in message.topics for i in topic.partition_indexes]
+    return f"{name} v{version} {' '.join(parts)}"
+
+
+def _answer_text(answer: Any) -> str:
+    if isinstance(answer, KafkaError):
+        return f"{answer.code.name} {answer.message}"
+    if isinstance(answer, dict):
+        return " ".join(f"{p}:{e.code.name}{f'({e.message})' if e.message else ''}" for p, e in sorted(answer.items()))
+    if isinstance(answer, AlterPartitionResponse):
+        parts = [
+            f"{topic.topic_name or int.from_bytes(topic.topic_id, 'big')}-{p.partition_index}:"
+            + (
+                ErrorCode(p.error_code).name
+                if p.error_code
+                else f"isr {_list(p.isr)} partition epoch {p.partition_epoch}"
+            )
+            for topic in answer.topics
+            for p in topic.partitions
+        ]
+        return f"{ErrorCode(answer.error_code).name} {' '.join(parts)}"
+    if isinstance(answer, list):
+        return f"still leads {' '.join(map(str, answer)) or 'nothing'}"
+    return str(answer)
