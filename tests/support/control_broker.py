@@ -4,7 +4,7 @@ embedded tree, with replicas that obey and remember."""
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -86,10 +86,10 @@ class ForgetfulGroups:
 
 class NoConfigs:
     def __init__(self) -> None:
-        self.prefetched: list[str] = []
+        self.prefetched: dict[str, bool] = {}
 
-    async def prefetch(self, topics: Iterable[str]) -> None:
-        self.prefetched += topics
+    async def prefetch(self, topics: Mapping[str, bool]) -> None:
+        self.prefetched |= topics
 
     def forget(self, topic: str) -> None:
         pass

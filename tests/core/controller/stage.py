@@ -1,9 +1,10 @@
-"""A stage for the controller machine: a real tree in memory, brokers that do as they are told, commands in a line of text.
+"""A stage for the controller machine: a real tree in memory, brokers that do as they are told, commands in a line of
+text.
 
-The stage does what `broker/control.py` does: it runs stories one at a time off a queue that watches, responses and requests
-end in. Every broker has a machine of its own, so that a play may have several controllers, one after the other or two that
-both believe in themselves. After every command that leaves the queues empty, what the active controller knows of leaders
-must be what stands in the tree.
+The stage does what `broker/control.py` does: it runs stories one at a time off a queue that watches, responses and
+requests end in. Every broker has a machine of its own, so that a play may have several controllers, one after the other
+or two that both believe in themselves. After every command that leaves the queues empty, what the active controller
+knows of leaders must be what stands in the tree.
 """
 
 from __future__ import annotations
