@@ -21,6 +21,7 @@ from kpybroker.core.producer_state import (
     VerificationGuard,
 )
 from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.index import INT32_MAX
 from kpybroker.storage.recovery import complete_transactions, prepare_batch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
@@ -260,7 +261,9 @@ def _write(
     rolled = False
     try:
         if segment.should_roll(config.segment_bytes, config.segment_ms, size, max_timestamp, last_offset, now_ms):
-            segment = log.roll(now_ms, first_offset)
+            # Kafka rolls at the first offset; at the log end, a gap between segments always means a loss.
+            fits = last_offset - log.log_end_offset <= INT32_MAX
+            segment = log.roll(now_ms, 0 if fits else first_offset)
             rolled = True
         segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
     except OSError as error:

@@ -48,6 +48,7 @@ class LogLoader:
     recovery_point: int
     now_ms: int
     roll_jitter_ms: int = 0
+    first_dirty_offset: int = 0  # segments below it may have been compacted
     segments: LogSegments = field(default_factory=LogSegments)
     snapshots: ProducerSnapshots = field(init=False)
     next_offset: int = 0
@@ -171,32 +172,34 @@ class LogLoader:
             segment.close_handlers()
             self.segments.remove(segment.base_offset)
         found = self._file_names()
-        present = set(found)
+        bases = [_offset(name) for name in found if names.is_log_file(name) and names.offset_of(name) is not None]
         for name in found:
             offset = names.offset_of(name)
-            if offset is None:
-                continue
-            if names.is_index_file(name):
-                if f"{offset:020d}{names.LOG_SUFFIX}" not in present:
-                    logger.warning("Found an orphaned index file %s, with no corresponding log file.", name)
-                    self._unlink(name)
-            elif names.is_log_file(name):
-                self._load_segment(offset, f"{offset:020d}{names.INDEX_SUFFIX}" in present)
+            if offset is not None and names.is_index_file(name) and offset not in bases:
+                logger.warning("Found an orphaned index file %s, with no corresponding log file.", name)
+                self._unlink(name)
+        unflushed_from = max((base for base in bases if base <= self.recovery_point), default=0)
+        for base in bases:
+            segment = self._open_segment(base)
+            if self.had_clean_shutdown or base < unflushed_from:
+                self._check_indexes(segment, set(found))
+            self.segments.add(segment)
 
-    def _load_segment(self, base_offset: int, has_index: bool) -> None:
-        segment = self._open_segment(base_offset)
+    def _check_indexes(self, segment: LogSegment, present: set[str]) -> None:
+        """Of a segment that is not going to be recovered anyway."""
+        base = f"{segment.base_offset:020d}"
         try:
-            if not has_index:
+            if base + names.INDEX_SUFFIX not in present:
                 raise CorruptIndexError("the offset index file does not exist")
             segment.txn_index.sanity_check()
+            if base + names.TIME_INDEX_SUFFIX not in present:
+                # Kafka makes an empty one, as logs older than 0.10.1 have none, and finds nothing there by time.
+                logger.warning("Rebuilding the time index of %s, which does not exist", segment)
+                segment.rebuild_indexes()
         except CorruptIndexError as error:
             logger.error("Recovering segment %s and rebuilding index files: %s", segment.records.path, error)
-            try:
-                self._recover_segment(segment)
-            except SegmentOverflowError:
-                self.segments.add(segment)
-                raise
-        self.segments.add(segment)
+            self.segments.add(segment)
+            self._recover_segment(segment)
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
@@ -239,14 +242,22 @@ class LogLoader:
                 self.directory,
             )
             removed = self._recover_segment(segment)
-            if removed:
+            following = unflushed[number + 1 :]
+            if removed or (following and self._lacks_its_end(segment, following[0])):
                 logger.warning(
                     "Corruption found in segment %d, truncating to offset %d",
                     segment.base_offset,
                     self._next_offset(segment),
                 )
-                self._remove_segments(unflushed[number + 1 :])
+                self._remove_segments(following)
                 return
+
+    def _lacks_its_end(self, segment: LogSegment, following: LogSegment) -> bool:
+        """A power cut may take the end of one segment and leave the next one (Kafka would serve the hole).
+
+        Segments follow each other without a gap until they are compacted.
+        """
+        return segment.base_offset >= self.first_dirty_offset and self._next_offset(segment) < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
         """The log's end; None where there are no segments, or none that reach the log start offset."""

@@ -63,6 +63,7 @@ class Log:
         log_start_offset: int = 0,
         recovery_point: int = 0,
         had_clean_shutdown: bool = True,
+        first_dirty_offset: int = 0,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
         verification_enabled: bool = True,
         random_below: Callable[[int], int] = random.randrange,
@@ -93,6 +94,7 @@ class Log:
             recovery_point,
             now_ms,
             self._roll_jitter_ms(),
+            first_dirty_offset,
         )
         loader.load()
         self.segments_map: LogSegments = loader.segments

@@ -161,6 +161,7 @@ class LogManager:
         recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
         start_offsets = directory.read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        first_dirty_offsets = directory.read_offsets(names.CLEANER_OFFSET_CHECKPOINT)
         found = directory.partition_directories()
         if found and not directory.had_clean_shutdown:
             logger.info(
@@ -186,6 +187,7 @@ class LogManager:
                 log_start_offset=start_offsets.get(partition, 0),
                 recovery_point=recovery_points.get(partition, 0),
                 had_clean_shutdown=directory.had_clean_shutdown,
+                first_dirty_offset=first_dirty_offsets.get(partition, 0),
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 verification_enabled=self._verification_enabled,
                 random_below=self._random_below,

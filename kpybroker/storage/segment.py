@@ -21,6 +21,7 @@ from kpybroker.storage.files import Buffer, Files, unlink_if_exists
 from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import TransactionIndex
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader
 
 SEGMENT_SUFFIXES = (
@@ -54,6 +55,7 @@ class LogSegment:
 
     __slots__ = (
         "_bytes_since_index_entry",
+        "_data_damage",
         "_directory",
         "_files",
         "_max_index_bytes",
@@ -111,6 +113,7 @@ class LogSegment:
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
         self._bytes_since_index_entry = 0
+        self._data_damage: KafkaError | None = None
         # Where the last append began: a reader at the tail needs no index.
         self._tail_offset = NO_TAIL
         self._tail_position = 0
@@ -302,10 +305,9 @@ class LogSegment:
 
     def reset_indexes(self) -> None:
         """Empty indexes and no known timestamp: the beginning of a recovery. Unreadable index files are replaced."""
-        self.close_indexes()
-        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
-            unlink_if_exists(self._files, self.path(suffix))
+        self._remove_indexes()
         self.txn_index.reset()
+        self._data_damage = None
         self._max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self._rolling_timestamp = None
@@ -315,22 +317,39 @@ class LogSegment:
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
 
     def rebuild_indexes(self) -> None:
-        """Make offset and time index anew from the batch headers of a segment whose data are sound."""
-        self.close_indexes()
-        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
-            unlink_if_exists(self._files, self.path(suffix))
-        self._max_timestamp = NO_TIMESTAMP
-        self._offset_of_max_timestamp = self.base_offset
-        indexed = 0
-        for position, header in self.records.headers():
-            self.check_no_overflow(header.last_offset)
-            self.note_timestamp(header.max_timestamp, header.last_offset)
-            if position - indexed > self.index_interval_bytes:
-                self.add_recovered_index_entries(header.last_offset, position)
-                indexed = position
+        """Make offset and time index anew from the batch headers.
+
+        Where the data themselves turn out to be damaged, CORRUPT_MESSAGE is raised, the indexes stay as they are, and
+        the next call does not walk the segment again.
+        """
+        if self._data_damage is not None:
+            raise self._data_damage
+        entries, indexed = [], 0
+        timestamp, offset = NO_TIMESTAMP, self.base_offset
+        try:
+            for position, header in self.records.headers():
+                self.check_no_overflow(header.last_offset)
+                if header.max_timestamp > timestamp:
+                    timestamp, offset = header.max_timestamp, header.last_offset
+                if position - indexed > self.index_interval_bytes:
+                    entries.append((header.last_offset, position, timestamp, offset))
+                    indexed = position
+        except KafkaError as error:
+            self._data_damage = error
+            raise
+        self._remove_indexes()
+        for last_offset, position, *largest in entries:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+        self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
         self._bytes_since_index_entry = self.records.size - indexed
         if not self.active:
             self.append_largest_timestamp()
+
+    def _remove_indexes(self) -> None:
+        self.close_indexes()
+        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
+            unlink_if_exists(self._files, self.path(suffix))
 
     def append_largest_timestamp(self) -> None:
         """The time index's last word on a segment that takes no more appends."""
