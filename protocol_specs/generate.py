@@ -97,24 +97,21 @@ def _message(spec: SpecFile, message: MessageSpec) -> Iterator[str]:
 
 def _class_body(message: MessageSpec, fields: tuple[FieldSpec, ...], indent: int) -> Iterator[str]:
     pad = " " * indent
-    slots = "".join(f'"{field.name}", ' for field in fields).rstrip(" ")
-    yield f"{pad}__slots__ = ({slots})"
+    yield f"{pad}__slots__ = {tuple(field.name for field in fields)}"
     if fields:
         yield f"{pad}FIELDS = ("
         for field in fields:
             yield f"{pad}    {_raw_field(field)},"
         yield f"{pad})"
     yield ""
-    star = ["        *,"] if fields else []
-    parameters = [
-        f"        {field.name}: {_annotation(message, field)} = {_parameter_default(field)},"
-        for field in fields
-    ]
-    parameters.append("        unknown_tagged_fields: TaggedFields = (),")
     yield f"{pad}def __init__("
     yield f"{pad}    self,"
-    yield from (f"{pad[4:]}{line}" for line in (star or ["        *,"]))
-    yield from (f"{pad[4:]}{line}" for line in parameters)
+    yield f"{pad}    *,"
+    for field in fields:
+        if field.doc:
+            yield f"{pad}    # {field.doc}"
+        yield f"{pad}    {field.name}: {_annotation(message, field)} = {_parameter_default(field)},"
+    yield f"{pad}    unknown_tagged_fields: TaggedFields = (),"
     yield f"{pad}) -> None:"
     for field in fields:
         _check_name(message, field)
@@ -124,9 +121,7 @@ def _class_body(message: MessageSpec, fields: tuple[FieldSpec, ...], indent: int
 
 def _check_name(message: MessageSpec, field: FieldSpec) -> None:
     if keyword.iskeyword(field.name) or field.name in ("self", "unknown_tagged_fields"):
-        raise ValueError(
-            f"{message.name}: {field.name} cannot be an attribute; give it another name with `as`"
-        )
+        raise ValueError(f"{message.name}: {field.name} cannot be an attribute; give it another name with `as`")
 
 
 def _raw_field(field: FieldSpec) -> str:

@@ -17,8 +17,7 @@ FOREVER = 32767
 """The upper end of a range written `3+`."""
 
 PRIMITIVES = frozenset(
-    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"}
-    | {"uuid", "string", "bytes", "records"}
+    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"} | {"uuid", "string", "bytes", "records"}
 )
 NULLABLE_PRIMITIVES = frozenset({"string", "bytes", "records"})
 

@@ -225,12 +225,14 @@ def fuzz(executions: int, seed: int, measure_every: int = 50) -> Report:
     """Mutates the corpus `executions` times. Raises FuzzFailure at the first frame that breaks a rule."""
     random = Random(seed)
     mutator = Mutator(random)
-    pool = read_corpus()
+    corpus = read_corpus()
+    pool = list(corpus)
     report = Report()
-    for frame in pool:
+    for frame in corpus:
         report.signatures.add(_execute(frame, report, measured=True))
     for number in range(executions):
-        frame = mutator.mutate(random.choice(pool), random.choice(pool))
+        base = random.choice(corpus if random.random() < 0.5 else pool)
+        frame = mutator.mutate(base, random.choice(pool))
         signature = _execute(frame, report, measured=number % measure_every == 0)
         if signature not in report.signatures:
             report.signatures.add(signature)

@@ -11,7 +11,7 @@ class AddOffsetsToTxnRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id",)
+    __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'group_id')
     FIELDS = (
         ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
         ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
@@ -40,7 +40,7 @@ class AddOffsetsToTxnResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code",)
+    __slots__ = ('throttle_time_ms', 'error_code')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -10,7 +10,7 @@ class AddPartitionsToTxnRequest(Message):
     """AddPartitionsToTxn request, versions 0-5."""
 
     class AddPartitionsToTxnTransaction(Message):
-        __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics",)
+        __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'verify_only', 'topics')
         FIELDS = (
             ("transactional_id", "string", (4, 32767), None, None, None, False, ""),
             ("producer_id", "int64", (4, 32767), None, None, None, False, 0),
@@ -25,6 +25,7 @@ class AddPartitionsToTxnRequest(Message):
             transactional_id: str = "",
             producer_id: int = 0,
             producer_epoch: int = 0,
+            # only tell whether they are part of it
             verify_only: bool = False,
             topics: list[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
@@ -37,7 +38,7 @@ class AddPartitionsToTxnRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -56,7 +57,7 @@ class AddPartitionsToTxnRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics",)
+    __slots__ = ('transactions', 'v3_and_below_transactional_id', 'v3_and_below_producer_id', 'v3_and_below_producer_epoch', 'v3_and_below_topics')
     FIELDS = (
         ("transactions", "[AddPartitionsToTxnTransaction]", (4, 32767), None, None, None, False, ()),
         ("v3_and_below_transactional_id", "string", (0, 3), None, None, None, False, ""),
@@ -68,6 +69,7 @@ class AddPartitionsToTxnRequest(Message):
     def __init__(
         self,
         *,
+        # several only from brokers
         transactions: list[AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction] = EMPTY,
         v3_and_below_transactional_id: str = "",
         v3_and_below_producer_id: int = 0,
@@ -87,7 +89,7 @@ class AddPartitionsToTxnResponse(Message):
     """AddPartitionsToTxn response, versions 0-5."""
 
     class AddPartitionsToTxnResult(Message):
-        __slots__ = ("transactional_id", "topic_results",)
+        __slots__ = ('transactional_id', 'topic_results')
         FIELDS = (
             ("transactional_id", "string", (4, 32767), None, None, None, False, ""),
             ("topic_results", "[AddPartitionsToTxnTopicResult]", (4, 32767), None, None, None, False, ()),
@@ -105,7 +107,7 @@ class AddPartitionsToTxnResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnTopicResult(Message):
-        __slots__ = ("name", "results_by_partition",)
+        __slots__ = ('name', 'results_by_partition')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("results_by_partition", "[AddPartitionsToTxnPartitionResult]", (0, 32767), None, None, None, False, ()),
@@ -123,7 +125,7 @@ class AddPartitionsToTxnResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnPartitionResult(Message):
-        __slots__ = ("partition_index", "partition_error_code",)
+        __slots__ = ('partition_index', 'partition_error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("partition_error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -142,7 +144,7 @@ class AddPartitionsToTxnResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'results_by_transaction', 'results_by_topic_v3_and_below')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (4, 32767), None, None, None, True, 0),

@@ -11,7 +11,7 @@ class AllocateProducerIdsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("broker_id", "broker_epoch",)
+    __slots__ = ('broker_id', 'broker_epoch')
     FIELDS = (
         ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
         ("broker_epoch", "int64", (0, 32767), None, None, None, False, -1),
@@ -34,7 +34,7 @@ class AllocateProducerIdsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id_start', 'producer_id_len')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

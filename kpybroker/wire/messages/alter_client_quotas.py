@@ -10,7 +10,7 @@ class AlterClientQuotasRequest(Message):
     """AlterClientQuotas request, versions 0-1."""
 
     class EntityData(Message):
-        __slots__ = ("entity_type", "entity_name",)
+        __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
             ("entity_name", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -19,7 +19,9 @@ class AlterClientQuotasRequest(Message):
         def __init__(
             self,
             *,
+            # user, client-id or ip
             entity_type: str = "",
+            # null for the default
             entity_name: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -28,7 +30,7 @@ class AlterClientQuotasRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OpData(Message):
-        __slots__ = ("key", "value", "remove",)
+        __slots__ = ('key', 'value', 'remove')
         FIELDS = (
             ("key", "string", (0, 32767), None, None, None, False, ""),
             ("value", "float64", (0, 32767), None, None, None, False, 0.0),
@@ -38,6 +40,7 @@ class AlterClientQuotasRequest(Message):
         def __init__(
             self,
             *,
+            # e.g. producer_byte_rate
             key: str = "",
             value: float = 0.0,
             remove: bool = False,
@@ -49,7 +52,7 @@ class AlterClientQuotasRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
-        __slots__ = ("entity", "ops",)
+        __slots__ = ('entity', 'ops')
         FIELDS = (
             ("entity", "[EntityData]", (0, 32767), None, None, None, False, ()),
             ("ops", "[OpData]", (0, 32767), None, None, None, False, ()),
@@ -68,7 +71,7 @@ class AlterClientQuotasRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("entries", "validate_only",)
+    __slots__ = ('entries', 'validate_only')
     FIELDS = (
         ("entries", "[EntryData]", (0, 32767), None, None, None, False, ()),
         ("validate_only", "bool", (0, 32767), None, None, None, False, False),
@@ -90,7 +93,7 @@ class AlterClientQuotasResponse(Message):
     """AlterClientQuotas response, versions 0-1."""
 
     class EntityData(Message):
-        __slots__ = ("entity_type", "entity_name",)
+        __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
             ("entity_name", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -99,7 +102,9 @@ class AlterClientQuotasResponse(Message):
         def __init__(
             self,
             *,
+            # user, client-id or ip
             entity_type: str = "",
+            # null for the default
             entity_name: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -108,7 +113,7 @@ class AlterClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
-        __slots__ = ("error_code", "error_message", "entity",)
+        __slots__ = ('error_code', 'error_message', 'entity')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -130,7 +135,7 @@ class AlterClientQuotasResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "entries",)
+    __slots__ = ('throttle_time_ms', 'entries')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("entries", "[EntryData]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class AlterConfigsRequest(Message):
     """AlterConfigs request, versions 0-2."""
 
     class AlterableConfig(Message):
-        __slots__ = ("name", "value",)
+        __slots__ = ('name', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("value", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -20,6 +20,7 @@ class AlterConfigsRequest(Message):
             self,
             *,
             name: str = "",
+            # null for the default
             value: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -28,7 +29,7 @@ class AlterConfigsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterConfigsResource(Message):
-        __slots__ = ("resource_type", "resource_name", "configs",)
+        __slots__ = ('resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name", "string", (0, 32767), None, None, None, False, ""),
@@ -38,6 +39,7 @@ class AlterConfigsRequest(Message):
         def __init__(
             self,
             *,
+            # 2 topic, 4 broker, 8 broker logger, 16 client metrics
             resource_type: int = 0,
             resource_name: str = "",
             configs: list[AlterConfigsRequest.AlterableConfig] = EMPTY,
@@ -50,7 +52,7 @@ class AlterConfigsRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("resources", "validate_only",)
+    __slots__ = ('resources', 'validate_only')
     FIELDS = (
         ("resources", "[AlterConfigsResource]", (0, 32767), None, None, None, False, ()),
         ("validate_only", "bool", (0, 32767), None, None, None, False, False),
@@ -60,6 +62,7 @@ class AlterConfigsRequest(Message):
         self,
         *,
         resources: list[AlterConfigsRequest.AlterConfigsResource] = EMPTY,
+        # check, change nothing
         validate_only: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -72,7 +75,7 @@ class AlterConfigsResponse(Message):
     """AlterConfigs response, versions 0-2."""
 
     class AlterConfigsResourceResponse(Message):
-        __slots__ = ("error_code", "error_message", "resource_type", "resource_name",)
+        __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -97,7 +100,7 @@ class AlterConfigsResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ('throttle_time_ms', 'responses')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("responses", "[AlterConfigsResourceResponse]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class AlterPartitionRequest(Message):
     """AlterPartition request, versions 0-3."""
 
     class BrokerState(Message):
-        __slots__ = ("broker_id", "broker_epoch",)
+        __slots__ = ('broker_id', 'broker_epoch')
         FIELDS = (
             ("broker_id", "int32", (3, 32767), None, None, None, False, 0),
             ("broker_epoch", "int64", (3, 32767), None, None, None, False, -1),
@@ -28,7 +28,7 @@ class AlterPartitionRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionData(Message):
-        __slots__ = ("partition_index", "leader_epoch", "new_isr", "new_isr_with_epochs", "leader_recovery_state", "partition_epoch",)
+        __slots__ = ('partition_index', 'leader_epoch', 'new_isr', 'new_isr_with_epochs', 'leader_recovery_state', 'partition_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("leader_epoch", "int32", (0, 32767), None, None, None, False, 0),
@@ -44,7 +44,9 @@ class AlterPartitionRequest(Message):
             partition_index: int = 0,
             leader_epoch: int = 0,
             new_isr: list[int] = EMPTY,
+            # broker epochs keep out a replica that has restarted (KIP-903)
             new_isr_with_epochs: list[AlterPartitionRequest.BrokerState] = EMPTY,
+            # 0 recovered, 1 recovering after an unclean election
             leader_recovery_state: int = 0,
             partition_epoch: int = 0,
             unknown_tagged_fields: TaggedFields = (),
@@ -58,7 +60,7 @@ class AlterPartitionRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicData(Message):
-        __slots__ = ("topic_name", "topic_id", "partitions",)
+        __slots__ = ('topic_name', 'topic_id', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 1), None, None, None, True, ""),
             ("topic_id", "uuid", (2, 32767), None, None, None, True, ZERO_UUID),
@@ -80,7 +82,7 @@ class AlterPartitionRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 0
-    __slots__ = ("broker_id", "broker_epoch", "topics",)
+    __slots__ = ('broker_id', 'broker_epoch', 'topics')
     FIELDS = (
         ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
         ("broker_epoch", "int64", (0, 32767), None, None, None, False, -1),
@@ -105,7 +107,7 @@ class AlterPartitionResponse(Message):
     """AlterPartition response, versions 0-3."""
 
     class PartitionData(Message):
-        __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "isr", "leader_recovery_state", "partition_epoch",)
+        __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'isr', 'leader_recovery_state', 'partition_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -124,6 +126,7 @@ class AlterPartitionResponse(Message):
             leader_id: int = 0,
             leader_epoch: int = 0,
             isr: list[int] = EMPTY,
+            # 0 recovered, 1 recovering after an unclean election
             leader_recovery_state: int = 0,
             partition_epoch: int = 0,
             unknown_tagged_fields: TaggedFields = (),
@@ -138,7 +141,7 @@ class AlterPartitionResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicData(Message):
-        __slots__ = ("topic_name", "topic_id", "partitions",)
+        __slots__ = ('topic_name', 'topic_id', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 1), None, None, None, True, ""),
             ("topic_id", "uuid", (2, 32767), None, None, None, True, ZERO_UUID),
@@ -160,7 +163,7 @@ class AlterPartitionResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "topics",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -10,7 +10,7 @@ class AlterPartitionReassignmentsRequest(Message):
     """AlterPartitionReassignments request, versions 0-0."""
 
     class ReassignablePartition(Message):
-        __slots__ = ("partition_index", "replicas",)
+        __slots__ = ('partition_index', 'replicas')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("replicas", "[int32]", (0, 32767), (0, 32767), None, None, False, None),
@@ -20,6 +20,7 @@ class AlterPartitionReassignmentsRequest(Message):
             self,
             *,
             partition_index: int = 0,
+            # null cancels
             replicas: list[int] | None = None,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -28,7 +29,7 @@ class AlterPartitionReassignmentsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReassignableTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[ReassignablePartition]", (0, 32767), None, None, None, False, ()),
@@ -47,7 +48,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "topics",)
+    __slots__ = ('timeout_ms', 'topics')
     FIELDS = (
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 60000),
         ("topics", "[ReassignableTopic]", (0, 32767), None, None, None, False, ()),
@@ -69,7 +70,7 @@ class AlterPartitionReassignmentsResponse(Message):
     """AlterPartitionReassignments response, versions 0-0."""
 
     class ReassignablePartitionResponse(Message):
-        __slots__ = ("partition_index", "error_code", "error_message",)
+        __slots__ = ('partition_index', 'error_code', 'error_message')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -90,7 +91,7 @@ class AlterPartitionReassignmentsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReassignableTopicResponse(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[ReassignablePartitionResponse]", (0, 32767), None, None, None, False, ()),
@@ -109,7 +110,7 @@ class AlterPartitionReassignmentsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'responses')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -10,7 +10,7 @@ class AlterReplicaLogDirsRequest(Message):
     """AlterReplicaLogDirs request, versions 0-2."""
 
     class AlterReplicaLogDirTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -28,7 +28,7 @@ class AlterReplicaLogDirsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterReplicaLogDir(Message):
-        __slots__ = ("path", "topics",)
+        __slots__ = ('path', 'topics')
         FIELDS = (
             ("path", "string", (0, 32767), None, None, None, False, ""),
             ("topics", "[AlterReplicaLogDirTopic]", (0, 32767), None, None, None, False, ()),
@@ -47,7 +47,7 @@ class AlterReplicaLogDirsRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("dirs",)
+    __slots__ = ('dirs',)
     FIELDS = (
         ("dirs", "[AlterReplicaLogDir]", (0, 32767), None, None, None, False, ()),
     )
@@ -66,7 +66,7 @@ class AlterReplicaLogDirsResponse(Message):
     """AlterReplicaLogDirs response, versions 0-2."""
 
     class AlterReplicaLogDirPartitionResult(Message):
-        __slots__ = ("partition_index", "error_code",)
+        __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -84,7 +84,7 @@ class AlterReplicaLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterReplicaLogDirTopicResult(Message):
-        __slots__ = ("topic_name", "partitions",)
+        __slots__ = ('topic_name', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[AlterReplicaLogDirPartitionResult]", (0, 32767), None, None, None, False, ()),
@@ -103,7 +103,7 @@ class AlterReplicaLogDirsResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[AlterReplicaLogDirTopicResult]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class AlterUserScramCredentialsRequest(Message):
     """AlterUserScramCredentials request, versions 0-0."""
 
     class ScramCredentialDeletion(Message):
-        __slots__ = ("name", "mechanism",)
+        __slots__ = ('name', 'mechanism')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("mechanism", "int8", (0, 32767), None, None, None, False, 0),
@@ -20,6 +20,7 @@ class AlterUserScramCredentialsRequest(Message):
             self,
             *,
             name: str = "",
+            # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
             mechanism: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -28,7 +29,7 @@ class AlterUserScramCredentialsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ScramCredentialUpsertion(Message):
-        __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password",)
+        __slots__ = ('name', 'mechanism', 'iterations', 'salt', 'salted_password')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("mechanism", "int8", (0, 32767), None, None, None, False, 0),
@@ -41,6 +42,7 @@ class AlterUserScramCredentialsRequest(Message):
             self,
             *,
             name: str = "",
+            # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
             mechanism: int = 0,
             iterations: int = 0,
             salt: bytes = b'',
@@ -56,7 +58,7 @@ class AlterUserScramCredentialsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("deletions", "upsertions",)
+    __slots__ = ('deletions', 'upsertions')
     FIELDS = (
         ("deletions", "[ScramCredentialDeletion]", (0, 32767), None, None, None, False, ()),
         ("upsertions", "[ScramCredentialUpsertion]", (0, 32767), None, None, None, False, ()),
@@ -78,7 +80,7 @@ class AlterUserScramCredentialsResponse(Message):
     """AlterUserScramCredentials response, versions 0-0."""
 
     class AlterUserScramCredentialsResult(Message):
-        __slots__ = ("user", "error_code", "error_message",)
+        __slots__ = ('user', 'error_code', 'error_message')
         FIELDS = (
             ("user", "string", (0, 32767), None, None, None, False, ""),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -100,7 +102,7 @@ class AlterUserScramCredentialsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[AlterUserScramCredentialsResult]", (0, 32767), None, None, None, False, ()),

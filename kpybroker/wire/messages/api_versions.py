@@ -11,7 +11,7 @@ class ApiVersionsRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("client_software_name", "client_software_version",)
+    __slots__ = ('client_software_name', 'client_software_version')
     FIELDS = (
         ("client_software_name", "string", (3, 32767), None, None, None, True, ""),
         ("client_software_version", "string", (3, 32767), None, None, None, True, ""),
@@ -33,7 +33,7 @@ class ApiVersionsResponse(Message):
     """ApiVersions response, versions 0-4."""
 
     class ApiVersion(Message):
-        __slots__ = ("api_key", "min_version", "max_version",)
+        __slots__ = ('api_key', 'min_version', 'max_version')
         FIELDS = (
             ("api_key", "int16", (0, 32767), None, None, None, False, 0),
             ("min_version", "int16", (0, 32767), None, None, None, False, 0),
@@ -54,7 +54,7 @@ class ApiVersionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class SupportedFeatureKey(Message):
-        __slots__ = ("name", "min_version", "max_version",)
+        __slots__ = ('name', 'min_version', 'max_version')
         FIELDS = (
             ("name", "string", (3, 32767), None, None, None, False, ""),
             ("min_version", "int16", (3, 32767), None, None, None, False, 0),
@@ -75,7 +75,7 @@ class ApiVersionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FinalizedFeatureKey(Message):
-        __slots__ = ("name", "max_version_level", "min_version_level",)
+        __slots__ = ('name', 'max_version_level', 'min_version_level')
         FIELDS = (
             ("name", "string", (3, 32767), None, None, None, False, ""),
             ("max_version_level", "int16", (3, 32767), None, None, None, False, 0),
@@ -97,7 +97,7 @@ class ApiVersionsResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready",)
+    __slots__ = ('error_code', 'api_keys', 'throttle_time_ms', 'supported_features', 'finalized_features_epoch', 'finalized_features', 'zk_migration_ready')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("api_keys", "[ApiVersion]", (0, 32767), None, None, None, False, ()),
@@ -115,6 +115,7 @@ class ApiVersionsResponse(Message):
         api_keys: list[ApiVersionsResponse.ApiVersion] = EMPTY,
         throttle_time_ms: int = 0,
         supported_features: list[ApiVersionsResponse.SupportedFeatureKey] = EMPTY,
+        # -1 when unknown
         finalized_features_epoch: int = -1,
         finalized_features: list[ApiVersionsResponse.FinalizedFeatureKey] = EMPTY,
         zk_migration_ready: bool = False,

@@ -10,7 +10,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     """ConsumerGroupCurrentMemberAssignmentValue record, versions 0-0."""
 
     class TopicPartitions(Message):
-        __slots__ = ("topic_id", "partitions",)
+        __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation",)
+    __slots__ = ('member_epoch', 'previous_member_epoch', 'state', 'assigned_partitions', 'partitions_pending_revocation')
     FIELDS = (
         ("member_epoch", "int32", (0, 32767), None, None, None, False, 0),
         ("previous_member_epoch", "int32", (0, 32767), None, None, None, False, 0),
@@ -43,6 +43,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         *,
         member_epoch: int = 0,
         previous_member_epoch: int = 0,
+        # 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127 unknown
         state: int = 0,
         assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = EMPTY,
         partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = EMPTY,

@@ -11,7 +11,7 @@ class ConsumerGroupDescribeRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_ids", "include_authorized_operations",)
+    __slots__ = ('group_ids', 'include_authorized_operations')
     FIELDS = (
         ("group_ids", "[string]", (0, 32767), None, None, None, False, ()),
         ("include_authorized_operations", "bool", (0, 32767), None, None, None, False, False),
@@ -33,7 +33,7 @@ class ConsumerGroupDescribeResponse(Message):
     """ConsumerGroupDescribe response, versions 0-0."""
 
     class Member(Message):
-        __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "target_assignment",)
+        __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("instance_id", "string", (0, 32767), (0, 32767), None, None, False, None),
@@ -75,7 +75,7 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedGroup(Message):
-        __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations",)
+        __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'assignor_name', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, None),
@@ -99,6 +99,7 @@ class ConsumerGroupDescribeResponse(Message):
             assignment_epoch: int = 0,
             assignor_name: str = "",
             members: list[ConsumerGroupDescribeResponse.Member] = EMPTY,
+            # bit field of AclOperation codes; the default means not asked for
             authorized_operations: int = -2147483648,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -114,7 +115,7 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicPartitions(Message):
-        __slots__ = ("topic_id", "topic_name", "partitions",)
+        __slots__ = ('topic_id', 'topic_name', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
@@ -135,7 +136,7 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Assignment(Message):
-        __slots__ = ("topic_partitions",)
+        __slots__ = ('topic_partitions',)
         FIELDS = (
             ("topic_partitions", "[TopicPartitions]", (0, 32767), None, None, None, False, ()),
         )
@@ -151,7 +152,7 @@ class ConsumerGroupDescribeResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "groups",)
+    __slots__ = ('throttle_time_ms', 'groups')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("groups", "[DescribedGroup]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     """ConsumerGroupHeartbeat request, versions 0-0."""
 
     class TopicPartitions(Message):
-        __slots__ = ("topic_id", "partitions",)
+        __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "server_assignor", "topic_partitions",)
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'instance_id', 'rack_id', 'rebalance_timeout_ms', 'subscribed_topic_names', 'server_assignor', 'topic_partitions')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("member_id", "string", (0, 32767), None, None, None, False, ""),
@@ -47,12 +47,17 @@ class ConsumerGroupHeartbeatRequest(Message):
         *,
         group_id: str = "",
         member_id: str = "",
+        # 0 joins, -1 leaves, -2 leaves as a static member
         member_epoch: int = 0,
         instance_id: str | None = None,
         rack_id: str | None = None,
+        # -1 when unchanged
         rebalance_timeout_ms: int = -1,
+        # null when unchanged
         subscribed_topic_names: list[str] | None = None,
+        # null when unchanged or left to the broker
         server_assignor: str | None = None,
+        # what the member owns; null when unchanged
         topic_partitions: list[ConsumerGroupHeartbeatRequest.TopicPartitions] | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -72,7 +77,7 @@ class ConsumerGroupHeartbeatResponse(Message):
     """ConsumerGroupHeartbeat response, versions 0-0."""
 
     class Assignment(Message):
-        __slots__ = ("topic_partitions",)
+        __slots__ = ('topic_partitions',)
         FIELDS = (
             ("topic_partitions", "[TopicPartitions]", (0, 32767), None, None, None, False, ()),
         )
@@ -87,7 +92,7 @@ class ConsumerGroupHeartbeatResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicPartitions(Message):
-        __slots__ = ("topic_id", "partitions",)
+        __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -106,7 +111,7 @@ class ConsumerGroupHeartbeatResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'member_id', 'member_epoch', 'heartbeat_interval_ms', 'assignment')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -123,9 +128,11 @@ class ConsumerGroupHeartbeatResponse(Message):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
+        # null unless the broker chose it
         member_id: str | None = None,
         member_epoch: int = 0,
         heartbeat_interval_ms: int = 0,
+        # null when unchanged
         assignment: ConsumerGroupHeartbeatResponse.Assignment | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

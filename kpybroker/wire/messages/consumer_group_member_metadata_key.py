@@ -11,10 +11,10 @@ class ConsumerGroupMemberMetadataKey(Message):
 
     VERSIONS = (5, 5)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("group_id", "member_id",)
+    __slots__ = ('group_id', 'member_id')
     FIELDS = (
-        ("group_id", "string", (5, 5), None, None, None, False, ""),
-        ("member_id", "string", (5, 5), None, None, None, False, ""),
+        ("group_id", "string", (0, 32767), None, None, None, False, ""),
+        ("member_id", "string", (0, 32767), None, None, None, False, ""),
     )
 
     def __init__(

@@ -10,7 +10,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     """ConsumerGroupMemberMetadataValue record, versions 0-0."""
 
     class ClassicProtocol(Message):
-        __slots__ = ("name", "metadata",)
+        __slots__ = ('name', 'metadata')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("metadata", "bytes", (0, 32767), None, None, None, False, b''),
@@ -28,7 +28,7 @@ class ConsumerGroupMemberMetadataValue(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ClassicMemberMetadata(Message):
-        __slots__ = ("session_timeout_ms", "supported_protocols",)
+        __slots__ = ('session_timeout_ms', 'supported_protocols')
         FIELDS = (
             ("session_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
             ("supported_protocols", "[ClassicProtocol]", (0, 32767), None, None, None, False, ()),
@@ -47,7 +47,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "rebalance_timeout_ms", "server_assignor", "classic_member_metadata",)
+    __slots__ = ('instance_id', 'rack_id', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'rebalance_timeout_ms', 'server_assignor', 'classic_member_metadata')
     FIELDS = (
         ("instance_id", "string", (0, 32767), (0, 32767), None, None, False, ""),
         ("rack_id", "string", (0, 32767), (0, 32767), None, None, False, ""),

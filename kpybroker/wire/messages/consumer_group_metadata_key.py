@@ -11,9 +11,9 @@ class ConsumerGroupMetadataKey(Message):
 
     VERSIONS = (3, 3)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("group_id",)
+    __slots__ = ('group_id',)
     FIELDS = (
-        ("group_id", "string", (3, 3), None, None, None, False, ""),
+        ("group_id", "string", (0, 32767), None, None, None, False, ""),
     )
 
     def __init__(

@@ -11,7 +11,7 @@ class ConsumerGroupMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("epoch",)
+    __slots__ = ('epoch',)
     FIELDS = (
         ("epoch", "int32", (0, 32767), None, None, None, False, 0),
     )

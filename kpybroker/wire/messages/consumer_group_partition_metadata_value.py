@@ -10,7 +10,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
     """ConsumerGroupPartitionMetadataValue record, versions 0-0."""
 
     class PartitionMetadata(Message):
-        __slots__ = ("partition", "racks",)
+        __slots__ = ('partition', 'racks')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
             ("racks", "[string]", (0, 32767), None, None, None, False, ()),
@@ -28,7 +28,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicMetadata(Message):
-        __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata",)
+        __slots__ = ('topic_id', 'topic_name', 'num_partitions', 'partition_metadata')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
@@ -53,7 +53,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics",)
+    __slots__ = ('topics',)
     FIELDS = (
         ("topics", "[TopicMetadata]", (0, 32767), None, None, None, False, ()),
     )

@@ -10,7 +10,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     """ConsumerGroupTargetAssignmentMemberValue record, versions 0-0."""
 
     class TopicPartition(Message):
-        __slots__ = ("topic_id", "partitions",)
+        __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topic_partitions",)
+    __slots__ = ('topic_partitions',)
     FIELDS = (
         ("topic_partitions", "[TopicPartition]", (0, 32767), None, None, None, False, ()),
     )

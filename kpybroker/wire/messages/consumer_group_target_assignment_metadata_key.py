@@ -11,9 +11,9 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
 
     VERSIONS = (6, 6)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("group_id",)
+    __slots__ = ('group_id',)
     FIELDS = (
-        ("group_id", "string", (6, 6), None, None, None, False, ""),
+        ("group_id", "string", (0, 32767), None, None, None, False, ""),
     )
 
     def __init__(

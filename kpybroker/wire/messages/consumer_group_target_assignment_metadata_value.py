@@ -11,7 +11,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("assignment_epoch",)
+    __slots__ = ('assignment_epoch',)
     FIELDS = (
         ("assignment_epoch", "int32", (0, 32767), None, None, None, False, 0),
     )

@@ -10,7 +10,7 @@ class ConsumerProtocolAssignment(Message):
     """ConsumerProtocolAssignment record, versions 0-3."""
 
     class TopicPartition(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ConsumerProtocolAssignment(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("assigned_partitions", "user_data",)
+    __slots__ = ('assigned_partitions', 'user_data')
     FIELDS = (
         ("assigned_partitions", "[TopicPartition]", (0, 32767), None, None, None, False, ()),
         ("user_data", "bytes", (0, 32767), (0, 32767), None, None, False, None),

@@ -10,7 +10,7 @@ class ConsumerProtocolSubscription(Message):
     """ConsumerProtocolSubscription record, versions 0-3."""
 
     class TopicPartition(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (1, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (1, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ConsumerProtocolSubscription(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id",)
+    __slots__ = ('topics', 'user_data', 'owned_partitions', 'generation_id', 'rack_id')
     FIELDS = (
         ("topics", "[string]", (0, 32767), None, None, None, False, ()),
         ("user_data", "bytes", (0, 32767), (0, 32767), None, None, False, None),
@@ -44,6 +44,7 @@ class ConsumerProtocolSubscription(Message):
         topics: list[str] = EMPTY,
         user_data: bytes | None = None,
         owned_partitions: list[ConsumerProtocolSubscription.TopicPartition] = EMPTY,
+        # of owned_partitions
         generation_id: int = -1,
         rack_id: str | None = None,
         unknown_tagged_fields: TaggedFields = (),

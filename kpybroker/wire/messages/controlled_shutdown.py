@@ -11,7 +11,7 @@ class ControlledShutdownRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 3
-    __slots__ = ("broker_id", "broker_epoch",)
+    __slots__ = ('broker_id', 'broker_epoch')
     FIELDS = (
         ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
         ("broker_epoch", "int64", (2, 32767), None, None, None, True, -1),
@@ -33,7 +33,7 @@ class ControlledShutdownResponse(Message):
     """ControlledShutdown response, versions 0-3."""
 
     class RemainingPartition(Message):
-        __slots__ = ("topic_name", "partition_index",)
+        __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -52,7 +52,7 @@ class ControlledShutdownResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 3
-    __slots__ = ("error_code", "remaining_partitions",)
+    __slots__ = ('error_code', 'remaining_partitions')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("remaining_partitions", "[RemainingPartition]", (0, 32767), None, None, None, False, ()),
@@ -62,6 +62,7 @@ class ControlledShutdownResponse(Message):
         self,
         *,
         error_code: int = 0,
+        # still led by the broker
         remaining_partitions: list[ControlledShutdownResponse.RemainingPartition] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

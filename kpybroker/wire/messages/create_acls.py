@@ -10,7 +10,7 @@ class CreateAclsRequest(Message):
     """CreateAcls request, versions 0-3."""
 
     class AclCreation(Message):
-        __slots__ = ("resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation", "permission_type",)
+        __slots__ = ('resource_type', 'resource_name', 'resource_pattern_type', 'principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name", "string", (0, 32767), None, None, None, False, ""),
@@ -24,12 +24,16 @@ class CreateAclsRequest(Message):
         def __init__(
             self,
             *,
+            # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user
             resource_type: int = 0,
             resource_name: str = "",
+            # 3 literal, 4 prefixed
             resource_pattern_type: int = 3,
             principal: str = "",
             host: str = "",
+            # 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10 describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens
             operation: int = 0,
+            # 2 deny, 3 allow
             permission_type: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -44,7 +48,7 @@ class CreateAclsRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("creations",)
+    __slots__ = ('creations',)
     FIELDS = (
         ("creations", "[AclCreation]", (0, 32767), None, None, None, False, ()),
     )
@@ -63,7 +67,7 @@ class CreateAclsResponse(Message):
     """CreateAcls response, versions 0-3."""
 
     class AclCreationResult(Message):
-        __slots__ = ("error_code", "error_message",)
+        __slots__ = ('error_code', 'error_message')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -82,7 +86,7 @@ class CreateAclsResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[AclCreationResult]", (0, 32767), None, None, None, False, ()),

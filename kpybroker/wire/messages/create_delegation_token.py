@@ -10,7 +10,7 @@ class CreateDelegationTokenRequest(Message):
     """CreateDelegationToken request, versions 0-3."""
 
     class CreatableRenewers(Message):
-        __slots__ = ("principal_type", "principal_name",)
+        __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
             ("principal_name", "string", (0, 32767), None, None, None, False, ""),
@@ -29,7 +29,7 @@ class CreateDelegationTokenRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms",)
+    __slots__ = ('owner_principal_type', 'owner_principal_name', 'renewers', 'max_lifetime_ms')
     FIELDS = (
         ("owner_principal_type", "string", (3, 32767), (3, 32767), None, None, False, ""),
         ("owner_principal_name", "string", (3, 32767), (3, 32767), None, None, False, ""),
@@ -43,6 +43,7 @@ class CreateDelegationTokenRequest(Message):
         owner_principal_type: str | None = "",
         owner_principal_name: str | None = "",
         renewers: list[CreateDelegationTokenRequest.CreatableRenewers] = EMPTY,
+        # -1 for the broker's own
         max_lifetime_ms: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -58,7 +59,7 @@ class CreateDelegationTokenResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms", "token_id", "hmac", "throttle_time_ms",)
+    __slots__ = ('error_code', 'principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp_ms', 'expiry_timestamp_ms', 'max_timestamp_ms', 'token_id', 'hmac', 'throttle_time_ms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("principal_type", "string", (0, 32767), None, None, None, False, ""),

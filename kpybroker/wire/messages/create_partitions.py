@@ -10,7 +10,7 @@ class CreatePartitionsRequest(Message):
     """CreatePartitions request, versions 0-3."""
 
     class CreatePartitionsAssignment(Message):
-        __slots__ = ("broker_ids",)
+        __slots__ = ('broker_ids',)
         FIELDS = (
             ("broker_ids", "[int32]", (0, 32767), None, None, None, False, ()),
         )
@@ -25,7 +25,7 @@ class CreatePartitionsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatePartitionsTopic(Message):
-        __slots__ = ("name", "count", "assignments",)
+        __slots__ = ('name', 'count', 'assignments')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("count", "int32", (0, 32767), None, None, None, False, 0),
@@ -36,7 +36,9 @@ class CreatePartitionsRequest(Message):
             self,
             *,
             name: str = "",
+            # the new total
             count: int = 0,
+            # of the added partitions; null lets the controller choose
             assignments: list[CreatePartitionsRequest.CreatePartitionsAssignment] | None = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -47,7 +49,7 @@ class CreatePartitionsRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics", "timeout_ms", "validate_only",)
+    __slots__ = ('topics', 'timeout_ms', 'validate_only')
     FIELDS = (
         ("topics", "[CreatePartitionsTopic]", (0, 32767), None, None, None, False, ()),
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
@@ -59,6 +61,7 @@ class CreatePartitionsRequest(Message):
         *,
         topics: list[CreatePartitionsRequest.CreatePartitionsTopic] = EMPTY,
         timeout_ms: int = 0,
+        # check, change nothing
         validate_only: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -72,7 +75,7 @@ class CreatePartitionsResponse(Message):
     """CreatePartitions response, versions 0-3."""
 
     class CreatePartitionsTopicResult(Message):
-        __slots__ = ("name", "error_code", "error_message",)
+        __slots__ = ('name', 'error_code', 'error_message')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -94,7 +97,7 @@ class CreatePartitionsResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[CreatePartitionsTopicResult]", (0, 32767), None, None, None, False, ()),

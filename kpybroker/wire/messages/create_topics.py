@@ -10,7 +10,7 @@ class CreateTopicsRequest(Message):
     """CreateTopics request, versions 0-7."""
 
     class CreatableReplicaAssignment(Message):
-        __slots__ = ("partition_index", "broker_ids",)
+        __slots__ = ('partition_index', 'broker_ids')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("broker_ids", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -28,7 +28,7 @@ class CreateTopicsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopicConfig(Message):
-        __slots__ = ("name", "value",)
+        __slots__ = ('name', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("value", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -46,7 +46,7 @@ class CreateTopicsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopic(Message):
-        __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs",)
+        __slots__ = ('name', 'num_partitions', 'replication_factor', 'assignments', 'configs')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("num_partitions", "int32", (0, 32767), None, None, None, False, 0),
@@ -59,7 +59,9 @@ class CreateTopicsRequest(Message):
             self,
             *,
             name: str = "",
+            # -1 for the broker's default or with assignments
             num_partitions: int = 0,
+            # -1 for the broker's default or with assignments
             replication_factor: int = 0,
             assignments: list[CreateTopicsRequest.CreatableReplicaAssignment] = EMPTY,
             configs: list[CreateTopicsRequest.CreatableTopicConfig] = EMPTY,
@@ -74,7 +76,7 @@ class CreateTopicsRequest(Message):
 
     VERSIONS = (0, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = ("topics", "timeout_ms", "validate_only",)
+    __slots__ = ('topics', 'timeout_ms', 'validate_only')
     FIELDS = (
         ("topics", "[CreatableTopic]", (0, 32767), None, None, None, False, ()),
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 60000),
@@ -86,6 +88,7 @@ class CreateTopicsRequest(Message):
         *,
         topics: list[CreateTopicsRequest.CreatableTopic] = EMPTY,
         timeout_ms: int = 60000,
+        # check, change nothing
         validate_only: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -99,7 +102,7 @@ class CreateTopicsResponse(Message):
     """CreateTopics response, versions 0-7."""
 
     class CreatableTopicConfigs(Message):
-        __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive",)
+        __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive')
         FIELDS = (
             ("name", "string", (5, 32767), None, None, None, False, ""),
             ("value", "string", (5, 32767), (5, 32767), None, None, False, ""),
@@ -114,6 +117,7 @@ class CreateTopicsResponse(Message):
             name: str = "",
             value: str | None = "",
             read_only: bool = False,
+            # as in DescribeConfigs
             config_source: int = -1,
             is_sensitive: bool = False,
             unknown_tagged_fields: TaggedFields = (),
@@ -126,7 +130,7 @@ class CreateTopicsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopicResult(Message):
-        __slots__ = ("name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions", "replication_factor", "configs",)
+        __slots__ = ('name', 'topic_id', 'error_code', 'error_message', 'topic_config_error_code', 'num_partitions', 'replication_factor', 'configs')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("topic_id", "uuid", (7, 32767), None, None, None, True, ZERO_UUID),
@@ -145,6 +149,7 @@ class CreateTopicsResponse(Message):
             topic_id: bytes = ZERO_UUID,
             error_code: int = 0,
             error_message: str | None = "",
+            # why `configs` is missing
             topic_config_error_code: int = 0,
             num_partitions: int = -1,
             replication_factor: int = -1,
@@ -163,7 +168,7 @@ class CreateTopicsResponse(Message):
 
     VERSIONS = (0, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (2, 32767), None, None, None, True, 0),
         ("topics", "[CreatableTopicResult]", (0, 32767), None, None, None, False, ()),

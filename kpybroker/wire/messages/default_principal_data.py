@@ -11,7 +11,7 @@ class DefaultPrincipalData(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("type", "name", "token_authenticated",)
+    __slots__ = ('type', 'name', 'token_authenticated')
     FIELDS = (
         ("type", "string", (0, 32767), None, None, None, False, ""),
         ("name", "string", (0, 32767), None, None, None, False, ""),

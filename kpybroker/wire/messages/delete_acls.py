@@ -10,7 +10,7 @@ class DeleteAclsRequest(Message):
     """DeleteAcls request, versions 0-3."""
 
     class DeleteAclsFilter(Message):
-        __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type",)
+        __slots__ = ('resource_type_filter', 'resource_name_filter', 'pattern_type_filter', 'principal_filter', 'host_filter', 'operation', 'permission_type')
         FIELDS = (
             ("resource_type_filter", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name_filter", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -24,12 +24,16 @@ class DeleteAclsRequest(Message):
         def __init__(
             self,
             *,
+            # 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user
             resource_type_filter: int = 0,
             resource_name_filter: str | None = "",
+            # 1 any, 2 match, 3 literal, 4 prefixed
             pattern_type_filter: int = 3,
             principal_filter: str | None = "",
             host_filter: str | None = "",
+            # 1 any, see CreateAcls
             operation: int = 0,
+            # 1 any, 2 deny, 3 allow
             permission_type: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -44,7 +48,7 @@ class DeleteAclsRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("filters",)
+    __slots__ = ('filters',)
     FIELDS = (
         ("filters", "[DeleteAclsFilter]", (0, 32767), None, None, None, False, ()),
     )
@@ -63,7 +67,7 @@ class DeleteAclsResponse(Message):
     """DeleteAcls response, versions 0-3."""
 
     class DeleteAclsMatchingAcl(Message):
-        __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type",)
+        __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'pattern_type', 'principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -102,7 +106,7 @@ class DeleteAclsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteAclsFilterResult(Message):
-        __slots__ = ("error_code", "error_message", "matching_acls",)
+        __slots__ = ('error_code', 'error_message', 'matching_acls')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -124,7 +128,7 @@ class DeleteAclsResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "filter_results",)
+    __slots__ = ('throttle_time_ms', 'filter_results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("filter_results", "[DeleteAclsFilterResult]", (0, 32767), None, None, None, False, ()),

@@ -11,7 +11,7 @@ class DeleteGroupsRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("groups_names",)
+    __slots__ = ('groups_names',)
     FIELDS = (
         ("groups_names", "[string]", (0, 32767), None, None, None, False, ()),
     )
@@ -30,7 +30,7 @@ class DeleteGroupsResponse(Message):
     """DeleteGroups response, versions 0-2."""
 
     class DeletableGroupResult(Message):
-        __slots__ = ("group_id", "error_code",)
+        __slots__ = ('group_id', 'error_code')
         FIELDS = (
             ("group_id", "string", (0, 32767), None, None, None, False, ""),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -49,7 +49,7 @@ class DeleteGroupsResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[DeletableGroupResult]", (0, 32767), None, None, None, False, ()),

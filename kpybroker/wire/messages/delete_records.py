@@ -10,7 +10,7 @@ class DeleteRecordsRequest(Message):
     """DeleteRecords request, versions 0-2."""
 
     class DeleteRecordsPartition(Message):
-        __slots__ = ("partition_index", "offset",)
+        __slots__ = ('partition_index', 'offset')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("offset", "int64", (0, 32767), None, None, None, False, 0),
@@ -20,6 +20,7 @@ class DeleteRecordsRequest(Message):
             self,
             *,
             partition_index: int = 0,
+            # -1 for the high watermark
             offset: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -28,7 +29,7 @@ class DeleteRecordsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteRecordsTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[DeleteRecordsPartition]", (0, 32767), None, None, None, False, ()),
@@ -47,7 +48,7 @@ class DeleteRecordsRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics", "timeout_ms",)
+    __slots__ = ('topics', 'timeout_ms')
     FIELDS = (
         ("topics", "[DeleteRecordsTopic]", (0, 32767), None, None, None, False, ()),
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
@@ -69,7 +70,7 @@ class DeleteRecordsResponse(Message):
     """DeleteRecords response, versions 0-2."""
 
     class DeleteRecordsPartitionResult(Message):
-        __slots__ = ("partition_index", "low_watermark", "error_code",)
+        __slots__ = ('partition_index', 'low_watermark', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("low_watermark", "int64", (0, 32767), None, None, None, False, 0),
@@ -90,7 +91,7 @@ class DeleteRecordsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteRecordsTopicResult(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[DeleteRecordsPartitionResult]", (0, 32767), None, None, None, False, ()),
@@ -109,7 +110,7 @@ class DeleteRecordsResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("topics", "[DeleteRecordsTopicResult]", (0, 32767), None, None, None, False, ()),

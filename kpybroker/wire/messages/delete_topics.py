@@ -10,7 +10,7 @@ class DeleteTopicsRequest(Message):
     """DeleteTopics request, versions 0-6."""
 
     class DeleteTopicState(Message):
-        __slots__ = ("name", "topic_id",)
+        __slots__ = ('name', 'topic_id')
         FIELDS = (
             ("name", "string", (6, 32767), (6, 32767), None, None, False, None),
             ("topic_id", "uuid", (6, 32767), None, None, None, False, ZERO_UUID),
@@ -29,7 +29,7 @@ class DeleteTopicsRequest(Message):
 
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = ("topics", "topic_names", "timeout_ms",)
+    __slots__ = ('topics', 'topic_names', 'timeout_ms')
     FIELDS = (
         ("topics", "[DeleteTopicState]", (6, 32767), None, None, None, False, ()),
         ("topic_names", "[string]", (0, 5), None, None, None, True, ()),
@@ -39,6 +39,7 @@ class DeleteTopicsRequest(Message):
     def __init__(
         self,
         *,
+        # by name or by id
         topics: list[DeleteTopicsRequest.DeleteTopicState] = EMPTY,
         topic_names: list[str] = EMPTY,
         timeout_ms: int = 0,
@@ -54,7 +55,7 @@ class DeleteTopicsResponse(Message):
     """DeleteTopics response, versions 0-6."""
 
     class DeletableTopicResult(Message):
-        __slots__ = ("name", "topic_id", "error_code", "error_message",)
+        __slots__ = ('name', 'topic_id', 'error_code', 'error_message')
         FIELDS = (
             ("name", "string", (0, 32767), (6, 32767), None, None, False, ""),
             ("topic_id", "uuid", (6, 32767), None, None, None, True, ZERO_UUID),
@@ -79,7 +80,7 @@ class DeleteTopicsResponse(Message):
 
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ('throttle_time_ms', 'responses')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("responses", "[DeletableTopicResult]", (0, 32767), None, None, None, False, ()),

@@ -11,7 +11,7 @@ class DescribeAclsRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type",)
+    __slots__ = ('resource_type_filter', 'resource_name_filter', 'pattern_type_filter', 'principal_filter', 'host_filter', 'operation', 'permission_type')
     FIELDS = (
         ("resource_type_filter", "int8", (0, 32767), None, None, None, False, 0),
         ("resource_name_filter", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -25,12 +25,16 @@ class DescribeAclsRequest(Message):
     def __init__(
         self,
         *,
+        # 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user
         resource_type_filter: int = 0,
         resource_name_filter: str | None = "",
+        # 1 any, 2 match, 3 literal, 4 prefixed
         pattern_type_filter: int = 3,
         principal_filter: str | None = "",
         host_filter: str | None = "",
+        # 1 any, see CreateAcls
         operation: int = 0,
+        # 1 any, 2 deny, 3 allow
         permission_type: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -48,7 +52,7 @@ class DescribeAclsResponse(Message):
     """DescribeAcls response, versions 0-3."""
 
     class AclDescription(Message):
-        __slots__ = ("principal", "host", "operation", "permission_type",)
+        __slots__ = ('principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("principal", "string", (0, 32767), None, None, None, False, ""),
             ("host", "string", (0, 32767), None, None, None, False, ""),
@@ -72,7 +76,7 @@ class DescribeAclsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeAclsResource(Message):
-        __slots__ = ("resource_type", "resource_name", "pattern_type", "acls",)
+        __slots__ = ('resource_type', 'resource_name', 'pattern_type', 'acls')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name", "string", (0, 32767), None, None, None, False, ""),
@@ -97,7 +101,7 @@ class DescribeAclsResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'resources')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

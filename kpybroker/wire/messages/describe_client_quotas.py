@@ -10,7 +10,7 @@ class DescribeClientQuotasRequest(Message):
     """DescribeClientQuotas request, versions 0-1."""
 
     class ComponentData(Message):
-        __slots__ = ("entity_type", "match_type", "match",)
+        __slots__ = ('entity_type', 'match_type', 'match')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
             ("match_type", "int8", (0, 32767), None, None, None, False, 0),
@@ -20,8 +20,11 @@ class DescribeClientQuotasRequest(Message):
         def __init__(
             self,
             *,
+            # user, client-id or ip
             entity_type: str = "",
+            # 0 exact, 1 default, 2 any
             match_type: int = 0,
+            # null unless the type is exact
             match: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -32,7 +35,7 @@ class DescribeClientQuotasRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("components", "strict",)
+    __slots__ = ('components', 'strict')
     FIELDS = (
         ("components", "[ComponentData]", (0, 32767), None, None, None, False, ()),
         ("strict", "bool", (0, 32767), None, None, None, False, False),
@@ -42,6 +45,7 @@ class DescribeClientQuotasRequest(Message):
         self,
         *,
         components: list[DescribeClientQuotasRequest.ComponentData] = EMPTY,
+        # only entities that have exactly these components
         strict: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -54,7 +58,7 @@ class DescribeClientQuotasResponse(Message):
     """DescribeClientQuotas response, versions 0-1."""
 
     class EntityData(Message):
-        __slots__ = ("entity_type", "entity_name",)
+        __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
             ("entity_name", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -63,7 +67,9 @@ class DescribeClientQuotasResponse(Message):
         def __init__(
             self,
             *,
+            # user, client-id or ip
             entity_type: str = "",
+            # null for the default
             entity_name: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -72,7 +78,7 @@ class DescribeClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ValueData(Message):
-        __slots__ = ("key", "value",)
+        __slots__ = ('key', 'value')
         FIELDS = (
             ("key", "string", (0, 32767), None, None, None, False, ""),
             ("value", "float64", (0, 32767), None, None, None, False, 0.0),
@@ -81,6 +87,7 @@ class DescribeClientQuotasResponse(Message):
         def __init__(
             self,
             *,
+            # e.g. producer_byte_rate
             key: str = "",
             value: float = 0.0,
             unknown_tagged_fields: TaggedFields = (),
@@ -90,7 +97,7 @@ class DescribeClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
-        __slots__ = ("entity", "values",)
+        __slots__ = ('entity', 'values')
         FIELDS = (
             ("entity", "[EntityData]", (0, 32767), None, None, None, False, ()),
             ("values", "[ValueData]", (0, 32767), None, None, None, False, ()),
@@ -109,7 +116,7 @@ class DescribeClientQuotasResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'entries')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -11,7 +11,7 @@ class DescribeClusterRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("include_cluster_authorized_operations", "endpoint_type",)
+    __slots__ = ('include_cluster_authorized_operations', 'endpoint_type')
     FIELDS = (
         ("include_cluster_authorized_operations", "bool", (0, 32767), None, None, None, False, False),
         ("endpoint_type", "int8", (1, 32767), None, None, None, False, 1),
@@ -21,6 +21,7 @@ class DescribeClusterRequest(Message):
         self,
         *,
         include_cluster_authorized_operations: bool = False,
+        # 1 brokers, 2 controllers
         endpoint_type: int = 1,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -33,7 +34,7 @@ class DescribeClusterResponse(Message):
     """DescribeCluster response, versions 0-1."""
 
     class DescribeClusterBroker(Message):
-        __slots__ = ("broker_id", "host", "port", "rack",)
+        __slots__ = ('broker_id', 'host', 'port', 'rack')
         FIELDS = (
             ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
             ("host", "string", (0, 32767), None, None, None, False, ""),
@@ -58,7 +59,7 @@ class DescribeClusterResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers", "cluster_authorized_operations",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'endpoint_type', 'cluster_id', 'controller_id', 'brokers', 'cluster_authorized_operations')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -76,10 +77,12 @@ class DescribeClusterResponse(Message):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
+        # 1 brokers, 2 controllers
         endpoint_type: int = 1,
         cluster_id: str = "",
         controller_id: int = -1,
         brokers: list[DescribeClusterResponse.DescribeClusterBroker] = EMPTY,
+        # bit field of AclOperation codes; the default means not asked for
         cluster_authorized_operations: int = -2147483648,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

@@ -10,7 +10,7 @@ class DescribeConfigsRequest(Message):
     """DescribeConfigs request, versions 0-4."""
 
     class DescribeConfigsResource(Message):
-        __slots__ = ("resource_type", "resource_name", "configuration_keys",)
+        __slots__ = ('resource_type', 'resource_name', 'configuration_keys')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name", "string", (0, 32767), None, None, None, False, ""),
@@ -20,8 +20,10 @@ class DescribeConfigsRequest(Message):
         def __init__(
             self,
             *,
+            # 2 topic, 4 broker, 8 broker logger, 16 client metrics
             resource_type: int = 0,
             resource_name: str = "",
+            # null for all
             configuration_keys: list[str] | None = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -32,7 +34,7 @@ class DescribeConfigsRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("resources", "include_synonyms", "include_documentation",)
+    __slots__ = ('resources', 'include_synonyms', 'include_documentation')
     FIELDS = (
         ("resources", "[DescribeConfigsResource]", (0, 32767), None, None, None, False, ()),
         ("include_synonyms", "bool", (1, 32767), None, None, None, False, False),
@@ -57,7 +59,7 @@ class DescribeConfigsResponse(Message):
     """DescribeConfigs response, versions 0-4."""
 
     class DescribeConfigsSynonym(Message):
-        __slots__ = ("name", "value", "source",)
+        __slots__ = ('name', 'value', 'source')
         FIELDS = (
             ("name", "string", (1, 32767), None, None, None, False, ""),
             ("value", "string", (1, 32767), (1, 32767), None, None, False, ""),
@@ -68,6 +70,7 @@ class DescribeConfigsResponse(Message):
             self,
             *,
             name: str = "",
+            # null when sensitive
             value: str | None = "",
             source: int = 0,
             unknown_tagged_fields: TaggedFields = (),
@@ -78,7 +81,7 @@ class DescribeConfigsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeConfigsResourceResult(Message):
-        __slots__ = ("name", "value", "read_only", "is_default", "config_source", "is_sensitive", "synonyms", "config_type", "documentation",)
+        __slots__ = ('name', 'value', 'read_only', 'is_default', 'config_source', 'is_sensitive', 'synonyms', 'config_type', 'documentation')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("value", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -95,12 +98,15 @@ class DescribeConfigsResponse(Message):
             self,
             *,
             name: str = "",
+            # null when sensitive
             value: str | None = "",
             read_only: bool = False,
             is_default: bool = False,
+            # 1 topic, 2 broker, 3 cluster default, 4 server.properties, 5 default, 6 broker logger, 7 client metrics
             config_source: int = -1,
             is_sensitive: bool = False,
             synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = EMPTY,
+            # 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password
             config_type: int = 0,
             documentation: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
@@ -117,7 +123,7 @@ class DescribeConfigsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeConfigsResult(Message):
-        __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs",)
+        __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -131,6 +137,7 @@ class DescribeConfigsResponse(Message):
             *,
             error_code: int = 0,
             error_message: str | None = "",
+            # 2 topic, 4 broker, 8 broker logger, 16 client metrics
             resource_type: int = 0,
             resource_name: str = "",
             configs: list[DescribeConfigsResponse.DescribeConfigsResourceResult] = EMPTY,
@@ -145,7 +152,7 @@ class DescribeConfigsResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ('throttle_time_ms', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("results", "[DescribeConfigsResult]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class DescribeDelegationTokenRequest(Message):
     """DescribeDelegationToken request, versions 0-3."""
 
     class DescribeDelegationTokenOwner(Message):
-        __slots__ = ("principal_type", "principal_name",)
+        __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
             ("principal_name", "string", (0, 32767), None, None, None, False, ""),
@@ -29,7 +29,7 @@ class DescribeDelegationTokenRequest(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("owners",)
+    __slots__ = ('owners',)
     FIELDS = (
         ("owners", "[DescribeDelegationTokenOwner]", (0, 32767), (0, 32767), None, None, False, ()),
     )
@@ -37,6 +37,7 @@ class DescribeDelegationTokenRequest(Message):
     def __init__(
         self,
         *,
+        # null for all
         owners: list[DescribeDelegationTokenRequest.DescribeDelegationTokenOwner] | None = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -48,7 +49,7 @@ class DescribeDelegationTokenResponse(Message):
     """DescribeDelegationToken response, versions 0-3."""
 
     class DescribedDelegationTokenRenewer(Message):
-        __slots__ = ("principal_type", "principal_name",)
+        __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
             ("principal_name", "string", (0, 32767), None, None, None, False, ""),
@@ -66,7 +67,7 @@ class DescribeDelegationTokenResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedDelegationToken(Message):
-        __slots__ = ("principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp", "expiry_timestamp", "max_timestamp", "token_id", "hmac", "renewers",)
+        __slots__ = ('principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp', 'expiry_timestamp', 'max_timestamp', 'token_id', 'hmac', 'renewers')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
             ("principal_name", "string", (0, 32767), None, None, None, False, ""),
@@ -109,7 +110,7 @@ class DescribeDelegationTokenResponse(Message):
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "tokens", "throttle_time_ms",)
+    __slots__ = ('error_code', 'tokens', 'throttle_time_ms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("tokens", "[DescribedDelegationToken]", (0, 32767), None, None, None, False, ()),

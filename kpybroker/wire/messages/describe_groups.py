@@ -11,7 +11,7 @@ class DescribeGroupsRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 5
-    __slots__ = ("groups", "include_authorized_operations",)
+    __slots__ = ('groups', 'include_authorized_operations')
     FIELDS = (
         ("groups", "[string]", (0, 32767), None, None, None, False, ()),
         ("include_authorized_operations", "bool", (3, 32767), None, None, None, False, False),
@@ -33,7 +33,7 @@ class DescribeGroupsResponse(Message):
     """DescribeGroups response, versions 0-5."""
 
     class DescribedGroupMember(Message):
-        __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment",)
+        __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'member_metadata', 'member_assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("group_instance_id", "string", (4, 32767), (4, 32767), None, None, True, None),
@@ -63,7 +63,7 @@ class DescribeGroupsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedGroup(Message):
-        __slots__ = ("error_code", "group_id", "group_state", "protocol_type", "protocol_data", "members", "authorized_operations",)
+        __slots__ = ('error_code', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("group_id", "string", (0, 32767), None, None, None, False, ""),
@@ -81,8 +81,10 @@ class DescribeGroupsResponse(Message):
             group_id: str = "",
             group_state: str = "",
             protocol_type: str = "",
+            # the protocol chosen
             protocol_data: str = "",
             members: list[DescribeGroupsResponse.DescribedGroupMember] = EMPTY,
+            # bit field of AclOperation codes; the default means not asked for
             authorized_operations: int = -2147483648,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -97,7 +99,7 @@ class DescribeGroupsResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 5
-    __slots__ = ("throttle_time_ms", "groups",)
+    __slots__ = ('throttle_time_ms', 'groups')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("groups", "[DescribedGroup]", (0, 32767), None, None, None, False, ()),

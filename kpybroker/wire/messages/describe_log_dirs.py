@@ -10,7 +10,7 @@ class DescribeLogDirsRequest(Message):
     """DescribeLogDirs request, versions 0-4."""
 
     class DescribableLogDirTopic(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class DescribeLogDirsRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics",)
+    __slots__ = ('topics',)
     FIELDS = (
         ("topics", "[DescribableLogDirTopic]", (0, 32767), (0, 32767), None, None, False, ()),
     )
@@ -37,6 +37,7 @@ class DescribeLogDirsRequest(Message):
     def __init__(
         self,
         *,
+        # null for all
         topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -48,7 +49,7 @@ class DescribeLogDirsResponse(Message):
     """DescribeLogDirs response, versions 0-4."""
 
     class DescribeLogDirsPartition(Message):
-        __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key",)
+        __slots__ = ('partition_index', 'partition_size', 'offset_lag', 'is_future_key')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("partition_size", "int64", (0, 32767), None, None, None, False, 0),
@@ -61,7 +62,9 @@ class DescribeLogDirsResponse(Message):
             *,
             partition_index: int = 0,
             partition_size: int = 0,
+            # how far the replica is behind the high watermark, or the future one behind the current
             offset_lag: int = 0,
+            # on its way to another log directory
             is_future_key: bool = False,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -72,7 +75,7 @@ class DescribeLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeLogDirsTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[DescribeLogDirsPartition]", (0, 32767), None, None, None, False, ()),
@@ -90,7 +93,7 @@ class DescribeLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeLogDirsResult(Message):
-        __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes",)
+        __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("log_dir", "string", (0, 32767), None, None, None, False, ""),
@@ -105,7 +108,9 @@ class DescribeLogDirsResponse(Message):
             error_code: int = 0,
             log_dir: str = "",
             topics: list[DescribeLogDirsResponse.DescribeLogDirsTopic] = EMPTY,
+            # of the volume; -1 when unknown
             total_bytes: int = -1,
+            # of the volume; -1 when unknown
             usable_bytes: int = -1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -118,7 +123,7 @@ class DescribeLogDirsResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "results",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (3, 32767), None, None, None, True, 0),

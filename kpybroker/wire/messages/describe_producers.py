@@ -10,7 +10,7 @@ class DescribeProducersRequest(Message):
     """DescribeProducers request, versions 0-0."""
 
     class TopicRequest(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class DescribeProducersRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics",)
+    __slots__ = ('topics',)
     FIELDS = (
         ("topics", "[TopicRequest]", (0, 32767), None, None, None, False, ()),
     )
@@ -48,7 +48,7 @@ class DescribeProducersResponse(Message):
     """DescribeProducers response, versions 0-0."""
 
     class ProducerState(Message):
-        __slots__ = ("producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch", "current_txn_start_offset",)
+        __slots__ = ('producer_id', 'producer_epoch', 'last_sequence', 'last_timestamp', 'coordinator_epoch', 'current_txn_start_offset')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
             ("producer_epoch", "int32", (0, 32767), None, None, None, False, 0),
@@ -66,6 +66,7 @@ class DescribeProducersResponse(Message):
             last_sequence: int = -1,
             last_timestamp: int = -1,
             coordinator_epoch: int = 0,
+            # -1 when no transaction is open
             current_txn_start_offset: int = -1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -78,7 +79,7 @@ class DescribeProducersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionResponse(Message):
-        __slots__ = ("partition_index", "error_code", "error_message", "active_producers",)
+        __slots__ = ('partition_index', 'error_code', 'error_message', 'active_producers')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -102,7 +103,7 @@ class DescribeProducersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicResponse(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[PartitionResponse]", (0, 32767), None, None, None, False, ()),
@@ -121,7 +122,7 @@ class DescribeProducersResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("topics", "[TopicResponse]", (0, 32767), None, None, None, False, ()),

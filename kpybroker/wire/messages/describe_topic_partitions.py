@@ -10,7 +10,7 @@ class DescribeTopicPartitionsRequest(Message):
     """DescribeTopicPartitions request, versions 0-0."""
 
     class TopicRequest(Message):
-        __slots__ = ("name",)
+        __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
         )
@@ -25,7 +25,7 @@ class DescribeTopicPartitionsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Cursor(Message):
-        __slots__ = ("topic_name", "partition_index",)
+        __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -44,7 +44,7 @@ class DescribeTopicPartitionsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics", "response_partition_limit", "cursor",)
+    __slots__ = ('topics', 'response_partition_limit', 'cursor')
     FIELDS = (
         ("topics", "[TopicRequest]", (0, 32767), None, None, None, False, ()),
         ("response_partition_limit", "int32", (0, 32767), None, None, None, False, 2000),
@@ -54,8 +54,10 @@ class DescribeTopicPartitionsRequest(Message):
     def __init__(
         self,
         *,
+        # empty for all
         topics: list[DescribeTopicPartitionsRequest.TopicRequest] = EMPTY,
         response_partition_limit: int = 2000,
+        # where the last page ended
         cursor: DescribeTopicPartitionsRequest.Cursor | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -69,7 +71,7 @@ class DescribeTopicPartitionsResponse(Message):
     """DescribeTopicPartitions response, versions 0-0."""
 
     class DescribeTopicPartitionsResponsePartition(Message):
-        __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr", "offline_replicas",)
+        __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'eligible_leader_replicas', 'last_known_elr', 'offline_replicas')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -108,7 +110,7 @@ class DescribeTopicPartitionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeTopicPartitionsResponseTopic(Message):
-        __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations",)
+        __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("name", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -126,6 +128,7 @@ class DescribeTopicPartitionsResponse(Message):
             topic_id: bytes = ZERO_UUID,
             is_internal: bool = False,
             partitions: list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition] = EMPTY,
+            # bit field of AclOperation codes; the default means not asked for
             topic_authorized_operations: int = -2147483648,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -138,7 +141,7 @@ class DescribeTopicPartitionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Cursor(Message):
-        __slots__ = ("topic_name", "partition_index",)
+        __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -157,7 +160,7 @@ class DescribeTopicPartitionsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "topics", "next_cursor",)
+    __slots__ = ('throttle_time_ms', 'topics', 'next_cursor')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, True, 0),
         ("topics", "[DescribeTopicPartitionsResponseTopic]", (0, 32767), None, None, None, False, ()),
@@ -169,6 +172,7 @@ class DescribeTopicPartitionsResponse(Message):
         *,
         throttle_time_ms: int = 0,
         topics: list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic] = EMPTY,
+        # null on the last page
         next_cursor: DescribeTopicPartitionsResponse.Cursor | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

@@ -11,7 +11,7 @@ class DescribeTransactionsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("transactional_ids",)
+    __slots__ = ('transactional_ids',)
     FIELDS = (
         ("transactional_ids", "[string]", (0, 32767), None, None, None, False, ()),
     )
@@ -30,7 +30,7 @@ class DescribeTransactionsResponse(Message):
     """DescribeTransactions response, versions 0-0."""
 
     class TopicData(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -48,7 +48,7 @@ class DescribeTransactionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TransactionState(Message):
-        __slots__ = ("error_code", "transactional_id", "transaction_state", "transaction_timeout_ms", "transaction_start_time_ms", "producer_id", "producer_epoch", "topics",)
+        __slots__ = ('error_code', 'transactional_id', 'transaction_state', 'transaction_timeout_ms', 'transaction_start_time_ms', 'producer_id', 'producer_epoch', 'topics')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
@@ -85,7 +85,7 @@ class DescribeTransactionsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "transaction_states",)
+    __slots__ = ('throttle_time_ms', 'transaction_states')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("transaction_states", "[TransactionState]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class DescribeUserScramCredentialsRequest(Message):
     """DescribeUserScramCredentials request, versions 0-0."""
 
     class UserName(Message):
-        __slots__ = ("name",)
+        __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
         )
@@ -26,7 +26,7 @@ class DescribeUserScramCredentialsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("users",)
+    __slots__ = ('users',)
     FIELDS = (
         ("users", "[UserName]", (0, 32767), (0, 32767), None, None, False, ()),
     )
@@ -34,6 +34,7 @@ class DescribeUserScramCredentialsRequest(Message):
     def __init__(
         self,
         *,
+        # null for all
         users: list[DescribeUserScramCredentialsRequest.UserName] | None = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -45,7 +46,7 @@ class DescribeUserScramCredentialsResponse(Message):
     """DescribeUserScramCredentials response, versions 0-0."""
 
     class CredentialInfo(Message):
-        __slots__ = ("mechanism", "iterations",)
+        __slots__ = ('mechanism', 'iterations')
         FIELDS = (
             ("mechanism", "int8", (0, 32767), None, None, None, False, 0),
             ("iterations", "int32", (0, 32767), None, None, None, False, 0),
@@ -54,6 +55,7 @@ class DescribeUserScramCredentialsResponse(Message):
         def __init__(
             self,
             *,
+            # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
             mechanism: int = 0,
             iterations: int = 0,
             unknown_tagged_fields: TaggedFields = (),
@@ -63,7 +65,7 @@ class DescribeUserScramCredentialsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeUserScramCredentialsResult(Message):
-        __slots__ = ("user", "error_code", "error_message", "credential_infos",)
+        __slots__ = ('user', 'error_code', 'error_message', 'credential_infos')
         FIELDS = (
             ("user", "string", (0, 32767), None, None, None, False, ""),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -88,7 +90,7 @@ class DescribeUserScramCredentialsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

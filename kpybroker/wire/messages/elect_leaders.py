@@ -10,7 +10,7 @@ class ElectLeadersRequest(Message):
     """ElectLeaders request, versions 0-2."""
 
     class TopicPartitions(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ElectLeadersRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("election_type", "topic_partitions", "timeout_ms",)
+    __slots__ = ('election_type', 'topic_partitions', 'timeout_ms')
     FIELDS = (
         ("election_type", "int8", (1, 32767), None, None, None, False, 0),
         ("topic_partitions", "[TopicPartitions]", (0, 32767), (0, 32767), None, None, False, ()),
@@ -39,7 +39,9 @@ class ElectLeadersRequest(Message):
     def __init__(
         self,
         *,
+        # 0 preferred, 1 unclean
         election_type: int = 0,
+        # null for all
         topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = EMPTY,
         timeout_ms: int = 60000,
         unknown_tagged_fields: TaggedFields = (),
@@ -54,7 +56,7 @@ class ElectLeadersResponse(Message):
     """ElectLeaders response, versions 0-2."""
 
     class PartitionResult(Message):
-        __slots__ = ("partition_id", "error_code", "error_message",)
+        __slots__ = ('partition_id', 'error_code', 'error_message')
         FIELDS = (
             ("partition_id", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -75,7 +77,7 @@ class ElectLeadersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReplicaElectionResult(Message):
-        __slots__ = ("topic", "partition_result",)
+        __slots__ = ('topic', 'partition_result')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partition_result", "[PartitionResult]", (0, 32767), None, None, None, False, ()),
@@ -94,7 +96,7 @@ class ElectLeadersResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'replica_election_results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (1, 32767), None, None, None, False, 0),

@@ -11,7 +11,7 @@ class EndTxnRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed",)
+    __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'committed')
     FIELDS = (
         ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
         ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
@@ -25,6 +25,7 @@ class EndTxnRequest(Message):
         transactional_id: str = "",
         producer_id: int = 0,
         producer_epoch: int = 0,
+        # false aborts
         committed: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -40,7 +41,7 @@ class EndTxnResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code",)
+    __slots__ = ('throttle_time_ms', 'error_code')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

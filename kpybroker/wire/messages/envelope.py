@@ -11,7 +11,7 @@ class EnvelopeRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("request_data", "request_principal", "client_host_address",)
+    __slots__ = ('request_data', 'request_principal', 'client_host_address')
     FIELDS = (
         ("request_data", "bytes", (0, 32767), None, None, None, False, b''),
         ("request_principal", "bytes", (0, 32767), (0, 32767), None, None, False, b''),
@@ -22,7 +22,9 @@ class EnvelopeRequest(Message):
         self,
         *,
         request_data: bytes = b'',
+        # DefaultPrincipalData
         request_principal: bytes | None = b'',
+        # 4 or 16 bytes
         client_host_address: bytes = b'',
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -37,7 +39,7 @@ class EnvelopeResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("response_data", "error_code",)
+    __slots__ = ('response_data', 'error_code')
     FIELDS = (
         ("response_data", "bytes", (0, 32767), (0, 32767), None, None, False, None),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

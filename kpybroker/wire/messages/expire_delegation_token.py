@@ -11,7 +11,7 @@ class ExpireDelegationTokenRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("hmac", "expiry_time_period_ms",)
+    __slots__ = ('hmac', 'expiry_time_period_ms')
     FIELDS = (
         ("hmac", "bytes", (0, 32767), None, None, None, False, b''),
         ("expiry_time_period_ms", "int64", (0, 32767), None, None, None, False, 0),
@@ -21,6 +21,7 @@ class ExpireDelegationTokenRequest(Message):
         self,
         *,
         hmac: bytes = b'',
+        # negative expires it at once
         expiry_time_period_ms: int = 0,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -34,7 +35,7 @@ class ExpireDelegationTokenResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms",)
+    __slots__ = ('error_code', 'expiry_timestamp_ms', 'throttle_time_ms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("expiry_timestamp_ms", "int64", (0, 32767), None, None, None, False, 0),

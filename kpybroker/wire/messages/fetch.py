@@ -12,7 +12,7 @@ class FetchRequest(Message):
     """Fetch request, versions 0-17."""
 
     class ReplicaState(Message):
-        __slots__ = ("replica_id", "replica_epoch",)
+        __slots__ = ('replica_id', 'replica_epoch')
         FIELDS = (
             ("replica_id", "int32", (15, 32767), None, None, None, False, -1),
             ("replica_epoch", "int64", (15, 32767), None, None, None, False, -1),
@@ -21,6 +21,7 @@ class FetchRequest(Message):
         def __init__(
             self,
             *,
+            # -1 for a consumer, -2 for a debugging one, else the follower's broker id
             replica_id: int = -1,
             replica_epoch: int = -1,
             unknown_tagged_fields: TaggedFields = (),
@@ -30,7 +31,7 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchPartition(Message):
-        __slots__ = ("partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset", "partition_max_bytes", "replica_directory_id",)
+        __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
             ("current_leader_epoch", "int32", (9, 32767), None, None, None, True, -1),
@@ -45,9 +46,12 @@ class FetchRequest(Message):
             self,
             *,
             partition: int = 0,
+            # fences a client with stale metadata (KIP-320)
             current_leader_epoch: int = -1,
             fetch_offset: int = 0,
+            # asks the leader to report divergence (KIP-595)
             last_fetched_epoch: int = -1,
+            # of the follower
             log_start_offset: int = -1,
             partition_max_bytes: int = 0,
             replica_directory_id: bytes = ZERO_UUID,
@@ -63,7 +67,7 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchTopic(Message):
-        __slots__ = ("topic", "topic_id", "partitions",)
+        __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 12), None, None, None, True, ""),
             ("topic_id", "uuid", (13, 32767), None, None, None, True, ZERO_UUID),
@@ -84,7 +88,7 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ForgottenTopic(Message):
-        __slots__ = ("topic", "topic_id", "partitions",)
+        __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (7, 12), None, None, None, True, ""),
             ("topic_id", "uuid", (13, 32767), None, None, None, True, ZERO_UUID),
@@ -106,7 +110,7 @@ class FetchRequest(Message):
 
     VERSIONS = (0, 17)
     FLEXIBLE_FROM = 12
-    __slots__ = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id",)
+    __slots__ = ('cluster_id', 'replica_id', 'replica_state', 'max_wait_ms', 'min_bytes', 'max_bytes', 'isolation_level', 'session_id', 'session_epoch', 'topics', 'forgotten_topics_data', 'rack_id')
     FIELDS = (
         ("cluster_id", "string", (12, 32767), (12, 32767), (12, 32767), 0, True, None),
         ("replica_id", "int32", (0, 14), None, None, None, False, -1),
@@ -125,17 +129,23 @@ class FetchRequest(Message):
     def __init__(
         self,
         *,
+        # checked when given (KRaft)
         cluster_id: str | None = None,
+        # -1 for a consumer, -2 for a debugging one, else the follower's broker id
         replica_id: int = -1,
         replica_state: FetchRequest.ReplicaState | None = None,
         max_wait_ms: int = 0,
         min_bytes: int = 0,
         max_bytes: int = 2147483647,
+        # 0 read uncommitted, 1 read committed
         isolation_level: int = 0,
         session_id: int = 0,
+        # 0 opens a session, -1 closes it or does without (KIP-227)
         session_epoch: int = -1,
         topics: list[FetchRequest.FetchTopic] = EMPTY,
+        # partitions to take out of the session
         forgotten_topics_data: list[FetchRequest.ForgottenTopic] = EMPTY,
+        # to be sent to a nearby replica (KIP-392)
         rack_id: str = "",
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -158,7 +168,7 @@ class FetchResponse(Message):
     """Fetch response, versions 0-17."""
 
     class EpochEndOffset(Message):
-        __slots__ = ("epoch", "end_offset",)
+        __slots__ = ('epoch', 'end_offset')
         FIELDS = (
             ("epoch", "int32", (12, 32767), None, None, None, False, -1),
             ("end_offset", "int64", (12, 32767), None, None, None, False, -1),
@@ -176,7 +186,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderIdAndEpoch(Message):
-        __slots__ = ("leader_id", "leader_epoch",)
+        __slots__ = ('leader_id', 'leader_epoch')
         FIELDS = (
             ("leader_id", "int32", (12, 32767), None, None, None, False, -1),
             ("leader_epoch", "int32", (12, 32767), None, None, None, False, -1),
@@ -194,7 +204,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class SnapshotId(Message):
-        __slots__ = ("end_offset", "epoch",)
+        __slots__ = ('end_offset', 'epoch')
         FIELDS = (
             ("end_offset", "int64", (12, 32767), None, None, None, False, -1),
             ("epoch", "int32", (12, 32767), None, None, None, False, -1),
@@ -212,7 +222,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AbortedTransaction(Message):
-        __slots__ = ("producer_id", "first_offset",)
+        __slots__ = ('producer_id', 'first_offset')
         FIELDS = (
             ("producer_id", "int64", (4, 32767), None, None, None, False, 0),
             ("first_offset", "int64", (4, 32767), None, None, None, False, 0),
@@ -230,7 +240,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionData(Message):
-        __slots__ = ("partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset", "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica", "records",)
+        __slots__ = ('partition_index', 'error_code', 'high_watermark', 'last_stable_offset', 'log_start_offset', 'diverging_epoch', 'current_leader', 'snapshot_id', 'aborted_transactions', 'preferred_read_replica', 'records')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -253,10 +263,14 @@ class FetchResponse(Message):
             high_watermark: int = 0,
             last_stable_offset: int = -1,
             log_start_offset: int = -1,
+            # where the follower's log leaves the leader's
             diverging_epoch: FetchResponse.EpochEndOffset | None = None,
             current_leader: FetchResponse.LeaderIdAndEpoch | None = None,
+            # only in KRaft
             snapshot_id: FetchResponse.SnapshotId | None = None,
+            # null for read uncommitted
             aborted_transactions: list[FetchResponse.AbortedTransaction] | None = EMPTY,
+            # -1 for this one
             preferred_read_replica: int = -1,
             records: Any = None,
             unknown_tagged_fields: TaggedFields = (),
@@ -275,7 +289,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchableTopicResponse(Message):
-        __slots__ = ("topic", "topic_id", "partitions",)
+        __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 12), None, None, None, True, ""),
             ("topic_id", "uuid", (13, 32767), None, None, None, True, ZERO_UUID),
@@ -296,7 +310,7 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class NodeEndpoint(Message):
-        __slots__ = ("node_id", "host", "port", "rack",)
+        __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (16, 32767), None, None, None, False, 0),
             ("host", "string", (16, 32767), None, None, None, False, ""),
@@ -321,7 +335,7 @@ class FetchResponse(Message):
 
     VERSIONS = (0, 17)
     FLEXIBLE_FROM = 12
-    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'session_id', 'responses', 'node_endpoints')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (7, 32767), None, None, None, True, 0),
@@ -335,8 +349,10 @@ class FetchResponse(Message):
         *,
         throttle_time_ms: int = 0,
         error_code: int = 0,
+        # 0 when there is no session
         session_id: int = 0,
         responses: list[FetchResponse.FetchableTopicResponse] = EMPTY,
+        # of the leaders named in current_leader (KIP-951)
         node_endpoints: list[FetchResponse.NodeEndpoint] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

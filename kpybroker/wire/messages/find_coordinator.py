@@ -11,7 +11,7 @@ class FindCoordinatorRequest(Message):
 
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = ("key", "key_type", "coordinator_keys",)
+    __slots__ = ('key', 'key_type', 'coordinator_keys')
     FIELDS = (
         ("key", "string", (0, 3), None, None, None, False, ""),
         ("key_type", "int8", (1, 32767), None, None, None, False, 0),
@@ -21,7 +21,9 @@ class FindCoordinatorRequest(Message):
     def __init__(
         self,
         *,
+        # group id or transactional id
         key: str = "",
+        # 0 group, 1 transaction
         key_type: int = 0,
         coordinator_keys: list[str] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
@@ -36,7 +38,7 @@ class FindCoordinatorResponse(Message):
     """FindCoordinator response, versions 0-6."""
 
     class Coordinator(Message):
-        __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message",)
+        __slots__ = ('key', 'node_id', 'host', 'port', 'error_code', 'error_message')
         FIELDS = (
             ("key", "string", (4, 32767), None, None, None, False, ""),
             ("node_id", "int32", (4, 32767), None, None, None, False, 0),
@@ -67,7 +69,7 @@ class FindCoordinatorResponse(Message):
 
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'node_id', 'host', 'port', 'coordinators')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 3), None, None, None, False, 0),

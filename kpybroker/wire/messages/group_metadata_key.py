@@ -11,9 +11,9 @@ class GroupMetadataKey(Message):
 
     VERSIONS = (2, 2)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("group",)
+    __slots__ = ('group',)
     FIELDS = (
-        ("group", "string", (2, 2), None, None, None, False, ""),
+        ("group", "string", (0, 32767), None, None, None, False, ""),
     )
 
     def __init__(

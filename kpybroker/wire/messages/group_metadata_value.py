@@ -10,7 +10,7 @@ class GroupMetadataValue(Message):
     """GroupMetadataValue record, versions 0-4."""
 
     class MemberMetadata(Message):
-        __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "rebalance_timeout", "session_timeout", "subscription", "assignment",)
+        __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'rebalance_timeout', 'session_timeout', 'subscription', 'assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("group_instance_id", "string", (3, 32767), (3, 32767), None, None, True, None),
@@ -47,7 +47,7 @@ class GroupMetadataValue(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members",)
+    __slots__ = ('protocol_type', 'generation', 'protocol', 'leader', 'current_state_timestamp', 'members')
     FIELDS = (
         ("protocol_type", "string", (0, 32767), None, None, None, False, ""),
         ("generation", "int32", (0, 32767), None, None, None, False, 0),
@@ -64,6 +64,7 @@ class GroupMetadataValue(Message):
         generation: int = 0,
         protocol: str | None = "",
         leader: str | None = "",
+        # -1 before version 2
         current_state_timestamp: int = -1,
         members: list[GroupMetadataValue.MemberMetadata] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),

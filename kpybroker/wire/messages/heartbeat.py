@@ -11,7 +11,7 @@ class HeartbeatRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id",)
+    __slots__ = ('group_id', 'generation_id', 'member_id', 'group_instance_id')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("generation_id", "int32", (0, 32767), None, None, None, False, 0),
@@ -40,7 +40,7 @@ class HeartbeatResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "error_code",)
+    __slots__ = ('throttle_time_ms', 'error_code')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

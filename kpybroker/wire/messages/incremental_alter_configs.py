@@ -10,7 +10,7 @@ class IncrementalAlterConfigsRequest(Message):
     """IncrementalAlterConfigs request, versions 0-1."""
 
     class AlterableConfig(Message):
-        __slots__ = ("name", "config_operation", "value",)
+        __slots__ = ('name', 'config_operation', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("config_operation", "int8", (0, 32767), None, None, None, False, 0),
@@ -21,6 +21,7 @@ class IncrementalAlterConfigsRequest(Message):
             self,
             *,
             name: str = "",
+            # 0 set, 1 delete, 2 append, 3 subtract
             config_operation: int = 0,
             value: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
@@ -31,7 +32,7 @@ class IncrementalAlterConfigsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterConfigsResource(Message):
-        __slots__ = ("resource_type", "resource_name", "configs",)
+        __slots__ = ('resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
             ("resource_name", "string", (0, 32767), None, None, None, False, ""),
@@ -41,6 +42,7 @@ class IncrementalAlterConfigsRequest(Message):
         def __init__(
             self,
             *,
+            # 2 topic, 4 broker, 8 broker logger, 16 client metrics
             resource_type: int = 0,
             resource_name: str = "",
             configs: list[IncrementalAlterConfigsRequest.AlterableConfig] = EMPTY,
@@ -53,7 +55,7 @@ class IncrementalAlterConfigsRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("resources", "validate_only",)
+    __slots__ = ('resources', 'validate_only')
     FIELDS = (
         ("resources", "[AlterConfigsResource]", (0, 32767), None, None, None, False, ()),
         ("validate_only", "bool", (0, 32767), None, None, None, False, False),
@@ -63,6 +65,7 @@ class IncrementalAlterConfigsRequest(Message):
         self,
         *,
         resources: list[IncrementalAlterConfigsRequest.AlterConfigsResource] = EMPTY,
+        # check, change nothing
         validate_only: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -75,7 +78,7 @@ class IncrementalAlterConfigsResponse(Message):
     """IncrementalAlterConfigs response, versions 0-1."""
 
     class AlterConfigsResourceResponse(Message):
-        __slots__ = ("error_code", "error_message", "resource_type", "resource_name",)
+        __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),
@@ -100,7 +103,7 @@ class IncrementalAlterConfigsResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ('throttle_time_ms', 'responses')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("responses", "[AlterConfigsResourceResponse]", (0, 32767), None, None, None, False, ()),

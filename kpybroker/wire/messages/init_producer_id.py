@@ -11,7 +11,7 @@ class InitProducerIdRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch",)
+    __slots__ = ('transactional_id', 'transaction_timeout_ms', 'producer_id', 'producer_epoch')
     FIELDS = (
         ("transactional_id", "string", (0, 32767), (0, 32767), None, None, False, ""),
         ("transaction_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
@@ -22,8 +22,10 @@ class InitProducerIdRequest(Message):
     def __init__(
         self,
         *,
+        # null for an idempotent producer
         transactional_id: str | None = "",
         transaction_timeout_ms: int = 0,
+        # -1, or the current one to raise its epoch (KIP-360)
         producer_id: int = -1,
         producer_epoch: int = -1,
         unknown_tagged_fields: TaggedFields = (),
@@ -40,7 +42,7 @@ class InitProducerIdResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id', 'producer_epoch')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

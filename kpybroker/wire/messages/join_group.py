@@ -10,7 +10,7 @@ class JoinGroupRequest(Message):
     """JoinGroup request, versions 0-9."""
 
     class JoinGroupRequestProtocol(Message):
-        __slots__ = ("name", "metadata",)
+        __slots__ = ('name', 'metadata')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("metadata", "bytes", (0, 32767), None, None, None, False, b''),
@@ -29,7 +29,7 @@ class JoinGroupRequest(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason",)
+    __slots__ = ('group_id', 'session_timeout_ms', 'rebalance_timeout_ms', 'member_id', 'group_instance_id', 'protocol_type', 'protocols', 'reason')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("session_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),
@@ -47,9 +47,12 @@ class JoinGroupRequest(Message):
         group_id: str = "",
         session_timeout_ms: int = 0,
         rebalance_timeout_ms: int = -1,
+        # empty at first
         member_id: str = "",
+        # of a static member (KIP-345)
         group_instance_id: str | None = None,
         protocol_type: str = "",
+        # in the order of the member's preference
         protocols: list[JoinGroupRequest.JoinGroupRequestProtocol] = EMPTY,
         reason: str | None = None,
         unknown_tagged_fields: TaggedFields = (),
@@ -69,7 +72,7 @@ class JoinGroupResponse(Message):
     """JoinGroup response, versions 0-9."""
 
     class JoinGroupResponseMember(Message):
-        __slots__ = ("member_id", "group_instance_id", "metadata",)
+        __slots__ = ('member_id', 'group_instance_id', 'metadata')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("group_instance_id", "string", (5, 32767), (5, 32767), None, None, True, None),
@@ -80,6 +83,7 @@ class JoinGroupResponse(Message):
             self,
             *,
             member_id: str = "",
+            # of a static member (KIP-345)
             group_instance_id: str | None = None,
             metadata: bytes = b'',
             unknown_tagged_fields: TaggedFields = (),
@@ -91,7 +95,7 @@ class JoinGroupResponse(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'generation_id', 'protocol_type', 'protocol_name', 'leader', 'skip_assignment', 'member_id', 'members')
     FIELDS = (
         ("throttle_time_ms", "int32", (2, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -112,9 +116,12 @@ class JoinGroupResponse(Message):
         generation_id: int = -1,
         protocol_type: str | None = None,
         protocol_name: str | None = "",
+        # member id
         leader: str = "",
+        # a static leader returned: the assignment stands (KIP-814)
         skip_assignment: bool = False,
         member_id: str = "",
+        # only for the leader
         members: list[JoinGroupResponse.JoinGroupResponseMember] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

@@ -10,7 +10,7 @@ class LeaderAndIsrRequest(Message):
     """LeaderAndIsr request, versions 0-7."""
 
     class LeaderAndIsrTopicState(Message):
-        __slots__ = ("topic_name", "topic_id", "partition_states",)
+        __slots__ = ('topic_name', 'topic_id', 'partition_states')
         FIELDS = (
             ("topic_name", "string", (2, 32767), None, None, None, False, ""),
             ("topic_id", "uuid", (5, 32767), None, None, None, True, ZERO_UUID),
@@ -31,7 +31,7 @@ class LeaderAndIsrRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderAndIsrLiveLeader(Message):
-        __slots__ = ("broker_id", "host_name", "port",)
+        __slots__ = ('broker_id', 'host_name', 'port')
         FIELDS = (
             ("broker_id", "int32", (0, 32767), None, None, None, False, 0),
             ("host_name", "string", (0, 32767), None, None, None, False, ""),
@@ -52,7 +52,7 @@ class LeaderAndIsrRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderAndIsrPartitionState(Message):
-        __slots__ = ("topic_name", "partition_index", "controller_epoch", "leader", "leader_epoch", "isr", "partition_epoch", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state",)
+        __slots__ = ('topic_name', 'partition_index', 'controller_epoch', 'leader', 'leader_epoch', 'isr', 'partition_epoch', 'replicas', 'adding_replicas', 'removing_replicas', 'is_new', 'leader_recovery_state')
         FIELDS = (
             ("topic_name", "string", (0, 1), None, None, None, True, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -77,11 +77,14 @@ class LeaderAndIsrRequest(Message):
             leader: int = 0,
             leader_epoch: int = 0,
             isr: list[int] = EMPTY,
+            # the version of the partition's state znode
             partition_epoch: int = 0,
             replicas: list[int] = EMPTY,
             adding_replicas: list[int] = EMPTY,
             removing_replicas: list[int] = EMPTY,
+            # the partition was just created
             is_new: bool = False,
+            # 0 recovered, 1 recovering after an unclean election
             leader_recovery_state: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -101,7 +104,7 @@ class LeaderAndIsrRequest(Message):
 
     VERSIONS = (0, 7)
     FLEXIBLE_FROM = 4
-    __slots__ = ("controller_id", "is_kraft_controller", "controller_epoch", "broker_epoch", "type", "ungrouped_partition_states", "topic_states", "live_leaders",)
+    __slots__ = ('controller_id', 'is_kraft_controller', 'controller_epoch', 'broker_epoch', 'type', 'ungrouped_partition_states', 'topic_states', 'live_leaders')
     FIELDS = (
         ("controller_id", "int32", (0, 32767), None, None, None, False, 0),
         ("is_kraft_controller", "bool", (7, 32767), None, None, None, False, False),
@@ -120,9 +123,11 @@ class LeaderAndIsrRequest(Message):
         is_kraft_controller: bool = False,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
+        # 0 unknown, 1 incremental, 2 full
         type: int = 0,
         ungrouped_partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState] = EMPTY,
         topic_states: list[LeaderAndIsrRequest.LeaderAndIsrTopicState] = EMPTY,
+        # the brokers that the partitions name as leaders
         live_leaders: list[LeaderAndIsrRequest.LeaderAndIsrLiveLeader] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -141,7 +146,7 @@ class LeaderAndIsrResponse(Message):
     """LeaderAndIsr response, versions 0-7."""
 
     class LeaderAndIsrTopicError(Message):
-        __slots__ = ("topic_id", "partition_errors",)
+        __slots__ = ('topic_id', 'partition_errors')
         FIELDS = (
             ("topic_id", "uuid", (5, 32767), None, None, None, False, ZERO_UUID),
             ("partition_errors", "[LeaderAndIsrPartitionError]", (5, 32767), None, None, None, False, ()),
@@ -159,7 +164,7 @@ class LeaderAndIsrResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderAndIsrPartitionError(Message):
-        __slots__ = ("topic_name", "partition_index", "error_code",)
+        __slots__ = ('topic_name', 'partition_index', 'error_code')
         FIELDS = (
             ("topic_name", "string", (0, 4), None, None, None, True, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -181,7 +186,7 @@ class LeaderAndIsrResponse(Message):
 
     VERSIONS = (0, 7)
     FLEXIBLE_FROM = 4
-    __slots__ = ("error_code", "partition_errors", "topics",)
+    __slots__ = ('error_code', 'partition_errors', 'topics')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("partition_errors", "[LeaderAndIsrPartitionError]", (0, 4), None, None, None, False, ()),

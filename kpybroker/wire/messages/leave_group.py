@@ -10,7 +10,7 @@ class LeaveGroupRequest(Message):
     """LeaveGroup request, versions 0-5."""
 
     class MemberIdentity(Message):
-        __slots__ = ("member_id", "group_instance_id", "reason",)
+        __slots__ = ('member_id', 'group_instance_id', 'reason')
         FIELDS = (
             ("member_id", "string", (3, 32767), None, None, None, False, ""),
             ("group_instance_id", "string", (3, 32767), (3, 32767), None, None, False, None),
@@ -20,6 +20,7 @@ class LeaveGroupRequest(Message):
         def __init__(
             self,
             *,
+            # see `members`
             member_id: str = "",
             group_instance_id: str | None = None,
             reason: str | None = None,
@@ -32,7 +33,7 @@ class LeaveGroupRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("group_id", "member_id", "members",)
+    __slots__ = ('group_id', 'member_id', 'members')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("member_id", "string", (0, 2), None, None, None, False, ""),
@@ -43,6 +44,7 @@ class LeaveGroupRequest(Message):
         self,
         *,
         group_id: str = "",
+        # see `members`
         member_id: str = "",
         members: list[LeaveGroupRequest.MemberIdentity] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
@@ -57,7 +59,7 @@ class LeaveGroupResponse(Message):
     """LeaveGroup response, versions 0-5."""
 
     class MemberResponse(Message):
-        __slots__ = ("member_id", "group_instance_id", "error_code",)
+        __slots__ = ('member_id', 'group_instance_id', 'error_code')
         FIELDS = (
             ("member_id", "string", (3, 32767), None, None, None, False, ""),
             ("group_instance_id", "string", (3, 32767), (3, 32767), None, None, False, ""),
@@ -79,7 +81,7 @@ class LeaveGroupResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "error_code", "members",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'members')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -25,7 +25,7 @@ class ListClientMetricsResourcesResponse(Message):
     """ListClientMetricsResources response, versions 0-0."""
 
     class ClientMetricsResource(Message):
-        __slots__ = ("name",)
+        __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
         )
@@ -41,7 +41,7 @@ class ListClientMetricsResourcesResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "client_metrics_resources",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'client_metrics_resources')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -11,7 +11,7 @@ class ListGroupsRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("states_filter", "types_filter",)
+    __slots__ = ('states_filter', 'types_filter')
     FIELDS = (
         ("states_filter", "[string]", (4, 32767), None, None, None, False, ()),
         ("types_filter", "[string]", (5, 32767), None, None, None, False, ()),
@@ -20,7 +20,9 @@ class ListGroupsRequest(Message):
     def __init__(
         self,
         *,
+        # empty for all
         states_filter: list[str] = EMPTY,
+        # empty for all
         types_filter: list[str] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -33,7 +35,7 @@ class ListGroupsResponse(Message):
     """ListGroups response, versions 0-5."""
 
     class ListedGroup(Message):
-        __slots__ = ("group_id", "protocol_type", "group_state", "group_type",)
+        __slots__ = ('group_id', 'protocol_type', 'group_state', 'group_type')
         FIELDS = (
             ("group_id", "string", (0, 32767), None, None, None, False, ""),
             ("protocol_type", "string", (0, 32767), None, None, None, False, ""),
@@ -58,7 +60,7 @@ class ListGroupsResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code", "groups",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'groups')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

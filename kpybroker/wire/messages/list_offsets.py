@@ -10,7 +10,7 @@ class ListOffsetsRequest(Message):
     """ListOffsets request, versions 0-9."""
 
     class ListOffsetsPartition(Message):
-        __slots__ = ("partition_index", "current_leader_epoch", "timestamp", "max_num_offsets",)
+        __slots__ = ('partition_index', 'current_leader_epoch', 'timestamp', 'max_num_offsets')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("current_leader_epoch", "int32", (4, 32767), None, None, None, True, -1),
@@ -23,7 +23,9 @@ class ListOffsetsRequest(Message):
             *,
             partition_index: int = 0,
             current_leader_epoch: int = -1,
+            # or -1 latest, -2 earliest, -3 highest timestamp, -4 earliest local, -5 latest tiered
             timestamp: int = 0,
+            # how many segment base offsets to list
             max_num_offsets: int = 1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -34,7 +36,7 @@ class ListOffsetsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ListOffsetsTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[ListOffsetsPartition]", (0, 32767), None, None, None, False, ()),
@@ -53,7 +55,7 @@ class ListOffsetsRequest(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("replica_id", "isolation_level", "topics",)
+    __slots__ = ('replica_id', 'isolation_level', 'topics')
     FIELDS = (
         ("replica_id", "int32", (0, 32767), None, None, None, False, 0),
         ("isolation_level", "int8", (2, 32767), None, None, None, False, 0),
@@ -63,7 +65,9 @@ class ListOffsetsRequest(Message):
     def __init__(
         self,
         *,
+        # as in Fetch
         replica_id: int = 0,
+        # 0 read uncommitted, 1 read committed
         isolation_level: int = 0,
         topics: list[ListOffsetsRequest.ListOffsetsTopic] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
@@ -78,7 +82,7 @@ class ListOffsetsResponse(Message):
     """ListOffsets response, versions 0-9."""
 
     class ListOffsetsPartitionResponse(Message):
-        __slots__ = ("partition_index", "error_code", "old_style_offsets", "timestamp", "offset", "leader_epoch",)
+        __slots__ = ('partition_index', 'error_code', 'old_style_offsets', 'timestamp', 'offset', 'leader_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -93,6 +97,7 @@ class ListOffsetsResponse(Message):
             *,
             partition_index: int = 0,
             error_code: int = 0,
+            # segment base offsets, newest first
             old_style_offsets: list[int] = EMPTY,
             timestamp: int = -1,
             offset: int = -1,
@@ -108,7 +113,7 @@ class ListOffsetsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ListOffsetsTopicResponse(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[ListOffsetsPartitionResponse]", (0, 32767), None, None, None, False, ()),
@@ -127,7 +132,7 @@ class ListOffsetsResponse(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (2, 32767), None, None, None, True, 0),
         ("topics", "[ListOffsetsTopicResponse]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class ListPartitionReassignmentsRequest(Message):
     """ListPartitionReassignments request, versions 0-0."""
 
     class ListPartitionReassignmentsTopics(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class ListPartitionReassignmentsRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "topics",)
+    __slots__ = ('timeout_ms', 'topics')
     FIELDS = (
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 60000),
         ("topics", "[ListPartitionReassignmentsTopics]", (0, 32767), (0, 32767), None, None, False, None),
@@ -39,6 +39,7 @@ class ListPartitionReassignmentsRequest(Message):
         self,
         *,
         timeout_ms: int = 60000,
+        # null for all
         topics: list[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics] | None = None,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -51,7 +52,7 @@ class ListPartitionReassignmentsResponse(Message):
     """ListPartitionReassignments response, versions 0-0."""
 
     class OngoingPartitionReassignment(Message):
-        __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas",)
+        __slots__ = ('partition_index', 'replicas', 'adding_replicas', 'removing_replicas')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("replicas", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -75,7 +76,7 @@ class ListPartitionReassignmentsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OngoingTopicReassignment(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OngoingPartitionReassignment]", (0, 32767), None, None, None, False, ()),
@@ -94,7 +95,7 @@ class ListPartitionReassignmentsResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

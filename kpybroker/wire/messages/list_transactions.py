@@ -11,7 +11,7 @@ class ListTransactionsRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("state_filters", "producer_id_filters", "duration_filter",)
+    __slots__ = ('state_filters', 'producer_id_filters', 'duration_filter')
     FIELDS = (
         ("state_filters", "[string]", (0, 32767), None, None, None, False, ()),
         ("producer_id_filters", "[int64]", (0, 32767), None, None, None, False, ()),
@@ -23,6 +23,7 @@ class ListTransactionsRequest(Message):
         *,
         state_filters: list[str] = EMPTY,
         producer_id_filters: list[int] = EMPTY,
+        # milliseconds a transaction has run; -1 for any
         duration_filter: int = -1,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -36,7 +37,7 @@ class ListTransactionsResponse(Message):
     """ListTransactions response, versions 0-1."""
 
     class TransactionState(Message):
-        __slots__ = ("transactional_id", "producer_id", "transaction_state",)
+        __slots__ = ('transactional_id', 'producer_id', 'transaction_state')
         FIELDS = (
             ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
@@ -58,7 +59,7 @@ class ListTransactionsResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'unknown_state_filters', 'transaction_states')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

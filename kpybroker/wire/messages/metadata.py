@@ -10,7 +10,7 @@ class MetadataRequest(Message):
     """Metadata request, versions 0-12."""
 
     class MetadataRequestTopic(Message):
-        __slots__ = ("topic_id", "name",)
+        __slots__ = ('topic_id', 'name')
         FIELDS = (
             ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
             ("name", "string", (0, 32767), (10, 32767), None, None, False, ""),
@@ -20,6 +20,7 @@ class MetadataRequest(Message):
             self,
             *,
             topic_id: bytes = ZERO_UUID,
+            # null when asked by id
             name: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -29,7 +30,7 @@ class MetadataRequest(Message):
 
     VERSIONS = (0, 12)
     FLEXIBLE_FROM = 9
-    __slots__ = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations",)
+    __slots__ = ('topics', 'allow_auto_topic_creation', 'include_cluster_authorized_operations', 'include_topic_authorized_operations')
     FIELDS = (
         ("topics", "[MetadataRequestTopic]", (0, 32767), (1, 32767), None, None, False, ()),
         ("allow_auto_topic_creation", "bool", (4, 32767), None, None, None, False, True),
@@ -40,6 +41,7 @@ class MetadataRequest(Message):
     def __init__(
         self,
         *,
+        # null for all; in version 0 an empty list is all
         topics: list[MetadataRequest.MetadataRequestTopic] | None = EMPTY,
         allow_auto_topic_creation: bool = True,
         include_cluster_authorized_operations: bool = False,
@@ -57,7 +59,7 @@ class MetadataResponse(Message):
     """Metadata response, versions 0-12."""
 
     class MetadataResponseBroker(Message):
-        __slots__ = ("node_id", "host", "port", "rack",)
+        __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (0, 32767), None, None, None, False, 0),
             ("host", "string", (0, 32767), None, None, None, False, ""),
@@ -81,7 +83,7 @@ class MetadataResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class MetadataResponsePartition(Message):
-        __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas",)
+        __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'offline_replicas')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -114,7 +116,7 @@ class MetadataResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class MetadataResponseTopic(Message):
-        __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations",)
+        __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("name", "string", (0, 32767), (12, 32767), None, None, False, ""),
@@ -128,10 +130,12 @@ class MetadataResponse(Message):
             self,
             *,
             error_code: int = 0,
+            # null when an id is unknown
             name: str | None = "",
             topic_id: bytes = ZERO_UUID,
             is_internal: bool = False,
             partitions: list[MetadataResponse.MetadataResponsePartition] = EMPTY,
+            # bit field of AclOperation codes; the default means not asked for
             topic_authorized_operations: int = -2147483648,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -145,7 +149,7 @@ class MetadataResponse(Message):
 
     VERSIONS = (0, 12)
     FLEXIBLE_FROM = 9
-    __slots__ = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations",)
+    __slots__ = ('throttle_time_ms', 'brokers', 'cluster_id', 'controller_id', 'topics', 'cluster_authorized_operations')
     FIELDS = (
         ("throttle_time_ms", "int32", (3, 32767), None, None, None, True, 0),
         ("brokers", "[MetadataResponseBroker]", (0, 32767), None, None, None, False, ()),
@@ -163,6 +167,7 @@ class MetadataResponse(Message):
         cluster_id: str | None = None,
         controller_id: int = -1,
         topics: list[MetadataResponse.MetadataResponseTopic] = EMPTY,
+        # bit field of AclOperation codes; the default means not asked for
         cluster_authorized_operations: int = -2147483648,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

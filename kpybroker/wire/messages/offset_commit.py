@@ -10,7 +10,7 @@ class OffsetCommitRequest(Message):
     """OffsetCommit request, versions 0-9."""
 
     class OffsetCommitRequestPartition(Message):
-        __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "commit_timestamp", "committed_metadata",)
+        __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'commit_timestamp', 'committed_metadata')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("committed_offset", "int64", (0, 32767), None, None, None, False, 0),
@@ -25,6 +25,7 @@ class OffsetCommitRequest(Message):
             partition_index: int = 0,
             committed_offset: int = 0,
             committed_leader_epoch: int = -1,
+            # -1 for now
             commit_timestamp: int = -1,
             committed_metadata: str | None = "",
             unknown_tagged_fields: TaggedFields = (),
@@ -37,7 +38,7 @@ class OffsetCommitRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetCommitRequestTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetCommitRequestPartition]", (0, 32767), None, None, None, False, ()),
@@ -56,7 +57,7 @@ class OffsetCommitRequest(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 8
-    __slots__ = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics",)
+    __slots__ = ('group_id', 'generation_id_or_member_epoch', 'member_id', 'group_instance_id', 'retention_time_ms', 'topics')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("generation_id_or_member_epoch", "int32", (1, 32767), None, None, None, True, -1),
@@ -70,9 +71,11 @@ class OffsetCommitRequest(Message):
         self,
         *,
         group_id: str = "",
+        # -1 for a commit from outside a group
         generation_id_or_member_epoch: int = -1,
         member_id: str = "",
         group_instance_id: str | None = None,
+        # -1 for the broker's own
         retention_time_ms: int = -1,
         topics: list[OffsetCommitRequest.OffsetCommitRequestTopic] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
@@ -90,7 +93,7 @@ class OffsetCommitResponse(Message):
     """OffsetCommit response, versions 0-9."""
 
     class OffsetCommitResponsePartition(Message):
-        __slots__ = ("partition_index", "error_code",)
+        __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -108,7 +111,7 @@ class OffsetCommitResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetCommitResponseTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetCommitResponsePartition]", (0, 32767), None, None, None, False, ()),
@@ -127,7 +130,7 @@ class OffsetCommitResponse(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 8
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (3, 32767), None, None, None, True, 0),
         ("topics", "[OffsetCommitResponseTopic]", (0, 32767), None, None, None, False, ()),

@@ -11,7 +11,7 @@ class OffsetCommitValue(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp",)
+    __slots__ = ('offset', 'leader_epoch', 'metadata', 'commit_timestamp', 'expire_timestamp')
     FIELDS = (
         ("offset", "int64", (0, 32767), None, None, None, False, 0),
         ("leader_epoch", "int32", (3, 32767), None, None, None, True, -1),
@@ -24,9 +24,11 @@ class OffsetCommitValue(Message):
         self,
         *,
         offset: int = 0,
+        # -1 when the consumer did not say
         leader_epoch: int = -1,
         metadata: str = "",
         commit_timestamp: int = 0,
+        # -1 when retention is the group's
         expire_timestamp: int = -1,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

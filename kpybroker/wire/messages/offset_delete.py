@@ -10,7 +10,7 @@ class OffsetDeleteRequest(Message):
     """OffsetDelete request, versions 0-0."""
 
     class OffsetDeleteRequestPartition(Message):
-        __slots__ = ("partition_index",)
+        __slots__ = ('partition_index',)
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
         )
@@ -25,7 +25,7 @@ class OffsetDeleteRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetDeleteRequestTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetDeleteRequestPartition]", (0, 32767), None, None, None, False, ()),
@@ -44,7 +44,7 @@ class OffsetDeleteRequest(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("group_id", "topics",)
+    __slots__ = ('group_id', 'topics')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("topics", "[OffsetDeleteRequestTopic]", (0, 32767), None, None, None, False, ()),
@@ -66,7 +66,7 @@ class OffsetDeleteResponse(Message):
     """OffsetDelete response, versions 0-0."""
 
     class OffsetDeleteResponsePartition(Message):
-        __slots__ = ("partition_index", "error_code",)
+        __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -84,7 +84,7 @@ class OffsetDeleteResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetDeleteResponseTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetDeleteResponsePartition]", (0, 32767), None, None, None, False, ()),
@@ -103,7 +103,7 @@ class OffsetDeleteResponse(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("error_code", "throttle_time_ms", "topics",)
+    __slots__ = ('error_code', 'throttle_time_ms', 'topics')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, True, 0),

@@ -10,7 +10,7 @@ class OffsetFetchRequest(Message):
     """OffsetFetch request, versions 0-9."""
 
     class OffsetFetchRequestTopic(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 7), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (0, 7), None, None, None, False, ()),
@@ -28,7 +28,7 @@ class OffsetFetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchRequestTopics(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (8, 32767), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (8, 32767), None, None, None, False, ()),
@@ -46,7 +46,7 @@ class OffsetFetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchRequestGroup(Message):
-        __slots__ = ("group_id", "member_id", "member_epoch", "topics",)
+        __slots__ = ('group_id', 'member_id', 'member_epoch', 'topics')
         FIELDS = (
             ("group_id", "string", (8, 32767), None, None, None, False, ""),
             ("member_id", "string", (9, 32767), (9, 32767), None, None, True, None),
@@ -60,6 +60,7 @@ class OffsetFetchRequest(Message):
             group_id: str = "",
             member_id: str | None = None,
             member_epoch: int = -1,
+            # null for all
             topics: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -71,7 +72,7 @@ class OffsetFetchRequest(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("group_id", "topics", "groups", "require_stable",)
+    __slots__ = ('group_id', 'topics', 'groups', 'require_stable')
     FIELDS = (
         ("group_id", "string", (0, 7), None, None, None, False, ""),
         ("topics", "[OffsetFetchRequestTopic]", (0, 7), (2, 7), None, None, False, ()),
@@ -83,8 +84,10 @@ class OffsetFetchRequest(Message):
         self,
         *,
         group_id: str = "",
+        # null for all
         topics: list[OffsetFetchRequest.OffsetFetchRequestTopic] | None = EMPTY,
         groups: list[OffsetFetchRequest.OffsetFetchRequestGroup] = EMPTY,
+        # wait for open transactions to end (KIP-447)
         require_stable: bool = False,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -99,7 +102,7 @@ class OffsetFetchResponse(Message):
     """OffsetFetch response, versions 0-9."""
 
     class OffsetFetchResponsePartition(Message):
-        __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+        __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 7), None, None, None, False, 0),
             ("committed_offset", "int64", (0, 7), None, None, None, False, 0),
@@ -112,6 +115,7 @@ class OffsetFetchResponse(Message):
             self,
             *,
             partition_index: int = 0,
+            # -1 when there is none
             committed_offset: int = 0,
             committed_leader_epoch: int = -1,
             metadata: str | None = "",
@@ -126,7 +130,7 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 7), None, None, None, False, ""),
             ("partitions", "[OffsetFetchResponsePartition]", (0, 7), None, None, None, False, ()),
@@ -144,7 +148,7 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponsePartitions(Message):
-        __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+        __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (8, 32767), None, None, None, False, 0),
             ("committed_offset", "int64", (8, 32767), None, None, None, False, 0),
@@ -157,6 +161,7 @@ class OffsetFetchResponse(Message):
             self,
             *,
             partition_index: int = 0,
+            # -1 when there is none
             committed_offset: int = 0,
             committed_leader_epoch: int = -1,
             metadata: str | None = "",
@@ -171,7 +176,7 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseTopics(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (8, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetFetchResponsePartitions]", (8, 32767), None, None, None, False, ()),
@@ -189,7 +194,7 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseGroup(Message):
-        __slots__ = ("group_id", "topics", "error_code",)
+        __slots__ = ('group_id', 'topics', 'error_code')
         FIELDS = (
             ("group_id", "string", (8, 32767), None, None, None, False, ""),
             ("topics", "[OffsetFetchResponseTopics]", (8, 32767), None, None, None, False, ()),
@@ -211,7 +216,7 @@ class OffsetFetchResponse(Message):
 
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = ("throttle_time_ms", "topics", "error_code", "groups",)
+    __slots__ = ('throttle_time_ms', 'topics', 'error_code', 'groups')
     FIELDS = (
         ("throttle_time_ms", "int32", (3, 32767), None, None, None, True, 0),
         ("topics", "[OffsetFetchResponseTopic]", (0, 7), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class OffsetForLeaderEpochRequest(Message):
     """OffsetForLeaderEpoch request, versions 0-4."""
 
     class OffsetForLeaderPartition(Message):
-        __slots__ = ("partition", "current_leader_epoch", "leader_epoch",)
+        __slots__ = ('partition', 'current_leader_epoch', 'leader_epoch')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
             ("current_leader_epoch", "int32", (2, 32767), None, None, None, True, -1),
@@ -31,7 +31,7 @@ class OffsetForLeaderEpochRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetForLeaderTopic(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[OffsetForLeaderPartition]", (0, 32767), None, None, None, False, ()),
@@ -50,7 +50,7 @@ class OffsetForLeaderEpochRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("replica_id", "topics",)
+    __slots__ = ('replica_id', 'topics')
     FIELDS = (
         ("replica_id", "int32", (3, 32767), None, None, None, True, -2),
         ("topics", "[OffsetForLeaderTopic]", (0, 32767), None, None, None, False, ()),
@@ -59,6 +59,7 @@ class OffsetForLeaderEpochRequest(Message):
     def __init__(
         self,
         *,
+        # -2 for a debugging consumer, -1 for a consumer
         replica_id: int = -2,
         topics: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
@@ -72,7 +73,7 @@ class OffsetForLeaderEpochResponse(Message):
     """OffsetForLeaderEpoch response, versions 0-4."""
 
     class EpochEndOffset(Message):
-        __slots__ = ("error_code", "partition", "leader_epoch", "end_offset",)
+        __slots__ = ('error_code', 'partition', 'leader_epoch', 'end_offset')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
@@ -86,6 +87,7 @@ class OffsetForLeaderEpochResponse(Message):
             error_code: int = 0,
             partition: int = 0,
             leader_epoch: int = -1,
+            # -1 when the epoch is not known
             end_offset: int = -1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -96,7 +98,7 @@ class OffsetForLeaderEpochResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetForLeaderTopicResult(Message):
-        __slots__ = ("topic", "partitions",)
+        __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[EpochEndOffset]", (0, 32767), None, None, None, False, ()),
@@ -115,7 +117,7 @@ class OffsetForLeaderEpochResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (2, 32767), None, None, None, True, 0),
         ("topics", "[OffsetForLeaderTopicResult]", (0, 32767), None, None, None, False, ()),

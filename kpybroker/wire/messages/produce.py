@@ -12,7 +12,7 @@ class ProduceRequest(Message):
     """Produce request, versions 0-11."""
 
     class PartitionProduceData(Message):
-        __slots__ = ("index", "records",)
+        __slots__ = ('index', 'records')
         FIELDS = (
             ("index", "int32", (0, 32767), None, None, None, False, 0),
             ("records", "records", (0, 32767), (0, 32767), None, None, False, None),
@@ -30,7 +30,7 @@ class ProduceRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicProduceData(Message):
-        __slots__ = ("name", "partition_data",)
+        __slots__ = ('name', 'partition_data')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_data", "[PartitionProduceData]", (0, 32767), None, None, None, False, ()),
@@ -49,7 +49,7 @@ class ProduceRequest(Message):
 
     VERSIONS = (0, 11)
     FLEXIBLE_FROM = 9
-    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data",)
+    __slots__ = ('transactional_id', 'acks', 'timeout_ms', 'topic_data')
     FIELDS = (
         ("transactional_id", "string", (3, 32767), (3, 32767), None, None, False, None),
         ("acks", "int16", (0, 32767), None, None, None, False, 0),
@@ -60,7 +60,9 @@ class ProduceRequest(Message):
     def __init__(
         self,
         *,
+        # null unless the producer is transactional
         transactional_id: str | None = None,
+        # 0: no response, 1: the leader has it, -1: every in-sync replica has it
         acks: int = 0,
         timeout_ms: int = 0,
         topic_data: list[ProduceRequest.TopicProduceData] = EMPTY,
@@ -77,7 +79,7 @@ class ProduceResponse(Message):
     """Produce response, versions 0-11."""
 
     class BatchIndexAndErrorMessage(Message):
-        __slots__ = ("batch_index", "batch_index_error_message",)
+        __slots__ = ('batch_index', 'batch_index_error_message')
         FIELDS = (
             ("batch_index", "int32", (8, 32767), None, None, None, False, 0),
             ("batch_index_error_message", "string", (8, 32767), (8, 32767), None, None, False, None),
@@ -86,6 +88,7 @@ class ProduceResponse(Message):
         def __init__(
             self,
             *,
+            # position in the batch of a record that was refused
             batch_index: int = 0,
             batch_index_error_message: str | None = None,
             unknown_tagged_fields: TaggedFields = (),
@@ -95,7 +98,7 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderIdAndEpoch(Message):
-        __slots__ = ("leader_id", "leader_epoch",)
+        __slots__ = ('leader_id', 'leader_epoch')
         FIELDS = (
             ("leader_id", "int32", (10, 32767), None, None, None, False, -1),
             ("leader_epoch", "int32", (10, 32767), None, None, None, False, -1),
@@ -113,7 +116,7 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionProduceResponse(Message):
-        __slots__ = ("index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors", "error_message", "current_leader",)
+        __slots__ = ('index', 'error_code', 'base_offset', 'log_append_time_ms', 'log_start_offset', 'record_errors', 'error_message', 'current_leader')
         FIELDS = (
             ("index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -131,10 +134,13 @@ class ProduceResponse(Message):
             index: int = 0,
             error_code: int = 0,
             base_offset: int = 0,
+            # -1 unless the topic uses LogAppendTime
             log_append_time_ms: int = -1,
             log_start_offset: int = -1,
             record_errors: list[ProduceResponse.BatchIndexAndErrorMessage] = EMPTY,
+            # what is wrong with the batch as a whole
             error_message: str | None = None,
+            # with NOT_LEADER_OR_FOLLOWER
             current_leader: ProduceResponse.LeaderIdAndEpoch | None = None,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -149,7 +155,7 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicProduceResponse(Message):
-        __slots__ = ("name", "partition_responses",)
+        __slots__ = ('name', 'partition_responses')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_responses", "[PartitionProduceResponse]", (0, 32767), None, None, None, False, ()),
@@ -167,7 +173,7 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class NodeEndpoint(Message):
-        __slots__ = ("node_id", "host", "port", "rack",)
+        __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (10, 32767), None, None, None, False, 0),
             ("host", "string", (10, 32767), None, None, None, False, ""),
@@ -192,7 +198,7 @@ class ProduceResponse(Message):
 
     VERSIONS = (0, 11)
     FLEXIBLE_FROM = 9
-    __slots__ = ("responses", "throttle_time_ms", "node_endpoints",)
+    __slots__ = ('responses', 'throttle_time_ms', 'node_endpoints')
     FIELDS = (
         ("responses", "[TopicProduceResponse]", (0, 32767), None, None, None, False, ()),
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
@@ -204,6 +210,7 @@ class ProduceResponse(Message):
         *,
         responses: list[ProduceResponse.TopicProduceResponse] = EMPTY,
         throttle_time_ms: int = 0,
+        # of the leaders named in current_leader (KIP-951)
         node_endpoints: list[ProduceResponse.NodeEndpoint] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:

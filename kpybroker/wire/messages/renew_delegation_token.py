@@ -11,7 +11,7 @@ class RenewDelegationTokenRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("hmac", "renew_period_ms",)
+    __slots__ = ('hmac', 'renew_period_ms')
     FIELDS = (
         ("hmac", "bytes", (0, 32767), None, None, None, False, b''),
         ("renew_period_ms", "int64", (0, 32767), None, None, None, False, 0),
@@ -34,7 +34,7 @@ class RenewDelegationTokenResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms",)
+    __slots__ = ('error_code', 'expiry_timestamp_ms', 'throttle_time_ms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("expiry_timestamp_ms", "int64", (0, 32767), None, None, None, False, 0),

@@ -11,7 +11,7 @@ class SaslAuthenticateRequest(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("auth_bytes",)
+    __slots__ = ('auth_bytes',)
     FIELDS = (
         ("auth_bytes", "bytes", (0, 32767), None, None, None, False, b''),
     )
@@ -31,7 +31,7 @@ class SaslAuthenticateResponse(Message):
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms",)
+    __slots__ = ('error_code', 'error_message', 'auth_bytes', 'session_lifetime_ms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("error_message", "string", (0, 32767), (0, 32767), None, None, False, ""),

@@ -11,7 +11,7 @@ class SaslHandshakeRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("mechanism",)
+    __slots__ = ('mechanism',)
     FIELDS = (
         ("mechanism", "string", (0, 32767), None, None, None, False, ""),
     )
@@ -31,7 +31,7 @@ class SaslHandshakeResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("error_code", "mechanisms",)
+    __slots__ = ('error_code', 'mechanisms')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("mechanisms", "[string]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class StopReplicaRequest(Message):
     """StopReplica request, versions 0-4."""
 
     class StopReplicaPartitionV0(Message):
-        __slots__ = ("topic_name", "partition_index",)
+        __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 0), None, None, None, False, ""),
             ("partition_index", "int32", (0, 0), None, None, None, False, 0),
@@ -28,7 +28,7 @@ class StopReplicaRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class StopReplicaTopicV1(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (1, 2), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (1, 2), None, None, None, False, ()),
@@ -46,7 +46,7 @@ class StopReplicaRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class StopReplicaPartitionState(Message):
-        __slots__ = ("partition_index", "leader_epoch", "delete_partition",)
+        __slots__ = ('partition_index', 'leader_epoch', 'delete_partition')
         FIELDS = (
             ("partition_index", "int32", (3, 32767), None, None, None, False, 0),
             ("leader_epoch", "int32", (3, 32767), None, None, None, False, -1),
@@ -67,7 +67,7 @@ class StopReplicaRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class StopReplicaTopicState(Message):
-        __slots__ = ("topic_name", "partition_states",)
+        __slots__ = ('topic_name', 'partition_states')
         FIELDS = (
             ("topic_name", "string", (3, 32767), None, None, None, False, ""),
             ("partition_states", "[StopReplicaPartitionState]", (3, 32767), None, None, None, False, ()),
@@ -86,7 +86,7 @@ class StopReplicaRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 2
-    __slots__ = ("controller_id", "is_kraft_controller", "controller_epoch", "broker_epoch", "delete_partitions", "ungrouped_partitions", "topics", "topic_states",)
+    __slots__ = ('controller_id', 'is_kraft_controller', 'controller_epoch', 'broker_epoch', 'delete_partitions', 'ungrouped_partitions', 'topics', 'topic_states')
     FIELDS = (
         ("controller_id", "int32", (0, 32767), None, None, None, False, 0),
         ("is_kraft_controller", "bool", (4, 32767), None, None, None, False, False),
@@ -105,6 +105,7 @@ class StopReplicaRequest(Message):
         is_kraft_controller: bool = False,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
+        # delete them all, or only stop them
         delete_partitions: bool = False,
         ungrouped_partitions: list[StopReplicaRequest.StopReplicaPartitionV0] = EMPTY,
         topics: list[StopReplicaRequest.StopReplicaTopicV1] = EMPTY,
@@ -126,7 +127,7 @@ class StopReplicaResponse(Message):
     """StopReplica response, versions 0-4."""
 
     class StopReplicaPartitionError(Message):
-        __slots__ = ("topic_name", "partition_index", "error_code",)
+        __slots__ = ('topic_name', 'partition_index', 'error_code')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -148,7 +149,7 @@ class StopReplicaResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "partition_errors",)
+    __slots__ = ('error_code', 'partition_errors')
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
         ("partition_errors", "[StopReplicaPartitionError]", (0, 32767), None, None, None, False, ()),

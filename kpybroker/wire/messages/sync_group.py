@@ -10,7 +10,7 @@ class SyncGroupRequest(Message):
     """SyncGroup request, versions 0-5."""
 
     class SyncGroupRequestAssignment(Message):
-        __slots__ = ("member_id", "assignment",)
+        __slots__ = ('member_id', 'assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
             ("assignment", "bytes", (0, 32767), None, None, None, False, b''),
@@ -29,7 +29,7 @@ class SyncGroupRequest(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments",)
+    __slots__ = ('group_id', 'generation_id', 'member_id', 'group_instance_id', 'protocol_type', 'protocol_name', 'assignments')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("generation_id", "int32", (0, 32767), None, None, None, False, 0),
@@ -49,6 +49,7 @@ class SyncGroupRequest(Message):
         group_instance_id: str | None = None,
         protocol_type: str | None = None,
         protocol_name: str | None = None,
+        # only from the leader
         assignments: list[SyncGroupRequest.SyncGroupRequestAssignment] = EMPTY,
         unknown_tagged_fields: TaggedFields = (),
     ) -> None:
@@ -67,7 +68,7 @@ class SyncGroupResponse(Message):
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'protocol_type', 'protocol_name', 'assignment')
     FIELDS = (
         ("throttle_time_ms", "int32", (1, 32767), None, None, None, True, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -11,9 +11,9 @@ class TransactionLogKey(Message):
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 32767
-    __slots__ = ("transactional_id",)
+    __slots__ = ('transactional_id',)
     FIELDS = (
-        ("transactional_id", "string", (0, 0), None, None, None, False, ""),
+        ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
     )
 
     def __init__(

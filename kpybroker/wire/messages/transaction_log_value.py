@@ -10,7 +10,7 @@ class TransactionLogValue(Message):
     """TransactionLogValue record, versions 0-1."""
 
     class PartitionsSchema(Message):
-        __slots__ = ("topic", "partition_ids",)
+        __slots__ = ('topic', 'partition_ids')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
             ("partition_ids", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -29,7 +29,7 @@ class TransactionLogValue(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("producer_id", "producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions", "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms",)
+    __slots__ = ('producer_id', 'producer_epoch', 'transaction_timeout_ms', 'transaction_status', 'transaction_partitions', 'transaction_last_update_timestamp_ms', 'transaction_start_timestamp_ms')
     FIELDS = (
         ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
         ("producer_epoch", "int16", (0, 32767), None, None, None, False, 0),
@@ -46,7 +46,9 @@ class TransactionLogValue(Message):
         producer_id: int = 0,
         producer_epoch: int = 0,
         transaction_timeout_ms: int = 0,
+        # 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence
         transaction_status: int = 0,
+        # null when there is none
         transaction_partitions: list[TransactionLogValue.PartitionsSchema] | None = EMPTY,
         transaction_last_update_timestamp_ms: int = 0,
         transaction_start_timestamp_ms: int = 0,

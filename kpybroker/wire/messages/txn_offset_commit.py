@@ -10,7 +10,7 @@ class TxnOffsetCommitRequest(Message):
     """TxnOffsetCommit request, versions 0-4."""
 
     class TxnOffsetCommitRequestPartition(Message):
-        __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata",)
+        __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'committed_metadata')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("committed_offset", "int64", (0, 32767), None, None, None, False, 0),
@@ -34,7 +34,7 @@ class TxnOffsetCommitRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TxnOffsetCommitRequestTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[TxnOffsetCommitRequestPartition]", (0, 32767), None, None, None, False, ()),
@@ -53,7 +53,7 @@ class TxnOffsetCommitRequest(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics",)
+    __slots__ = ('transactional_id', 'group_id', 'producer_id', 'producer_epoch', 'generation_id', 'member_id', 'group_instance_id', 'topics')
     FIELDS = (
         ("transactional_id", "string", (0, 32767), None, None, None, False, ""),
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
@@ -72,6 +72,7 @@ class TxnOffsetCommitRequest(Message):
         group_id: str = "",
         producer_id: int = 0,
         producer_epoch: int = 0,
+        # -1 when the producer does not say
         generation_id: int = -1,
         member_id: str = "",
         group_instance_id: str | None = None,
@@ -93,7 +94,7 @@ class TxnOffsetCommitResponse(Message):
     """TxnOffsetCommit response, versions 0-4."""
 
     class TxnOffsetCommitResponsePartition(Message):
-        __slots__ = ("partition_index", "error_code",)
+        __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -111,7 +112,7 @@ class TxnOffsetCommitResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TxnOffsetCommitResponseTopic(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[TxnOffsetCommitResponsePartition]", (0, 32767), None, None, None, False, ()),
@@ -130,7 +131,7 @@ class TxnOffsetCommitResponse(Message):
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ('throttle_time_ms', 'topics')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("topics", "[TxnOffsetCommitResponseTopic]", (0, 32767), None, None, None, False, ()),

@@ -10,7 +10,7 @@ class UpdateFeaturesRequest(Message):
     """UpdateFeatures request, versions 0-1."""
 
     class FeatureUpdateKey(Message):
-        __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type",)
+        __slots__ = ('feature', 'max_version_level', 'allow_downgrade', 'upgrade_type')
         FIELDS = (
             ("feature", "string", (0, 32767), None, None, None, False, ""),
             ("max_version_level", "int16", (0, 32767), None, None, None, False, 0),
@@ -22,8 +22,10 @@ class UpdateFeaturesRequest(Message):
             self,
             *,
             feature: str = "",
+            # 0 or less deletes the feature
             max_version_level: int = 0,
             allow_downgrade: bool = False,
+            # 1 upgrade, 2 safe downgrade, 3 unsafe downgrade
             upgrade_type: int = 1,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -35,7 +37,7 @@ class UpdateFeaturesRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "feature_updates", "validate_only",)
+    __slots__ = ('timeout_ms', 'feature_updates', 'validate_only')
     FIELDS = (
         ("timeout_ms", "int32", (0, 32767), None, None, None, False, 60000),
         ("feature_updates", "[FeatureUpdateKey]", (0, 32767), None, None, None, False, ()),
@@ -60,7 +62,7 @@ class UpdateFeaturesResponse(Message):
     """UpdateFeatures response, versions 0-1."""
 
     class UpdatableFeatureResult(Message):
-        __slots__ = ("feature", "error_code", "error_message",)
+        __slots__ = ('feature', 'error_code', 'error_message')
         FIELDS = (
             ("feature", "string", (0, 32767), None, None, None, False, ""),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -82,7 +84,7 @@ class UpdateFeaturesResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results",)
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'results')
     FIELDS = (
         ("throttle_time_ms", "int32", (0, 32767), None, None, None, False, 0),
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -10,7 +10,7 @@ class UpdateMetadataRequest(Message):
     """UpdateMetadata request, versions 0-8."""
 
     class UpdateMetadataTopicState(Message):
-        __slots__ = ("topic_name", "topic_id", "partition_states",)
+        __slots__ = ('topic_name', 'topic_id', 'partition_states')
         FIELDS = (
             ("topic_name", "string", (5, 32767), None, None, None, False, ""),
             ("topic_id", "uuid", (7, 32767), None, None, None, True, ZERO_UUID),
@@ -31,7 +31,7 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataEndpoint(Message):
-        __slots__ = ("port", "host", "listener", "security_protocol",)
+        __slots__ = ('port', 'host', 'listener', 'security_protocol')
         FIELDS = (
             ("port", "int32", (1, 32767), None, None, None, False, 0),
             ("host", "string", (1, 32767), None, None, None, False, ""),
@@ -45,6 +45,7 @@ class UpdateMetadataRequest(Message):
             port: int = 0,
             host: str = "",
             listener: str = "",
+            # 0 plaintext, 1 SSL, 2 SASL plaintext, 3 SASL SSL
             security_protocol: int = 0,
             unknown_tagged_fields: TaggedFields = (),
         ) -> None:
@@ -55,7 +56,7 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataBroker(Message):
-        __slots__ = ("id", "v0_host", "v0_port", "endpoints", "rack",)
+        __slots__ = ('id', 'v0_host', 'v0_port', 'endpoints', 'rack')
         FIELDS = (
             ("id", "int32", (0, 32767), None, None, None, False, 0),
             ("v0_host", "string", (0, 0), None, None, None, True, ""),
@@ -82,7 +83,7 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataPartitionState(Message):
-        __slots__ = ("topic_name", "partition_index", "controller_epoch", "leader", "leader_epoch", "isr", "zk_version", "replicas", "offline_replicas",)
+        __slots__ = ('topic_name', 'partition_index', 'controller_epoch', 'leader', 'leader_epoch', 'isr', 'zk_version', 'replicas', 'offline_replicas')
         FIELDS = (
             ("topic_name", "string", (0, 4), None, None, None, True, ""),
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -104,6 +105,7 @@ class UpdateMetadataRequest(Message):
             leader: int = 0,
             leader_epoch: int = 0,
             isr: list[int] = EMPTY,
+            # the version of the partition's state znode
             zk_version: int = 0,
             replicas: list[int] = EMPTY,
             offline_replicas: list[int] = EMPTY,
@@ -122,7 +124,7 @@ class UpdateMetadataRequest(Message):
 
     VERSIONS = (0, 8)
     FLEXIBLE_FROM = 6
-    __slots__ = ("controller_id", "is_kraft_controller", "type", "controller_epoch", "broker_epoch", "ungrouped_partition_states", "topic_states", "live_brokers",)
+    __slots__ = ('controller_id', 'is_kraft_controller', 'type', 'controller_epoch', 'broker_epoch', 'ungrouped_partition_states', 'topic_states', 'live_brokers')
     FIELDS = (
         ("controller_id", "int32", (0, 32767), None, None, None, False, 0),
         ("is_kraft_controller", "bool", (8, 32767), None, None, None, False, False),
@@ -139,6 +141,7 @@ class UpdateMetadataRequest(Message):
         *,
         controller_id: int = 0,
         is_kraft_controller: bool = False,
+        # 0 unknown, 1 incremental, 2 full
         type: int = 0,
         controller_epoch: int = 0,
         broker_epoch: int = -1,
@@ -163,7 +166,7 @@ class UpdateMetadataResponse(Message):
 
     VERSIONS = (0, 8)
     FLEXIBLE_FROM = 6
-    __slots__ = ("error_code",)
+    __slots__ = ('error_code',)
     FIELDS = (
         ("error_code", "int16", (0, 32767), None, None, None, False, 0),
     )

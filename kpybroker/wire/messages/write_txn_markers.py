@@ -10,7 +10,7 @@ class WriteTxnMarkersRequest(Message):
     """WriteTxnMarkers request, versions 0-1."""
 
     class WritableTxnMarkerTopic(Message):
-        __slots__ = ("name", "partition_indexes",)
+        __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partition_indexes", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -28,7 +28,7 @@ class WriteTxnMarkersRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarker(Message):
-        __slots__ = ("producer_id", "producer_epoch", "transaction_result", "topics", "coordinator_epoch",)
+        __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
             ("producer_epoch", "int16", (0, 32767), None, None, None, False, 0),
@@ -42,6 +42,7 @@ class WriteTxnMarkersRequest(Message):
             *,
             producer_id: int = 0,
             producer_epoch: int = 0,
+            # true commits
             transaction_result: bool = False,
             topics: list[WriteTxnMarkersRequest.WritableTxnMarkerTopic] = EMPTY,
             coordinator_epoch: int = 0,
@@ -56,7 +57,7 @@ class WriteTxnMarkersRequest(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("markers",)
+    __slots__ = ('markers',)
     FIELDS = (
         ("markers", "[WritableTxnMarker]", (0, 32767), None, None, None, False, ()),
     )
@@ -75,7 +76,7 @@ class WriteTxnMarkersResponse(Message):
     """WriteTxnMarkers response, versions 0-1."""
 
     class WritableTxnMarkerPartitionResult(Message):
-        __slots__ = ("partition_index", "error_code",)
+        __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -93,7 +94,7 @@ class WriteTxnMarkersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarkerTopicResult(Message):
-        __slots__ = ("name", "partitions",)
+        __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
             ("partitions", "[WritableTxnMarkerPartitionResult]", (0, 32767), None, None, None, False, ()),
@@ -111,7 +112,7 @@ class WriteTxnMarkersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarkerResult(Message):
-        __slots__ = ("producer_id", "topics",)
+        __slots__ = ('producer_id', 'topics')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
             ("topics", "[WritableTxnMarkerTopicResult]", (0, 32767), None, None, None, False, ()),
@@ -130,7 +131,7 @@ class WriteTxnMarkersResponse(Message):
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("markers",)
+    __slots__ = ('markers',)
     FIELDS = (
         ("markers", "[WritableTxnMarkerResult]", (0, 32767), None, None, None, False, ()),
     )
