@@ -114,7 +114,7 @@ def _embedded(broker: Broker, session_timeout_ms: int) -> Tree:
 
     path = Path(broker.logs.live_dirs[0]) / EMBEDDED_TREE_FILE
     try:
-        store = EmbeddedStore.open(path, _run_off_loop, broker.clock.time_ms)
+        store = EmbeddedStore.open(path, _run_off_loop, broker.clock.time_ms, trio.lowlevel.checkpoint)
     except CoordinationUnavailable as error:
         raise StartupError(
             f"the coordination file {error.place} cannot be opened: {error.cause}",

@@ -142,7 +142,7 @@ def _explain(error: Exception) -> str:
         return "is in use by another process"
     if isinstance(error, sqlite3.OperationalError):
         return f"cannot be read or written ({error})"
-    return f"is damaged ({error}); put back a copy, or remove it to start with an empty cluster"
+    return f"is damaged ({error})"
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

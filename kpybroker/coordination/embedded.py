@@ -37,11 +37,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CHUNK = 256
+"""So many operations are performed before others get their turn: a few milliseconds."""
+
 
 class RunOffLoop(Protocol):
     """Run a plain function where it may block, and wait for it (`trio.to_thread.run_sync` in the broker)."""
 
     def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+Checkpoint = Callable[[], Awaitable[object]]
 
 
 class _Committer:
@@ -104,6 +110,7 @@ class EmbeddedStore:
         committer: _Committer | None,
         run_off_loop: RunOffLoop | None,
         now_ms: Callable[[], int],
+        checkpoint: Checkpoint | None,
     ) -> None:
         self._image = image
         self._zxid = zxid  # the last one given, to a change or to a session
@@ -111,23 +118,29 @@ class EmbeddedStore:
         self._committer = committer
         self._run_off_loop = run_off_loop
         self._now_ms = now_ms
+        self._checkpoint = checkpoint
         self._watches = Watches()
         self._sessions: dict[int, EmbeddedTree] = {}
         self._untold: deque[tuple[int, EmbeddedTree, TreeEvent]] = deque()  # by zxid; at most one a watch set
 
     @classmethod
-    def in_memory(cls, now_ms: Callable[[], int]) -> EmbeddedStore:
+    def in_memory(cls, now_ms: Callable[[], int], checkpoint: Checkpoint | None = None) -> EmbeddedStore:
         """A tree that is gone with the process."""
-        return cls(Image(), 0, None, None, now_ms)
+        return cls(Image(), 0, None, None, now_ms, checkpoint)
 
     @classmethod
-    def open(cls, path: Path, run_off_loop: RunOffLoop, now_ms: Callable[[], int]) -> EmbeddedStore:
-        """Open or create the file: a few milliseconds, in the calling thread. Raises
-        `CoordinationUnavailable`."""
+    def open(
+        cls,
+        path: Path,
+        run_off_loop: RunOffLoop,
+        now_ms: Callable[[], int],
+        checkpoint: Checkpoint | None = None,
+    ) -> EmbeddedStore:
+        """Open or create the file: a few milliseconds, in the calling thread. Raises `CoordinationUnavailable`."""
         from kpybroker.coordination.database import open_database
 
         database, image, zxid = open_database(path)
-        store = cls(image, zxid, _Committer(database, zxid), run_off_loop, now_ms)
+        store = cls(image, zxid, _Committer(database, zxid), run_off_loop, now_ms, checkpoint)
         for session_id in list(image.owners):
             store._end(session_id)  # their process is gone; saved with the first write
         return store
@@ -169,6 +182,11 @@ class EmbeddedStore:
         change = self._image.write(op, session_id, self._zxid + 1, self._now_ms())
         self._record(change)
         return change.result
+
+    async def pause(self) -> None:
+        """Let others run, where the store was given a way to."""
+        if self._checkpoint is not None:
+            await self._checkpoint()
 
     async def settle(self) -> None:
         """Wait until all that is applied now is committed, then tell the watchers. Raises `SystemFailure`."""
@@ -266,11 +284,15 @@ class EmbeddedTree(Tree):
     async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
         if self._refusal is not None:
             return [self._refusal(path_of(op)) for op in ops]
-        answers = [self._perform(op) for op in ops]
-        try:
-            await self._store.settle()
-        except t.SystemFailure as failure:
-            return [t.SystemFailure(path_of(op), str(failure)) for op in ops]
+        answers: list[t.Result | t.TreeError] = []
+        for start in range(0, len(ops), CHUNK):
+            if start:
+                await self._store.pause()
+            answers += [self._perform(op) for op in ops[start : start + CHUNK]]
+            try:
+                await self._store.settle()
+            except t.SystemFailure as failure:
+                return [t.SystemFailure(path_of(op), str(failure)) for op in ops]
         return answers
 
     def deliver(self, event: TreeEvent) -> None:
