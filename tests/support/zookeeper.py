@@ -69,7 +69,7 @@ class ZooKeeperServer:
 def zookeeper(directory: Path, **settings: str) -> Iterator[ZooKeeperServer]:
     """Run a server; `settings` are further lines of its configuration (dots as `__`)."""
     directory.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     lines = {
         "dataDir": str(directory / "data"),
         "clientPortAddress": "127.0.0.1",
@@ -133,7 +133,7 @@ def _launch(config: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
