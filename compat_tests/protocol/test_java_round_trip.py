@@ -39,9 +39,7 @@ def test_java_reads_every_message_and_version_and_writes_the_same_bytes() -> Non
         for fullness in FULLNESS:
             message = random_message(message_class, version, random, fullness)
             cases.append((message_class, version, message, encode(message, version)))
-    answers = ask_java(
-        f"read {java_class(cls, known)} {version} {data.hex()}" for cls, version, _, data in cases
-    )
+    answers = ask_java(f"read {java_class(cls, known)} {version} {data.hex()}" for cls, version, _, data in cases)
     assert len(answers) == len(cases)
     wrong = [
         f"{message!r} version {version}\n ours {data.hex()}\n java {answer}"
@@ -86,8 +84,6 @@ def test_error_codes_and_api_keys_are_kafkas() -> None:
     ours = {error.name: error.value for error in ErrorCode}
     assert theirs.items() <= ours.items()
     assert all(ours[name] > max(theirs.values()) for name in ours.keys() - theirs.keys())
-    named = {
-        int(key): (name, int(low), int(high)) for key, name, low, high in (a.split() for a in apis.split(","))
-    }
+    named = {int(key): (name, int(low), int(high)) for key, name, low, high in (a.split() for a in apis.split(","))}
     for key, info in API_INFO.items():
         assert named[key] == (ApiKey(key).name, *info.valid_versions)

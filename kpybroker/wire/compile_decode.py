@@ -137,9 +137,11 @@ class _DecoderWriter:
     def struct(self, struct_class: type[Message], target: str) -> None:
         """Creates the object in `target` and reads its fields into it; may leave a pending run."""
         self.source.line(f"{target} = new({self.source.bind(struct_class.__name__ + '_', struct_class)})")
-        tagged = []
+        tagged, reserved = [], []
         for field in struct_fields(self.message_class, struct_class):
             attribute = f"{target}.{field.name}"
+            if field.tag is not None and not field.is_tagged(self.version):
+                reserved.append(field.tag)
             if not field.present(self.version):
                 self._default(field, attribute)
             elif field.is_tagged(self.version):
@@ -149,7 +151,7 @@ class _DecoderWriter:
                 self._field(field, attribute)
         self.source.line(f"{target}.unknown_tagged_fields = ()")
         if self.flexible:
-            self._tagged_section(tagged, target)
+            self._tagged_section(tagged, reserved, target)
 
     def _default(self, field: Field, attribute: str) -> None:
         if field.default != ():
@@ -265,13 +267,14 @@ class _DecoderWriter:
         self.flush()
         self.source.line(f"{attribute} = {nested}")
 
-    def _tagged_section(self, tagged: list[Field], target: str) -> None:
+    def _tagged_section(self, tagged: list[Field], reserved: list[int], target: str) -> None:
+        """`reserved` tags belong to other versions: Kafka refuses them rather than keep them as unknown."""
         line = self.source.line
         count = self.source.name("tags")
         self._run.append(("B", count))
         self.flush()
         with self.source.block(f"if {count}:"):
-            if not tagged:
+            if not tagged and not reserved:
                 line(f"{target}.unknown_tagged_fields, p, budget = read_tagged_fields(buffer, p, end, {count}, budget)")
                 return
             with self.source.block(f"if {count} > 127:"):
@@ -280,11 +283,11 @@ class _DecoderWriter:
             unknown = self.source.name("unknown")
             line(f"{unknown} = []")
             with self.source.block(f"for _ in range({count}):"):
-                self._one_tag(tagged, target, unknown)
+                self._one_tag(tagged, reserved, target, unknown)
             with self.source.block(f"if {unknown}:"):
                 line(f"{target}.unknown_tagged_fields = tuple({unknown})")
 
-    def _one_tag(self, tagged: list[Field], target: str, unknown: str) -> None:
+    def _one_tag(self, tagged: list[Field], reserved: list[int], target: str, unknown: str) -> None:
         line = self.source.line
         stop = self.source.name("stop")
         for variable in ("tag", "size"):
@@ -300,6 +303,10 @@ class _DecoderWriter:
             with self.source.block(f"{keyword} tag == {field.tag}:"):
                 self._field(field, f"{target}.{field.name}")
                 self.flush()
+            keyword = "elif"
+        for tag in reserved:
+            with self.source.block(f"{keyword} tag == {tag}:"):
+                line(f"raise ProtocolError('tag {tag} is of another version')")
             keyword = "elif"
         with self.source.block("else:"):
             line(f"{unknown}.append((tag, bytes(buffer[p:{stop}])))")

@@ -91,8 +91,7 @@ class FileSlice:
 
 def fetch_response(*records: Any) -> FetchResponse:
     partitions = [
-        FetchResponse.PartitionData(partition_index=index, records=value)
-        for index, value in enumerate(records)
+        FetchResponse.PartitionData(partition_index=index, records=value) for index, value in enumerate(records)
     ]
     topic = FetchResponse.FetchableTopicResponse(topic_id=bytes(range(16)), partitions=partitions)
     return FetchResponse(responses=[topic])
@@ -173,9 +172,7 @@ def test_unknown_tags_stand_in_order_between_known_ones() -> None:
 def test_a_tagged_struct_is_none_when_absent_and_absent_when_full_of_defaults() -> None:
     partition = ProduceResponse.PartitionProduceResponse
     leader = ProduceResponse.LeaderIdAndEpoch
-    topic = ProduceResponse.TopicProduceResponse(
-        partition_responses=[partition(), partition(current_leader=leader())]
-    )
+    topic = ProduceResponse.TopicProduceResponse(partition_responses=[partition(), partition(current_leader=leader())])
     response = ProduceResponse(responses=[topic])
     decoded = decode(ProduceResponse, encode(response, 10), 10)
     assert [p.current_leader for p in decoded.responses[0].partition_responses] == [None, None]
@@ -221,6 +218,7 @@ HOSTILE = {
     "tag beyond the frame": (ApiVersionsRequest, 3, b"\x01\x01\x01\x05\x40ab"),
     "tag count beyond the frame": (ApiVersionsRequest, 3, b"\x01\x01\xff\xff\xff\xff\x07"),
     "known tag of another size": (FetchRequest, 12, encode(FetchRequest(), 12)[:-1] + b"\x01\x00\x03\x02ab"),
+    "tag of another version": (FetchRequest, 12, encode(FetchRequest(), 12)[:-1] + b"\x01\x01\x00"),
     "negative string length": (HeartbeatRequest, 0, b"\xff\xfe" + bytes(20)),
 }
 
