@@ -90,7 +90,8 @@ def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
         reload_from_clean_shutdown=False,
         sync=False,
     )
-    _settle_high_watermark(log)
+    log.update_first_unstable_offset()
+    log.update_high_watermark(log.high_watermark)
     return True
 
 
@@ -114,18 +115,14 @@ def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_star
         reload_from_clean_shutdown=False,
         sync=False,
     )
-    _settle_high_watermark(log)
+    log.update_first_unstable_offset()
+    log.update_high_watermark(new_offset)
 
 
 def _set_log_end(log: Log, offset: int) -> None:
     log.log_end_offset = offset
     log.recovery_point = min(log.recovery_point, offset)
     log.bound_cache = (-1, -1, -1)
-
-
-def _settle_high_watermark(log: Log) -> None:
-    log.update_first_unstable_offset()
-    log.update_high_watermark(log.high_watermark)
 
 
 def increment_log_start_offset(log: Log, offset: int) -> bool:

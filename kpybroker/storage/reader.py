@@ -54,6 +54,8 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
     segment: LogSegment | None = segments.active
     if start_offset < segments.active.base_offset:
         segment = segments.floor(start_offset)
+        if segment is None:
+            raise _out_of_range(log, start_offset)
     while segment is not None:
         found = translate_or_rebuild(segment, start_offset)
         if found is not None:

@@ -360,6 +360,17 @@ def test_a_topic_id_is_kept_and_never_changes() -> None:
 # --- failures
 
 
+def try_append(log: Log, value: bytes) -> bool:
+    """False where the disk was full."""
+    try:
+        append(log, value)
+    except KafkaError as error:
+        if error.code is not ErrorCode.KAFKA_STORAGE_ERROR:
+            raise
+        return False
+    return True
+
+
 def test_a_full_disk_fails_the_append_and_nothing_else() -> None:
     files = LossyFiles()
     log = new(files)
@@ -367,10 +378,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else() -> None:
     for free in range(0, 200, 7):
         files.free_bytes = free
         end = log.log_end_offset
-        try:
-            append(log, b"b" * 60)
-        except KafkaError as error:
-            assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        if not try_append(log, b"b" * 60):
             assert log.log_end_offset == end
         files.free_bytes = None
         assert append(log, b"after") == log.log_end_offset - 1
@@ -409,11 +417,9 @@ def test_every_failing_call_of_an_append_leaves_the_log_whole() -> None:
         files.before_operation = fail
         written = []
         for number in range(25):
-            try:
-                offset = append(log, b"%d" % number * 9)
-                written.append((offset, b"%d" % number * 9))
-            except KafkaError as error:
-                assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+            value = b"%d" % number * 9
+            if try_append(log, value):
+                written.append((log.log_end_offset - 1, value))
         total = files.operations - start
         files.before_operation = None
         assert read_all(log) == written

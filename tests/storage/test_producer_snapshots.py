@@ -12,8 +12,8 @@ from kpybroker.storage.files import read_file, write_file
 from kpybroker.storage.producer_snapshots import ProducerSnapshots, decode_snapshot, encode_snapshot
 from tests.support.lossy_files import LossyFiles
 
-# What Kafka 3.9.1's ProducerStateManager.writeSnapshot writes for producer 4000, epoch 3, last sequence 9 at offset 120,
-# offset delta 2, timestamp 1700000000000, coordinator epoch 5, open transaction from 100.
+# What Kafka 3.9.1's ProducerStateManager.writeSnapshot writes for producer 4000, epoch 3, last sequence 9 at offset
+# 120, offset delta 2, timestamp 1700000000000, coordinator epoch 5, open transaction from 100.
 KAFKAS_BYTES = bytes.fromhex(
     "0001fae9f6a7000000010000000000000fa00003000000090000000000000078000000020000018bcfe56800000000050000000000000064"
 )

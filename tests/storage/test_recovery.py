@@ -204,12 +204,11 @@ def test_no_flipped_bit_of_an_index_makes_a_read_wrong(suffix: str) -> None:
     """A wrong position is noticed where it is used, and the index rebuilt."""
     whole = read_all(open_log(filled(), PATH, CONFIG))
     checked = 0
-    for path in segment_paths(filled(), suffix):
-        size = len(read_file(filled(), path) or b"")
+    sound = filled()
+    for path in segment_paths(sound, suffix):
+        size = len(read_file(sound, path) or b"")
         for bit in range(0, size * 8, 5):
-            files = filled() if checked == 0 else base.snapshot()
-            if checked == 0:
-                base = files.snapshot()
+            files = sound.snapshot()
             checked += 1
             file = files.open(path)
             file.pwrite(bytes([file.pread(1, bit // 8)[0] ^ 1 << bit % 8]), bit // 8)
