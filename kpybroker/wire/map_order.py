@@ -74,9 +74,7 @@ def _trie_order(items: Sequence[tuple[int, str]], shift: int) -> Iterable[str]:
     for item in items:
         slots.setdefault(item[0] >> shift & 31, []).append(item)
     alone = [slots[slot][0][1] for slot in sorted(slots) if len(slots[slot]) == 1]
-    below = [
-        key for slot in sorted(slots) if len(slots[slot]) > 1 for key in _trie_order(slots[slot], shift + 5)
-    ]
+    below = [key for slot in sorted(slots) if len(slots[slot]) > 1 for key in _trie_order(slots[slot], shift + 5)]
     return alone + below
 
 

@@ -54,9 +54,7 @@ def _acls(values: dict[str, Any]) -> list[AclEntry]:
     if values["version"] != 1:
         raise ValueError(f"unsupported version {values['version']}")
     return [
-        AclEntry(
-            string(e["principal"]), string(e["permissionType"]), string(e["operation"]), string(e["host"])
-        )
+        AclEntry(string(e["principal"]), string(e["permissionType"]), string(e["operation"]), string(e["host"]))
         for e in values["acls"]
     ]
 

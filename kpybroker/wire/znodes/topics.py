@@ -56,12 +56,8 @@ def encode_topic(topic: TopicAssignment) -> bytes:
     values: dict[str, Any] = {
         "version": 3,
         "partitions": mutable({str(p): list(a.replicas) for p, a in partitions}),
-        "adding_replicas": mutable(
-            {str(p): list(a.adding_replicas) for p, a in partitions if a.adding_replicas}
-        ),
-        "removing_replicas": mutable(
-            {str(p): list(a.removing_replicas) for p, a in partitions if a.removing_replicas}
-        ),
+        "adding_replicas": mutable({str(p): list(a.adding_replicas) for p, a in partitions if a.adding_replicas}),
+        "removing_replicas": mutable({str(p): list(a.removing_replicas) for p, a in partitions if a.removing_replicas}),
     }
     if topic.topic_id is not None:
         values["topic_id"] = encode_uuid(topic.topic_id)
@@ -75,9 +71,7 @@ def _topic(values: dict[str, Any]) -> TopicAssignment:
     return TopicAssignment(
         None if topic_id is None else decode_uuid(string(topic_id)),
         {
-            int(p): PartitionAssignment(
-                integers(replicas), integers(adding.get(p, [])), integers(removing.get(p, []))
-            )
+            int(p): PartitionAssignment(integers(replicas), integers(adding.get(p, [])), integers(removing.get(p, [])))
             for p, replicas in (values.get("partitions") or {}).items()
         },
     )
