@@ -1,0 +1,166 @@
+"""The metadata cache: updates replace what they name and nothing else, old snapshots stay as they were."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpybroker.broker.metadata import MetadataCache
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+
+State = UpdateMetadataRequest.UpdateMetadataPartitionState
+TopicState = UpdateMetadataRequest.UpdateMetadataTopicState
+
+
+def state(topic: str, index: int, leader: int = 1, epoch: int = 0) -> State:
+    return State(topic_name=topic, partition_index=index, leader=leader, leader_epoch=epoch, isr=[1], replicas=[1])
+
+
+def request(*states: State, ids: dict[str, bytes] | None = None, controller_id: int = 1) -> UpdateMetadataRequest:
+    topics: dict[str, list[State]] = {}
+    for one in states:
+        topics.setdefault(one.topic_name, []).append(one)
+    return UpdateMetadataRequest(
+        controller_id=controller_id,
+        topic_states=[
+            TopicState(topic_name=name, topic_id=(ids or {}).get(name, bytes(16)), partition_states=partitions)
+            for name, partitions in topics.items()
+        ],
+        live_brokers=[
+            UpdateMetadataRequest.UpdateMetadataBroker(
+                id=1,
+                endpoints=[
+                    UpdateMetadataRequest.UpdateMetadataEndpoint(
+                        host="one", port=9092, listener="PLAINTEXT", security_protocol=0
+                    )
+                ],
+                rack=None,
+            )
+        ],
+    )
+
+
+def cache() -> MetadataCache:
+    return MetadataCache(BrokerConfig({}))
+
+
+def test_a_partial_update_leaves_the_rest() -> None:
+    metadata = cache()
+    metadata.update(request(state("a", 0), state("a", 1), state("b", 0), ids={"a": b"A" * 16, "b": b"B" * 16}))
+    before = metadata.snapshot
+    metadata.update(request(state("a", 1, leader=2, epoch=1), ids={"a": b"A" * 16}))
+    assert metadata.leader_and_epoch("a", 0) == (1, 0)
+    assert metadata.leader_and_epoch("a", 1) == (2, 1)
+    assert metadata.contains("b", 0)
+    assert metadata.topic_name(b"B" * 16) == "b"
+    assert before.topics["a"][1].leader == 1
+
+
+def test_a_topic_goes_with_its_last_partition_and_its_id_with_it() -> None:
+    metadata = cache()
+    metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
+    assert metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]
+    assert metadata.contains("a")
+    assert metadata.partition_count("a") == 1
+    metadata.update(request(state("a", 1, LEADER_DURING_DELETE), ids={"a": b"A" * 16}))
+    assert not metadata.contains("a")
+    assert metadata.topic_name(b"A" * 16) is None
+    assert metadata.topic_id("a") == bytes(16)
+
+
+def test_a_topic_of_the_same_name_comes_with_another_id() -> None:
+    metadata = cache()
+    metadata.update(request(state("a", 0), ids={"a": b"A" * 16}))
+    metadata.update(request(state("a", 0), ids={"a": b"B" * 16}))
+    assert metadata.topic_id("a") == b"B" * 16
+    assert metadata.topic_name(b"A" * 16) is None
+
+
+def test_brokers_and_controller_are_those_of_the_last_request() -> None:
+    metadata = cache()
+    assert metadata.controller_id is None
+    metadata.update(request())
+    assert metadata.controller_id == 1
+    assert metadata.is_alive(1)
+    update = request(controller_id=-1)
+    update.live_brokers = []
+    metadata.update(update)
+    assert metadata.controller_id is None
+    assert not metadata.is_alive(1)
+
+
+@pytest.mark.parametrize("version", range(9))
+def test_every_version_means_the_same(version: int) -> None:
+    sent = request(state("a", 0), ids={"a": b"A" * 16})
+    if version < 5:
+        sent.ungrouped_partition_states = sent.topic_states[0].partition_states
+        sent.topic_states = []
+    if version == 0:
+        broker = sent.live_brokers[0]
+        broker.v0_host, broker.v0_port, broker.endpoints = "one", 9092, []
+    if version < 3:
+        for endpoint in sent.live_brokers[0].endpoints:
+            endpoint.listener = ""
+    metadata = cache()
+    metadata.update(decode(UpdateMetadataRequest, encode(sent, version), version))
+    assert metadata.leader_and_epoch("a", 0) == (1, 0)
+    assert metadata.snapshot.brokers[1].endpoints == {"PLAINTEXT": ("one", 9092)}
+    assert metadata.topic_id("a") == (b"A" * 16 if version >= 7 else bytes(16))
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.sampled_from((LEADER_DURING_DELETE, -1, 1, 2))),
+            max_size=4,
+        ),
+        max_size=8,
+    )
+)
+def test_against_a_plain_dictionary(updates: list[list[tuple[str, int, int]]]) -> None:
+    metadata = cache()
+    model: dict[tuple[str, int], int] = {}
+    for update in updates:
+        metadata.update(request(*(state(*change) for change in sorted(update))))
+        for topic, index, leader in sorted(update):
+            if leader == LEADER_DURING_DELETE:
+                model.pop((topic, index), None)
+            else:
+                model[topic, index] = leader
+        topics = metadata.snapshot.topics
+        assert {(topic, i): s.leader for topic, states in topics.items() for i, s in states.items()} == model
+        assert all(states for states in topics.values())
+
+
+class TestWaiting:
+    async def test_a_waiter_is_woken_by_the_update_that_brings_what_it_waits_for(self) -> None:
+        metadata = cache()
+        async with trio.open_nursery() as nursery:
+            woken = trio.Event()
+
+            async def wait() -> None:
+                assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 60)
+                woken.set()
+
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            metadata.update(request(state("a", 0, leader=-1)))
+            await trio.testing.wait_all_tasks_blocked()
+            assert not woken.is_set()
+            metadata.update(request(state("a", 0)))
+
+    async def test_time_runs_out(self, autojump_clock: trio.testing.MockClock) -> None:
+        started = trio.current_time()
+        assert not await cache().wait_until(lambda snapshot: snapshot.has_leader("a", 0), 3)
+        assert trio.current_time() - started == 3
+
+    async def test_what_is_there_needs_no_time(self) -> None:
+        metadata = cache()
+        metadata.update(request(state("a", 0)))
+        assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
