@@ -178,9 +178,7 @@ class TestAutoCreation:
         async with running_broker(**props) as broker:
             assert set((await broker.control.topics.auto_create(names)).values()) == {ErrorCode.NONE}
             assert [broker.metadata.partition_count(name) for name in names] == [3, 2]
-            configs = [
-                znodes.decode_config((await broker.tree.get(f"/config/topics/{name}")).data) for name in names
-            ]
+            configs = [znodes.decode_config((await broker.tree.get(f"/config/topics/{name}")).data) for name in names]
         assert configs == [
             {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
             {

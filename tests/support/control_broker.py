@@ -18,9 +18,12 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, Principal, ResourceType
 from kpybroker.core.tree import TreeEvent
-from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+
+PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 
 NOW_MS = 1_700_000_000_000
 
@@ -50,10 +53,13 @@ class ObedientReplicas:
         for topic in request.topic_states:
             errors = []
             for state in topic.partition_states:
+                name = topic.topic_name if version < 5 else ""
                 self.leading[topic.topic_name, state.partition_index] = state.leader_epoch
-                errors.append(LeaderAndIsrResponse.LeaderAndIsrPartitionError(partition_index=state.partition_index))
+                errors.append(PartitionError(topic_name=name, partition_index=state.partition_index))
             topics.append(LeaderAndIsrResponse.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors))
-        return LeaderAndIsrResponse(topics=topics)
+        if version >= 5:
+            return LeaderAndIsrResponse(topics=topics)
+        return LeaderAndIsrResponse(partition_errors=[error for topic in topics for error in topic.partition_errors])
 
     def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
         self.requests.append(request)
@@ -167,3 +173,19 @@ class Denying:
             operation is op and resource_type is rt and denied_name in (None, name)
             for op, rt, denied_name in self.denied
         )
+
+
+async def call(
+    broker: ControlBroker, handler: Any, request: Any, version: int, *, authorizer: Authorizer | None = None
+) -> Any:
+    """Send a request to a handler module through the codec, both ways, errors turned into responses as dispatch
+    does.
+    """
+    api_key = handler.LEDGER.api_key
+    request = decode(type(request), encode(request, version), version)
+    context = broker.context(api_key, version, authorizer)
+    try:
+        response = await handler.handle(broker, request, context)
+    except KafkaError as error:
+        response = handler.error_response(request, context, error)
+    return decode(type(response), encode(response, version), version)

@@ -22,6 +22,7 @@ from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.machine import Controller, event_for_watch
 from kpybroker.core.controller.model import TopicPartition
 from kpybroker.wire import znodes
+from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -394,7 +395,9 @@ class Stage:
         return config.get("unclean.leader.election.enable") == "true"
 
     def _send(self, actor: Actor, effect: effects.Send) -> None:
-        self.output.append(f"    -> {effect.broker_id} {_request_text(effect.message, effect.version)}")
+        # As a peer would see it: what a version cannot carry must not have been filled in.
+        message = decode(type(effect.message), encode(effect.message, effect.version), effect.version)
+        self.output.append(f"    -> {effect.broker_id} {_request_text(message, effect.version)}")
         receiver = self._actors.get(effect.broker_id)
         if receiver is None or receiver.silent:
             return
