@@ -18,8 +18,11 @@ from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.coordinators import GROUP_METADATA_TOPIC, GroupCoordinators
 from kpybroker.broker.metadata import Node
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import Operation, Principal, ResourceType
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
 
@@ -242,3 +245,32 @@ async def fake_broker(partitions: int = 1, *, leads: bool = True, **settings: st
                 await broker.lead(index)
         yield broker
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def memory_tree() -> AsyncIterator[Tree]:
+    """An embedded tree that has `/consumers`, as a broker's start leaves it."""
+    tree = EmbeddedStore.in_memory(lambda: EPOCH_MS).session()
+    tree.listen(lambda event: None)
+    await tree.start(timeout=10)
+    await tree.create("/consumers")
+    yield tree
+    await tree.close()
+
+
+async def call(broker: FakeBroker, module: Any, request: Any, version: int, client_id: str | None = "c") -> Any:
+    """What dispatch does with a request: handle it, turn a KafkaError into the API's answer, and send that over the
+    wire of its version."""
+    context = broker.context(module.LEDGER.api_key, version, client_id)
+    assert module.LEDGER.min_version <= version <= module.LEDGER.max_version
+    sent = decode(type(request), encode(request, version), version)
+    try:
+        response = await module.handle(broker, sent, context)
+    except KafkaError as error:
+        response = module.error_response(sent, context, error)
+    return decode(type(response), encode(response, version), version)
+
+
+def versions(module: Any, first: int = 0) -> range:
+    """Every version the handler serves, from `first` on."""
+    return range(max(first, module.LEDGER.min_version), module.LEDGER.max_version + 1)
