@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,7 @@ class Control:
         self._nursery: trio.Nursery | None = None
         self._closed = False
         self._tickets_in, self._tickets = trio.open_memory_channel[_Ticket](math.inf)
+        self._event_ended = trio.Event()
         self.broker_epoch = -1
         self.topics = TopicAdmin(broker)
         broker.on_tree_event(self.on_tree_event)
@@ -160,6 +162,16 @@ class Control:
         """Queue a request and wait for its story's result; its failure is raised."""
         return await self._put(event).wait()
 
+    async def wait_until_deleted(self, topics: Iterable[str], timeout_s: float) -> None:
+        """Return when the controller has nothing left of the topics, their znodes included, or when time is up.
+
+        Of use on the controller only; elsewhere there is nothing to wait for.
+        """
+        wanted = set(topics)
+        with trio.move_on_after(timeout_s):
+            while self.is_active and wanted & self.machine.parts.context.topics_to_be_deleted:
+                await self._event_ended.wait()
+
     async def close(self) -> None:
         """No more events. `/controller` and the registration end with the session."""
         self._closed = True
@@ -208,6 +220,8 @@ class Control:
                 except Exception as failure:
                     log.exception("[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event)
                     ticket.fail(failure)
+                self._event_ended.set()
+                self._event_ended = trio.Event()
 
     async def _process(self, event: ShellEvent) -> Any:
         if isinstance(event, NewSession):

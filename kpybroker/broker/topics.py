@@ -38,6 +38,9 @@ USE_DEFAULT = -1
 OK = ApiError(ErrorCode.NONE)
 TIMED_OUT = ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
+DELETION_WAIT_S = 1.0
+"""How long DeleteTopics waits for the last znode of topics that are gone from the metadata."""
+
 AUTO_CREATE_WAIT_S = 0.5
 """How long Metadata and FindCoordinator wait for a topic they have just created."""
 
@@ -266,7 +269,11 @@ class TopicAdmin:
     # --- delete ----------------------------------------------------------------------------------------
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
-        """Mark each for deletion, then wait until this broker's metadata has forgotten them."""
+        """Mark each for deletion, then wait until this broker's metadata has forgotten them.
+
+        That is when Kafka answers, whose clients may then find the name still taken for a moment ("is marked for
+        deletion"). Here the answer waits, at most `DELETION_WAIT_S` longer, until the znodes are gone as well.
+        """
         results: dict[str, ErrorCode] = {}
         for name in names:
             results[name] = await self._mark_for_deletion(name)
@@ -277,6 +284,7 @@ class TopicAdmin:
 
         if timeout_ms > 0:
             await self._broker.metadata.wait_until(gone, timeout_ms / 1000)
+            await self._broker.control.wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
             marked = [name for name in marked if self._broker.metadata.contains(name)]
         for name in marked:
             results[name] = ErrorCode.REQUEST_TIMED_OUT

@@ -214,7 +214,7 @@ class TestDeletion:
             codes = await broker.control.topics.delete_topics(["t"], 1000)
         assert codes == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
-    async def test_while_it_is_being_deleted_it_cannot_be_created(self) -> None:
+    async def test_while_it_is_being_deleted_it_cannot_be_created(self, autojump_clock: trio.testing.MockClock) -> None:
         async with running_broker() as broker:
             await create(broker, NewTopic("t", 1, 1))
             broker.replicas.fail_deletion = True

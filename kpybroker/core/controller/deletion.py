@@ -171,26 +171,27 @@ class TopicDeletionManager:
         """
         version = self._context.epoch_zk_version
         yield from checked_delete_recursive(znodes.topic_path(topic), version)
-        yield from checked_deletes([znodes.config_path(znodes.CONFIG_TOPICS, topic)], version)
-        yield from self.delete_queue_entries((topic,))
+        rest = (znodes.config_path(znodes.CONFIG_TOPICS, topic), znodes.delete_topic_path(topic))
+        yield from checked_deletes(rest, version)
 
 
 def checked_delete_recursive(path: str, epoch_zk_version: int) -> Story[None]:
-    """KafkaZkClient.deleteRecursive with the epoch check, level by level; a node that is missing is fine."""
+    """KafkaZkClient.deleteRecursive with the epoch check, children first; a node that is missing is fine."""
     levels = [[path]]
     while levels[-1]:
         below = []
         for parent in levels[-1]:
             below += [f"{parent}/{name}" for name in (yield from children(parent))]
         levels.append(below)
-    for level in reversed(levels):
-        answers = yield from checked([t.Delete(node) for node in level], epoch_zk_version)
-        for answer in answers:
-            if isinstance(answer, t.NotEmpty):
-                yield from checked_delete_recursive(path, epoch_zk_version)
-                return
-            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
-                raise answer
+    nodes = [node for level in reversed(levels) for node in level]
+    answers = yield from checked([t.Delete(node) for node in nodes], epoch_zk_version)
+    if any(isinstance(answer, t.NotEmpty) for answer in answers):
+        # Somebody created a child meanwhile.
+        yield from checked_delete_recursive(path, epoch_zk_version)
+        return
+    for answer in answers:
+        if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
+            raise answer
 
 
 def _names(topics: Iterable[str]) -> str:
