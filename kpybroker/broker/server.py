@@ -107,6 +107,8 @@ class Server:
             await self._wait_for_slot()
             try:
                 stream = await bound.listener.accept()
+            except trio.ClosedResourceError:
+                return  # the broker stops
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
