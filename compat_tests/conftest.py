@@ -13,19 +13,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.support.clients import Client
 from compat_tests.support.members import Member, start_member
+from compat_tests.support.quick import create_topic
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
+
+TEST_SECONDS_MAX = 180
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
@@ -45,6 +48,22 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The reading of the files on disk comes last, when every test has left its load there."""
     items.sort(key=lambda item: "test_log_files" in item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A test that hangs fails, with the place where it hung, and the next one runs."""
+
+    def too_long(_signal: int, _frame: object) -> None:
+        raise AssertionError(f"no end within {TEST_SECONDS_MAX} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(TEST_SECONDS_MAX)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Launcher:
@@ -76,7 +95,7 @@ class Launcher:
 
     def close(self) -> None:
         for broker in self._brokers:
-            broker.kill()
+            broker.service.kill()
         if self._zookeeper is not None:
             self._zookeeper.stop()
 
@@ -111,7 +130,7 @@ def own_broker(launcher: Launcher) -> Iterator[StartBroker]:
 
     yield start
     for one in started:
-        one.kill()
+        one.service.kill()
 
 
 @pytest.fixture
@@ -121,19 +140,12 @@ def name(request: pytest.FixtureRequest) -> str:
     return f"{words}-{uuid.uuid4().hex[:6]}"
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int, config: dict[str, Any]) -> None:
-    keys = {key.replace("_", "."): str(value) for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics([NewTopic(topic, partitions, 1, config=keys)], operation_timeout=30)
-    made[topic].result(timeout=30)
-
-
 @pytest.fixture
 def topic(broker: Broker, name: str) -> MakeTopic:
     """Makes topics: `topic(partitions=1, suffix="", max_message_bytes=...)`."""
 
-    def make(partitions: int = 1, suffix: str = "", **config: Any) -> str:
-        create_topic(broker.bootstrap, name + suffix, partitions, config)
+    def make(partitions: int = 1, suffix: str = "", **config: object) -> str:
+        create_topic(broker.bootstrap, name + suffix, partitions, **config)
         return name + suffix
 
     return make

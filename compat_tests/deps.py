@@ -89,9 +89,7 @@ def fetch_kcat() -> None:
 def fetch_old_kafka_python() -> None:
     requirement = f"kafka-python=={OLD_KAFKA_PYTHON}"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
-    _once(
-        old_kafka_python_dir(), requirement, lambda out: _run([*pip, "--no-deps", "--target", str(out), requirement])
-    )
+    _once(old_kafka_python_dir(), requirement, lambda out: _run([*pip, "--no-deps", "--target", str(out), requirement]))
 
 
 STEPS = {"jars": fetch_jars, "kcat": fetch_kcat, "kafka-python": fetch_old_kafka_python}

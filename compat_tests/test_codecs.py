@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
-from compat_tests.conftest import create_topic
 from compat_tests.support.clients import CLIENTS, CODECS, Client
+from compat_tests.support.quick import create_topic
 from compat_tests.support.records import Record, make_records
 from compat_tests.support.services import Broker
 
@@ -42,15 +41,15 @@ class Written:
 
     def _write(self, codec: str, writer: str) -> list[Record]:
         topic = self.topic(codec, writer)
-        create_topic(self._bootstrap, topic, 1, {})
+        create_topic(self._bootstrap, topic)
         records = make_records(f"{codec} {writer}", COUNT, HEADERS)
         Client(writer, self._bootstrap).produce(topic, records, codec)
         return records
 
 
 @pytest.fixture(scope="module")
-def written(broker: Broker) -> Iterator[Written]:
-    yield Written(broker.bootstrap)
+def written(broker: Broker) -> Written:
+    return Written(broker.bootstrap)
 
 
 @pytest.mark.parametrize("writer", CLIENTS)

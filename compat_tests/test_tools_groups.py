@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.support.clients import python_call
+from compat_tests.support import quick
 from compat_tests.support.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools
@@ -35,16 +35,9 @@ def read_topic(broker: Broker, topic: MakeTopic, name: str) -> str:
     """A topic whose two partitions hold COUNT records each, one a second from START_MS; group `name` has read all."""
     made = topic(partitions=2)
     for partition in (0, 1):
-        records = [
-            {"key": None, "value": f"{n}", "headers": [], "timestamp": START_MS + n * STEP_MS} for n in range(COUNT)
-        ]
-        python_call(
-            "confluent", "produce", bootstrap=broker.bootstrap, topic=made, records=records, partition=partition
-        )
-    answer = python_call(
-        "confluent", "consume", bootstrap=broker.bootstrap, group=name, topics=[made], count=2 * COUNT
-    )
-    assert len(answer["records"]) == 2 * COUNT
+        stamps = [START_MS + n * STEP_MS for n in range(COUNT)]
+        quick.fill(broker.bootstrap, made, [f"{n}" for n in range(COUNT)], partition, stamps)
+    quick.read(broker.bootstrap, [(made, 0), (made, 1)], 2 * COUNT, group=name)
     return made
 
 
@@ -130,7 +123,9 @@ def test_reset_offsets(tools: Tools, name: str, read_topic: str) -> None:
     assert offsets(tools, name) == {0: ("0", "20", "20"), 1: ("3", "20", "17")}
 
 
-def test_reset_offsets_by_file(tools: Tools, name: str, read_topic: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_reset_offsets_by_file(
+    tools: Tools, name: str, read_topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     plan = tmp_path_factory.mktemp("plan") / "offsets.csv"
     plan.write_text(f"{read_topic},0,4\n{read_topic},1,9\n")
     arguments = ("--reset-offsets", "--group", name, "--from-file", str(plan))
@@ -140,9 +135,7 @@ def test_reset_offsets_by_file(tools: Tools, name: str, read_topic: str, tmp_pat
     assert offsets(tools, name) == {0: ("4", "20", "16"), 1: ("9", "20", "11")}
 
 
-def test_reset_offsets_of_a_live_group(
-    tools: Tools, name: str, read_topic: str, join: Callable[..., Member]
-) -> None:
+def test_reset_offsets_of_a_live_group(tools: Tools, name: str, read_topic: str, join: Callable[..., Member]) -> None:
     live = f"{name}-live"
     join("confluent", group=live, topics=[read_topic]).has(2 * COUNT)
     refused = tools.run(

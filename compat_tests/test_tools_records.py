@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compat_tests.conftest import MakeTopic
-from compat_tests.support.clients import python_call
+from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
 from compat_tests.support.waiting import eventually
@@ -19,10 +19,8 @@ START_MS = 1_700_000_000_000
 
 def fill(broker: Broker, topic: str, count: int, partition: int = 0) -> None:
     """`count` records whose values are their offsets and whose timestamps are a second apart from START_MS."""
-    records = [{"key": None, "value": str(n), "headers": [], "timestamp": START_MS + n * 1000} for n in range(count)]
-    python_call(
-        "confluent", "produce", bootstrap=broker.bootstrap, topic=topic, records=records, partition=partition
-    )
+    values = [str(n) for n in range(count)]
+    quick.fill(broker.bootstrap, topic, values, partition, [START_MS + n * 1000 for n in range(count)])
 
 
 def test_console_round_trip(tools: Tools, name: str) -> None:
@@ -96,7 +94,7 @@ def test_internal_offsets_topic(tools: Tools, broker: Broker, topic: MakeTopic, 
     """`__consumer_offsets` is readable by Kafka's own formatter: the commit of a group stands there."""
     made = topic()
     fill(broker, made, 3)
-    python_call("confluent", "consume", bootstrap=broker.bootstrap, group=name, topics=[made], count=3)
+    quick.read(broker.bootstrap, [(made, 0)], 3, group=name)
     wanted = {"group": name, "topic": made, "partition": 0}
     formatter = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
     read = tools.run(
@@ -141,7 +139,9 @@ def test_get_offsets(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
     assert tools.run("get-offsets", "--topic-partitions", f"{made}:1").lines == [f"{made}:1:4"]
 
 
-def test_delete_records(tools: Tools, broker: Broker, topic: MakeTopic, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_delete_records(
+    tools: Tools, broker: Broker, topic: MakeTopic, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     made = topic(partitions=2)
     fill(broker, made, 10, partition=0)
     fill(broker, made, 10, partition=1)

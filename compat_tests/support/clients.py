@@ -126,7 +126,10 @@ def _kcat_consume(client: Client, topics: Sequence[str], count: int) -> list[Rec
     out: list[Record] = []
     for topic in topics:
         command = ["kcat", "-C", "-b", client.bootstrap, "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q"]
-        out += parse_kcat(topic, run_process_bytes([*command, "-X", "check.crcs=true", "-X", "fetch.wait.max.ms=50", "-f", KCAT_FORMAT]))
+        out += parse_kcat(
+            topic,
+            run_process_bytes([*command, "-X", "check.crcs=true", "-X", "fetch.wait.max.ms=50", "-f", KCAT_FORMAT]),
+        )
     return out
 
 

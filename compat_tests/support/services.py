@@ -16,7 +16,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from kazoo.client import KazooClient
+
 from compat_tests.deps import ROOT, jars_dir
+from compat_tests.support.quick import admin_client
 from compat_tests.support.waiting import eventually
 
 START_DEADLINE_S = 60.0
@@ -120,8 +123,8 @@ class Service:
 
 
 def jvm(main_class: str, *arguments: str, options: list[str]) -> list[str]:
-    return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", f"{jars_dir('kafka-3.9.1')}/*", main_class]\
-        + list(arguments)
+    class_path = f"{jars_dir('kafka-3.9.1')}/*"
+    return ["java", *options, f"-Dlog4j.configuration=file:{LOG4J}", "-cp", class_path, main_class, *arguments]
 
 
 def write_properties(path: Path, values: dict[str, str]) -> None:
@@ -143,6 +146,8 @@ class ZooKeeper:
                 "clientPortAddress": "127.0.0.1",
                 "admin.enableServer": "false",
                 "maxClientCnxns": "0",
+                # short ticks, so that a killed broker's session can be short too
+                "tickTime": "500",
             },
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -220,13 +225,28 @@ class Broker:
     def start(self) -> None:
         line = f"[KafkaServer id={self.node_id}] started"
         self.service.start(lambda output: line in output)
+        admin = admin_client(self.bootstrap)
+        # librdkafka asks once: a client that comes before the controller is known waits for minutes
+        eventually(lambda: admin.list_topics(timeout=START_DEADLINE_S).controller_id >= 0, "a controller")
 
     def stop(self) -> None:
         code = self.service.stop()
         assert code in (0, 143, -signal.SIGTERM), f"{self.kind} stopped with exit code {code}:\n{self.service.tail()}"
 
     def kill(self) -> None:
+        """SIGKILL. On ZooKeeper, wait until it has forgotten the broker: Kafka does not start before that."""
         self.service.kill()
+        if "zookeeper.connect" in self.properties:
+            eventually(lambda: not self._registered(), "the end of the broker's ZooKeeper session", 40)
+
+    def _registered(self) -> bool:
+        client = KazooClient(self.properties["zookeeper.connect"])
+        client.start(timeout=START_DEADLINE_S)
+        try:
+            return client.exists(f"/brokers/ids/{self.node_id}") is not None
+        finally:
+            client.stop()
+            client.close()
 
     def restart(self) -> None:
         self.stop()

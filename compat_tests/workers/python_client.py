@@ -47,7 +47,9 @@ def say(**event: Any) -> None:
     sys.stdout.flush()
 
 
-def shape(topic: str, partition: int, offset: int, key: Any, value: Any, headers: Any, timestamp: int) -> dict[str, Any]:
+def shape(
+    topic: str, partition: int, offset: int, key: Any, value: Any, headers: Any, timestamp: int
+) -> dict[str, Any]:
     return {
         "topic": topic,
         "partition": partition,

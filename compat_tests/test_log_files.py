@@ -1,0 +1,156 @@
+"""Kafka's own DumpLogSegments over every file that a loaded broker leaves behind. Collected last, so that all the other
+tests have left their load; on its own it makes some first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.support import quick
+from compat_tests.support.clients import CLIENTS, CODECS, Client
+from compat_tests.support.records import make_records
+from compat_tests.support.services import Broker
+from compat_tests.support.tools import Result, Tools
+
+DAMAGE = (
+    "isvalid: false",
+    "Mismatches in",
+    "Found timestamp mismatch",
+    "Found out of order",
+    "Non-consecutive offsets",
+)
+BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*?isvalid: (\w+)", re.MULTILINE)
+FILES_PER_RUN = 400
+
+
+@pytest.fixture(scope="module")
+def stopped(broker: Broker) -> Iterator[Path]:
+    """The data directory of the session's broker while it is down."""
+    small = quick.admin_client(broker.bootstrap).list_topics(timeout=30).topics
+    if "dumped" not in small:
+        quick.create_topic(broker.bootstrap, "dumped", 1, segment_bytes=20_000, index_interval_bytes=100)
+        for codec in CODECS:
+            Client("confluent", broker.bootstrap).produce("dumped", make_records(codec, 500), codec)
+        quick.read(broker.bootstrap, [("dumped", 0)], 500 * len(CODECS), group="dumpers")
+    broker.stop()
+    yield broker.data_dir
+    broker.start()
+
+
+def dump(files: list[Path], *options: str) -> str:
+    """The tool's whole output over `files`, 3.9.1's."""
+    assert files
+    tools = Tools("3.9.1", "unused")
+    results: list[Result] = []
+    for at in range(0, len(files), FILES_PER_RUN):
+        names = ",".join(map(str, files[at : at + FILES_PER_RUN]))
+        results.append(
+            tools.run("dump-log", "--files", names, "--max-message-size", "70000000", *options, deadline_s=150)
+        )
+    for result in results:
+        assert not [line for line in result.err.splitlines() if "Exception" in line or "ERROR" in line], result.err
+    return "\n".join(result.out for result in results)
+
+
+def undamaged(output: str) -> None:
+    for words in DAMAGE:
+        at = output.find(words)
+        assert at < 0, output[max(0, at - 1500) : at + 500]
+
+
+def sections(output: str) -> dict[str, str]:
+    """`Dumping FILE` headers split the output."""
+    parts = re.split(r"^Dumping (\S+)$", output, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_segments(stopped: Path) -> None:
+    """Every batch has a valid CRC and follows the one before it; every file is read to its end."""
+    files = sorted(stopped.glob("*/*.log"))
+    output = dump(files, "--deep-iteration")
+    undamaged(output)
+    found = sections(output)
+    assert set(found) == set(map(str, files))
+    batches = 0
+    for file, text in found.items():
+        next_offset = int(Path(file).stem)
+        for base, last, _count, valid in BATCH.findall(text):
+            assert valid == "true", f"{file}: {text[:1000]}"
+            assert next_offset <= int(base) <= int(last), f"{file}: {base}..{last} after {next_offset}"
+            next_offset = int(last) + 1
+            batches += 1
+        rest = re.search(r"Found (\d+) invalid bytes at the end of", text)
+        assert rest is None, f"{file}: {rest and rest[0]}"
+    assert batches >= 5
+    assert len(list(stopped.glob("dumped-0/*.log"))) > 5, "small segments roll"
+
+
+def test_offset_indexes(stopped: Path) -> None:
+    """Each entry of an offset index names a batch that stands where the entry says."""
+    output = dump(sorted(stopped.glob("*/*.index")))
+    undamaged(output)
+    entries = [text for file, text in sections(output).items() if "dumped-0" in file]
+    assert any(re.search(r"offset: [1-9]\d* position: \d+", text) for text in entries), "no entry in any index"
+
+
+def test_time_indexes(stopped: Path) -> None:
+    undamaged(dump(sorted(stopped.glob("*/*.timeindex"))))
+
+
+def test_producer_snapshots(stopped: Path) -> None:
+    files = sorted(stopped.glob("*/*.snapshot"))
+    output = dump(files)
+    undamaged(output)
+    assert "producerId: " in output, "idempotent producers wrote, so some snapshot names one"
+
+
+def test_offsets_topic(stopped: Path) -> None:
+    """The records of groups and offsets decode as Kafka's own."""
+    output = dump(sorted(stopped.glob("__consumer_offsets-*/*.log")), "--offsets-decoder")
+    undamaged(output)
+    assert '"group":"dumpers"' in output or "group=dumpers" in output or "offset_commit::group=dumpers" in output
+
+
+def test_stored_codecs(stopped: Path) -> None:
+    """What a producer compressed is stored as it was sent: each codec's topic holds that codec only."""
+    found: dict[str, set[str]] = {}
+    for file, text in sections(
+        dump(sorted(stopped.glob("codec-*/*.log")) or sorted(stopped.glob("dumped-0/*.log")))
+    ).items():
+        named = re.search(r"/codec-(\w+)-", file)
+        if named is not None:
+            found.setdefault(named[1], set()).update(re.findall(r"compresscodec: (\w+)", text))
+    for codec, stored in found.items():
+        assert stored == {codec}, f"{codec} was stored as {stored}"
+
+
+def test_default_producers_are_idempotent(stopped: Path) -> None:
+    """Java's and librdkafka's defaults: Java writes with a producer id, librdkafka without one."""
+    for client in CLIENTS:
+        files = sorted(stopped.glob(f"codec-none-{client}-*/*.log"))
+        if files and client.startswith("java"):
+            assert not re.search(r"producerId: -1\b", dump(files)), f"{client} wrote without a producer id"
+
+
+def test_directory(stopped: Path) -> None:
+    """The files of Kafka's own layout, as a clean stop leaves them."""
+    names = {path.name for path in stopped.iterdir() if path.is_file()}
+    assert {
+        "meta.properties",
+        ".lock",
+        ".kafka_cleanshutdown",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    } <= names
+    files = {path.name for path in (stopped / "dumped-0").iterdir()}
+    assert {"partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.log"} <= files
+    meta = (stopped / "meta.properties").read_text()
+    assert "broker.id=0" in meta
+    assert "version=0" in meta
+    assert re.search(r"^cluster.id=[\w-]{22}$", meta, re.MULTILINE)
+    assert (stopped / "dumped-0" / "partition.metadata").read_text().startswith("version: 0\ntopic_id: ")
