@@ -37,12 +37,11 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
     check_cluster_action(context)
+    # A log is made with its topic's settings: have them before the controller's word is taken.
     await broker.configs.prefetch(_topics(request))
     # No checkpoint from here on: what is found fresh is still fresh when it is applied.
     if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
         return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    # A log is made with its topic's settings: have them before the controller's word is taken.
-    await broker.configs.prefetch(_topics(request))
     return broker.replicas.become_leader_or_follower(request, context.api_version)
 
 
@@ -53,14 +52,6 @@ def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
         topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
     for topic in request.topic_states:
         topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
-    return topics
-
-
-def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
-    """The topics spoken of, and whether any partition of each is new."""
-    topics = {topic.topic_name: any(s.is_new for s in topic.partition_states) for topic in request.topic_states}
-    for state in request.ungrouped_partition_states:
-        topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
     return topics
 
 
