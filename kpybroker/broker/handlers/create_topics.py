@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.config_describe import Asked, topic_entries
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.topics import CreatedTopic, NewTopic
-from kpybroker.config.synonyms import broker_synonyms
-from kpybroker.config.topic import LogConfig, field_name
-from kpybroker.config.topic_keys import TOPIC_ROWS
-from kpybroker.config.values import value_text
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import CLUSTER_METADATA_TOPIC_NAME
 from kpybroker.wire.api import ApiKey
@@ -44,9 +41,6 @@ LEDGER = Ledger(
     },
     absent="controller mutation quotas; create.topic.policy.class.name",
 )
-
-# ConfigSource, as DescribeConfigs numbers it.
-TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG, STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 2, 3, 4, 5
 
 
 async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -115,25 +109,17 @@ def _fill(broker: Broker, context: RequestContext, result: Result, created: Crea
 
 def _configs(broker: Broker, overrides: dict[str, str]) -> list[TopicConfig]:
     """Every topic key with the value in effect, and which layer it comes from."""
-    config = LogConfig.from_props(overrides, broker.config.log_defaults)
-    layers = (
-        (broker.config.dynamic_broker, DYNAMIC_BROKER_CONFIG),
-        (broker.config.dynamic_default, DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (broker.config.static, STATIC_BROKER_CONFIG),
-    )
-    entries = []
-    for name, type_name, _, _, _, broker_keys, _ in TOPIC_ROWS:
-        value = getattr(config, field_name(name))
-        keys = {synonym for key in broker_keys for synonym in broker_synonyms(key)}
-        source = next((number for layer, number in layers if keys & layer.keys()), DEFAULT_CONFIG)
-        entries.append(
-            TopicConfig(
-                name=name,
-                value=value_text(tuple(sorted(value)) if isinstance(value, frozenset) else value, type_name),
-                config_source=TOPIC_CONFIG if name in overrides else source,
-            )
+    everything = Asked(names=frozenset(), synonyms=False, documentation=False)
+    return [
+        TopicConfig(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.config_source,
+            is_sensitive=entry.is_sensitive,
         )
-    return entries
+        for entry in topic_entries(broker.config, overrides, everything)
+    ]
 
 
 def error_response(request: CreateTopicsRequest, context: RequestContext, error: KafkaError) -> CreateTopicsResponse:
