@@ -162,27 +162,33 @@ def test_what_is_stored_and_what_is_refused() -> None:
 def test_older_formats_of_the_log() -> None:
     random = Random("older")
     formats = itertools.product((0, 1, 2), [codec for codec in Codec if codec is not Codec.ZSTD], (0, 1))
-    cases = [Case(sent(random, magic, codec), rules(random, to)) for magic, codec, to in formats for _ in range(20)]
-    # a set that needs no conversion is written again by us and left in place by Kafka: the same messages
-    wrong = [
-        (case.rules, ours, java)
-        for case, java in zip(cases, ask_java(case.command() for case in cases), strict=True)
-        if without_change(ours := case.outcome()) != without_change(java)
+    cases = [
+        Case(sent(random, magic, codec, with_producers=False), rules(random, to))
+        for magic, codec, to in formats
+        for _ in range(20)
     ]
-    assert not wrong, f"{len(wrong)} of {len(cases)}: {wrong[:3]}"
+    wrong = []
+    for case, java in zip(cases, ask_java(case.command() for case in cases), strict=True):
+        ours = case.outcome()
+        if in_general(ours, case.rules) != in_general(java, case.rules):
+            wrong.append(f"{case.command()[:1500]}\n {case.rules}\n ours {ours[:1000]}\n java {java[:1000]}")
+    assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong[:5])
 
 
-def without_change(answer: str) -> str:
+def in_general(answer: str, rules: AppendRules) -> str:
+    """Without what may differ: whether a set that needs no conversion is written anew, as we do, or left in place; and the
+    time at which Kafka says that messages without timestamps came.
+    """
     words = answer.split(" ")
     if words[0] == "error":
         return " ".join(words if names_records(answer) else words[:2])
-    return " ".join(words[:2] + words[3:])
+    return " ".join([words[0], "-" if rules.to_magic == 0 else words[1], *words[3:]])
 
 
 def test_headers_that_lie() -> None:
     random = Random("headers")
     cases = []
-    for _ in range(8000):
+    for _ in range(600):
         batch = bytearray(sent(random, 2, random.choice(list(Codec))))
         place, width = random.choice([(21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (53, 4), (57, 4)])
         value = random.choice([-1, 0, 1, 2, 9, 10, 16, 32, 64, 2**15 - 1])
@@ -193,10 +199,10 @@ def test_headers_that_lie() -> None:
 
 
 def test_records_that_lie() -> None:
-    """Bytes of an uncompressed batch changed at random. No producers: sequences of negative offsets are nonsense in Java."""
+    """Bytes of an uncompressed batch changed at random. No producers: a sequence at a negative offset is any number."""
     random = Random("bytes")
     cases = []
-    for _ in range(20000):
+    for _ in range(1500):
         batch = bytearray(sent(random, 2, Codec.NONE, with_producers=False))
         for _ in range(random.choice([1, 1, 2])):
             batch[random.randrange(61, len(batch))] = random.choice([0, 1, 2, 0x7F, 0x80, 0xFF, random.randrange(256)])

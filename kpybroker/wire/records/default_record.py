@@ -165,7 +165,7 @@ def _skip_headers(section: Buffer, position: int, end: int, count: int) -> int:
 
 
 def read_varint(section: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag int32 and the position after it. IndexError at the end, INVALID_RECORD above 32 bits."""
+    """A zigzag int32 and the position after it. IndexError at the end, INVALID_RECORD above five bytes."""
     byte = section[position]
     if byte < 0x80:
         return _ZIGZAG[byte], position + 1
@@ -183,8 +183,7 @@ def _read_long_varint(section: Buffer, position: int, bits: int) -> tuple[int, i
         shift += 7
         if shift >= bits:
             raise invalid(f"Varint is longer than {bits} bits allow")
-    if result >> bits:
-        raise invalid(f"Varint is too large for {bits} bits")
+    result &= (1 << bits) - 1  # Java drops what does not fit
     return result >> 1 ^ -(result & 1), position
 
 

@@ -23,6 +23,8 @@ from kpybroker.wire.records.batch import (
     CODEC_MASK,
     CONTROL_MASK,
     LOG_OVERHEAD,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
@@ -418,10 +420,9 @@ def _validate_and_rebuild(
         errors = _RecordErrors(header, rules, call)
         for index, record in enumerate(_checked_records(records, position, header, rules, errors)):
             errors.check(index, record.offset, record.timestamp, record.key is not None)
-            if record.timestamp < NO_TIMESTAMP:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid negative timestamp {record.timestamp}")
             kept.append(record)
         errors.finish()
+    _check_buildable(kept, placed[0][1])
     log_append = rules.timestamp_type is TimestampType.LOG_APPEND_TIME and rules.to_magic > 0
     data = rebuild(
         kept,
@@ -435,6 +436,19 @@ def _validate_and_rebuild(
         log_append_time=call.now_ms,
     )
     return _describe_rebuilt(data, len(kept), log_append, rules, call)
+
+
+def _check_buildable(records: list[Record], source: BatchHeader) -> None:
+    """What MemoryRecordsBuilder refuses to write, with the error that its exceptions become."""
+    problem = None
+    if source.producer_id != NO_PRODUCER_ID and source.producer_epoch == NO_PRODUCER_EPOCH:
+        problem = "Invalid negative producer epoch"
+    elif source.producer_id == NO_PRODUCER_ID and source.is_transactional:
+        problem = "Cannot write transactional messages without a valid producer ID"
+    elif any(record.timestamp < NO_TIMESTAMP for record in records):
+        problem = "Invalid negative timestamp"
+    if problem is not None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
 
 
 def _checked_records(

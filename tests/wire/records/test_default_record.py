@@ -52,7 +52,6 @@ def test_a_sound_record_is_taken() -> None:
         "byte left over": body() + b"\x00",
         "empty": b"",
         "varint of six bytes": b"\x80\x80\x80\x80\x80\x01" + body(),
-        "varint above 32 bits": b"\xff\xff\xff\xff\x7f" + body(),
         "timestamp delta of eleven bytes": body(rest=b"\x00" + b"\x80" * 10 + b"\x01\x00\x02k\x02v\x00"),
         "key of almost 2 GiB": body(rest=b"\x00\x00\x00" + varint(2**31 - 1) + b"k\x02v\x00"),
     }.items(),
@@ -96,6 +95,12 @@ def test_known_varints() -> None:
     known = {0: "00", -1: "01", 1: "02", 63: "7e", -64: "7f", 64: "8001", -65: "8101", 8191: "fe7f", -8193: "818001"}
     known |= {2**31 - 1: "feffffff0f", -(2**31): "ffffffff0f"}
     assert {value: varint(value).hex() for value in known} == known
+
+
+def test_bits_that_do_not_fit_are_dropped_as_in_java() -> None:
+    assert read_varint(b"\x82\x80\x80\x80\x70", 0) == (1, 5)
+    section = body(rest=b"\x00" + b"\x82" + b"\x80" * 8 + b"\x7e" + b"\x00\x02k\x02v\x00")
+    assert walk(section)[0][1] == 1
 
 
 def test_header_keys_that_are_not_text_survive() -> None:
