@@ -1,8 +1,6 @@
-"""The group coordinators' shell: loading, moving, waiting for the high watermark, timers, cleanup, failures."""
+"""The group coordinators' shell: loading, moving, timers, cleanup."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 import trio
@@ -12,60 +10,16 @@ from kpybroker.broker.coordinators import record_versions
 from kpybroker.core.group.records import RecordVersions
 from kpybroker.core.group.values import (
     CommitOffsets,
-    CommitResult,
     DescribeGroup,
-    FetchOffsets,
-    FetchOffsetsResult,
-    Join,
-    JoinResult,
-    Sync,
-    SyncResult,
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata, coordinator_partition
-from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
-from tests.support.fake_broker import FakeBroker, fake_broker
-
-T0 = ("t", 0)
-
-
-def commit(group_id: str = "g", offset: int = 1, producer_id: int = -1) -> CommitOffsets:
-    value = OffsetAndMetadata(offset, -1, "", 0)
-    return CommitOffsets(group_id, "", None, -1, {T0: value}, producer_id, 0)
-
-
-def fetch(group_id: str = "g", require_stable: bool = False) -> FetchOffsets:
-    return FetchOffsets(group_id, (T0,), require_stable)
-
-
-def join(member_id: str = "", *, new_id: str = "c-1", session_ms: int = 6_000) -> Join:
-    return Join("g", member_id, None, new_id, "c", "/h", 60_000, session_ms, "consumer", (("p", b""),), False, True, "")
-
-
-async def committed(broker: FakeBroker, group_id: str = "g") -> int:
-    result: FetchOffsetsResult = await broker.groups.ask(fetch(group_id))
-    assert result.error is ErrorCode.NONE
-    return result.offsets[T0].offset
-
-
-async def stable_member(broker: FakeBroker) -> None:
-    """c-1, alone in group g."""
-    joined: JoinResult = await broker.groups.ask(join())
-    synced: SyncResult = await broker.groups.ask(
-        Sync("g", joined.generation_id, "c-1", None, None, None, {"c-1": b"x"})
-    )
-    assert synced == SyncResult(ErrorCode.NONE, "consumer", "p", b"x")
-
-
-async def refusal(broker: FakeBroker, request: Any) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        await broker.groups.ask(request)
-    return caught.value.code
-
+from tests.support.fake_broker import fake_broker
+from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
 # -- leadership and loading --------------------------------------------------------------------------------------------
 
@@ -203,136 +157,6 @@ def test_record_versions_follow_the_inter_broker_protocol() -> None:
     assert record_versions("2.1-IV0") == RecordVersions(2, 2)
     assert record_versions("2.0") == RecordVersions(1, 1)
     assert record_versions("0.10.0") == RecordVersions(1, 0)
-
-
-# -- the high watermark ------------------------------------------------------------------------------------------------
-
-
-async def test_nobody_hears_of_a_commit_before_it_is_committed() -> None:
-    async with fake_broker() as broker, trio.open_nursery() as nursery:
-        partition = broker.partitions[0]
-        await broker.groups.ask(commit(offset=1))
-        partition.hold()
-        heard: list[str] = []
-
-        async def write() -> None:
-            result: CommitResult = await broker.groups.ask(commit(offset=2))
-            heard.append(f"commit {result.errors[T0].name}")
-
-        async def read() -> None:
-            heard.append(f"fetch {await committed(broker)}")
-
-        nursery.start_soon(write)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(read)
-        await trio.testing.wait_all_tasks_blocked()
-        assert heard == []
-        assert await committed(broker, "other") == -1  # who reads nothing of it need not wait
-        partition.release()
-        await trio.testing.wait_all_tasks_blocked()
-        assert sorted(heard) == ["commit NONE", "fetch 2"]
-
-
-async def test_a_wait_for_replication_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
-    async with fake_broker() as broker:
-        broker.partitions[0].hold()
-        started = trio.current_time()
-        result: CommitResult = await broker.groups.ask(commit())
-        assert result.errors[T0] is ErrorCode.REQUEST_TIMED_OUT
-        assert trio.current_time() - started == pytest.approx(5)
-
-
-async def test_lost_leadership_answers_whoever_waits() -> None:
-    async with fake_broker() as broker, trio.open_nursery() as nursery:
-        await stable_member(broker)
-        broker.partitions[0].hold()
-        results: list[Any] = []
-
-        async def ask(request: Any) -> None:
-            results.append(await broker.groups.ask(request))
-
-        for request in (join(new_id="c-2"), commit("h")):
-            nursery.start_soon(ask, request)
-        await trio.testing.wait_all_tasks_blocked()
-        assert results == []
-        broker.partitions[0].resign()
-        broker.groups.on_resigned(0, 1)
-        await trio.testing.wait_all_tasks_blocked()
-        assert {type(result) for result in results} == {JoinResult, CommitResult}
-        for result in results:
-            error = result.errors[T0] if isinstance(result, CommitResult) else result.error
-            assert error is ErrorCode.NOT_COORDINATOR
-
-
-async def test_waiting_fails_with_the_partition_before_anybody_says_so() -> None:
-    async with fake_broker() as broker, trio.open_nursery() as nursery:
-        broker.partitions[0].hold()
-        results: list[CommitResult] = []
-
-        async def ask() -> None:
-            results.append(await broker.groups.ask(commit()))
-
-        nursery.start_soon(ask)
-        await trio.testing.wait_all_tasks_blocked()
-        broker.partitions[0].resign()
-        await trio.testing.wait_all_tasks_blocked()
-        assert results[0].errors[T0] is ErrorCode.NOT_COORDINATOR
-
-
-async def test_flush_messages_makes_commits_wait_for_the_disk() -> None:
-    async with fake_broker() as broker:
-        broker.partitions[0].flush_required = True
-        await broker.groups.ask(commit())
-        assert broker.partitions[0].flushed == 1
-
-
-# -- failures ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
-        (LogDirError("/d", OSError("broken")), ErrorCode.NOT_COORDINATOR),
-    ],
-)
-async def test_a_failed_append_fails_its_request_alone(error: Exception, expected: ErrorCode) -> None:
-    async with fake_broker() as broker:
-        await broker.groups.ask(commit(offset=1))
-        broker.partitions[0].append_error = error
-        result: CommitResult = await broker.groups.ask(commit(offset=2))
-        assert result.errors[T0] is expected
-        assert await committed(broker) == 1
-        assert broker.failed_dirs == ([error] if isinstance(error, LogDirError) else [])
-
-
-async def test_a_member_id_that_no_record_can_hold_fails_its_own_request() -> None:
-    async with fake_broker() as broker:
-        result: CommitResult = await broker.groups.ask(commit("g" * 40_000))
-        assert result.errors[T0] is ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-async def test_a_client_that_goes_away_leaves_its_commit() -> None:
-    async with fake_broker() as broker, trio.open_nursery() as nursery:
-        broker.partitions[0].hold()
-        nursery.start_soon(broker.groups.ask, commit(offset=4))
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-    async with fake_broker() as again:
-        again.partitions[0] = broker.partitions[0]
-        again.partitions[0].release()
-        again.groups.on_resigned(0)
-        await again.lead(0, 1)
-        assert await committed(again) == 4
-
-
-async def test_after_stop_nothing_is_answered() -> None:
-    async with fake_broker() as broker:
-        await stable_member(broker)
-        broker.groups.stop()
-        assert await refusal(broker, fetch()) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert broker.groups.list_groups((), ()) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
