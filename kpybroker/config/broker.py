@@ -28,11 +28,6 @@ from kpybroker.config.topic import LogConfig
 from kpybroker.config.topic_defaults import topic_defaults
 from kpybroker.config.values import ConfigError, Value
 
-LOOPBACK_LISTENER = "PLAINTEXT://127.0.0.1:9092"
-"""What a broker without a `listeners` key binds. Kafka would bind every interface; we do that only when
-told.
-"""
-
 ChangeCallback = Callable[[frozenset[str]], None]
 
 
@@ -49,7 +44,7 @@ class BrokerConfig:
         self._callbacks: list[ChangeCallback] = []
         check_props(self.static)
         check_relations(self)
-        check_usable("listeners", self.listeners_text, self.listeners)
+        check_usable("listeners", self.get_str("listeners"), self.listeners)
 
     # --- look-ups
 
@@ -113,13 +108,9 @@ class BrokerConfig:
         return security_protocol_map(self.get_str("listener.security.protocol.map"))
 
     @property
-    def listeners_text(self) -> str:
-        return self.get_str("listeners") if "listeners" in self._effective else LOOPBACK_LISTENER
-
-    @property
     def listeners(self) -> tuple[Endpoint, ...]:
         """What to bind."""
-        text = self.listeners_text
+        text = self.get_str("listeners")
         endpoints = parse_endpoints("listeners", text, self.security_protocols)
         check_distinct_ports("listeners", text, endpoints)
         return endpoints

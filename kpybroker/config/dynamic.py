@@ -173,9 +173,10 @@ def _per_broker(props: Iterable[str]) -> list[str]:
     return found
 
 
-def _refuse(names: list[str], sentence: str) -> None:
+def _refuse(names: list[str], sentence: str, container: str = "Set") -> None:
+    """With Scala's text of a set, which clients have always seen."""
     if names:
-        raise ConfigTextError(names[0], f"{sentence}: Set({', '.join(names)})")
+        raise ConfigTextError(names[0], f"{sentence}: {container}({', '.join(sorted(names))})")
 
 
 def _check_type(name: str, text: str) -> None:
@@ -192,6 +193,7 @@ def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker:
     _refuse(
         _security_without_listener(props),
         "These security configs can be dynamically updated only per-listener using the listener prefix",
+        "HashSet",
     )
     for name, text in props.items():
         _check_type(name, text)
@@ -205,10 +207,19 @@ def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker:
     else:
         new = config.with_dynamic(config.dynamic_broker, props)
     _check_change(config, new)
-    passwords = [name for name in props if is_password(name)]
-    if passwords:
-        # As Kafka without `password.encoder.secret`: nothing is there to encode it with.
-        raise ConfigTextError(passwords[0], "Password encoder secret not configured")
+
+
+def check_storable(props: Mapping[str, str], per_broker: bool) -> None:
+    """Passwords are not kept: as Kafka without `password.encoder.secret`, nothing is there to encode them
+    with.
+    """
+    for name in filter(is_password, props):
+        raise ConfigTextError(
+            name,
+            "Password encoder secret not configured"
+            if per_broker
+            else "Password config can be defined only at broker level",
+        )
 
 
 def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:

@@ -35,6 +35,9 @@ from kpybroker.config.values import (
     at_least,
 )
 
+LOOPBACK_LISTENER: Final = "PLAINTEXT://127.0.0.1:9092"
+"""Our one other default: Kafka's is `PLAINTEXT://:9092`, every interface; we bind those only when told."""
+
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
     ("num.io.threads", INT, "8", at_least(1), HIGH, CLUSTER_WIDE, NO_THREADS),
@@ -42,7 +45,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("max.incremental.fetch.session.cache.slots", INT, "1000", at_least(0), MEDIUM, READ_ONLY, HONOURED),
     ("fetch.max.bytes", INT, "57671680", at_least(1024), MEDIUM, READ_ONLY, HONOURED),
     ("max.request.partition.size.limit", INT, "2000", at_least(1), MEDIUM, READ_ONLY, HONOURED),
-    ("listeners", STRING, "PLAINTEXT://:9092", ANYTHING, HIGH, PER_BROKER, HONOURED),
+    ("listeners", STRING, LOOPBACK_LISTENER, ANYTHING, HIGH, PER_BROKER, HONOURED),
     ("advertised.listeners", STRING, None, ANYTHING, HIGH, PER_BROKER, HONOURED),
     ("listener.security.protocol.map", STRING,
      "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",

@@ -1,0 +1,97 @@
+"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from single keys of topics, brokers and
+loggers.
+
+Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied
+(KIP-339).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker import config_alter, loggers
+from kpybroker.broker.config_describe import ConfigResourceType
+from kpybroker.broker.config_requests import authorize_alter, outcome, repeated
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.ledger import Ledger
+from kpybroker.config.dynamic import OpType
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+LEDGER = Ledger(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    0,
+    1,
+    {0: "change single keys; log levels (KIP-412)", 1: "flexible"},
+    absent="client metrics and groups: refused, as Kafka does in ZooKeeper mode",
+)
+
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+Answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+async def handle(
+    broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    twice = repeated((r.resource_type, r.resource_name) for r in request.resources)
+    responses = []
+    for resource in request.resources:
+        is_twice = (resource.resource_type, resource.resource_name) in twice
+        code, message = await outcome(_alter, broker, resource, request.validate_only, is_twice, context)
+        responses.append(
+            Answer(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def _alter(
+    broker: Broker, resource: Resource, validate_only: bool, is_twice: bool, context: RequestContext
+) -> None:
+    if is_twice:
+        raise config_alter.resource_twice()
+    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
+    entries = resource.configs
+    nulls = [e.name for e in entries if e.value is None and e.config_operation != OpType.DELETE]
+    config_alter.check_entries([e.name for e in entries], nulls)
+    if kind in (ConfigResourceType.UNKNOWN, ConfigResourceType.CLIENT_METRICS):
+        raise config_alter.refuse_type(kind, resource.resource_type)
+    authorize_alter(context, kind, name)
+    if kind is ConfigResourceType.BROKER:
+        config_alter.check_broker_name(broker, name)
+    if kind is ConfigResourceType.BROKER_LOGGER:
+        config_alter.check_logger_name(broker, name)
+    ops = [config_alter.parse_op(e.name, e.config_operation, e.value) for e in entries]
+    if kind is ConfigResourceType.BROKER_LOGGER:
+        loggers.check(ops)
+        if not validate_only:
+            loggers.apply(ops)
+        return
+    await config_alter.incremental_alter(broker, kind, name, ops, validate_only=validate_only)
+
+
+def error_response(
+    request: IncrementalAlterConfigsRequest, context: RequestContext, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            Answer(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )

@@ -1,0 +1,84 @@
+"""The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
+
+Kafka's `Log4jController` and `RuntimeLoggerManager`. Loggers are Python's, and so one set for the whole
+process, as they are in a JVM. Levels last until the process ends, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from kpybroker.config.dynamic import AlterConfigOp, OpType
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+log = logging.getLogger("kafka.server.ConfigAdminManager")
+
+ROOT: Final = "root"
+TRACE: Final = 5
+"""Below Python's DEBUG; `kafka.request.logger` uses it as Kafka does."""
+
+LEVELS: Final[dict[str, int]] = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": TRACE,
+}
+
+_FAMILIES: Final = ("kafka.", "state.change.", "org.apache.", "kpybroker.")
+
+
+def levels() -> dict[str, str]:
+    """Every logger of the broker, and the root, with its effective level."""
+    known = logging.root.manager.loggerDict
+    names = sorted(
+        name for name, logger in known.items() if name.startswith(_FAMILIES) and isinstance(logger, logging.Logger)
+    )
+    found = {ROOT: logging.root.level}
+    found |= {name: logging.getLogger(name).getEffectiveLevel() for name in names}
+    return {name: level_name(level) for name, level in found.items()}
+
+
+def level_name(level: int) -> str:
+    """Kafka's name of the nearest level that lets as much through."""
+    return next((name for name, number in LEVELS.items() if level >= number), "TRACE")
+
+
+def exists(name: str) -> bool:
+    return name == ROOT or name in levels()
+
+
+def check(ops: Iterable[AlterConfigOp]) -> None:
+    """Raise KafkaError for the first operation that is not allowed."""
+    for name, op, level in ops:
+        if op in (OpType.APPEND, OpType.SUBTRACT):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{op.name} operation is not allowed for the BROKER_LOGGER resource",
+            )
+        if not exists(name):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if op is OpType.SET and level not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(sorted(LEVELS))}",
+            )
+        if op is OpType.DELETE and name == ROOT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
+
+
+def apply(ops: Iterable[AlterConfigOp]) -> None:
+    """Perform operations that `check` let pass. A level that is removed is inherited again."""
+    for name, op, level in ops:
+        logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
+        if op is OpType.SET:
+            assert level is not None, "null values are refused before"
+            logger.setLevel(LEVELS[level])
+            log.warning("Updated the log level of %s to %s", name, level)
+        else:
+            logger.setLevel(logging.NOTSET)
+            log.warning("Unset the log level of %s", name)

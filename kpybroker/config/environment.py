@@ -1,0 +1,53 @@
+"""The `KAFKA_*` environment variables of the container images -> keys.
+
+The mapping is that of the `apache/kafka` image: without the prefix, in lower case, `___` is `-`, `__` is `_`, and `_` is
+`.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables that speak to a JVM or to the image's scripts have
+no meaning here; they are returned apart, so that the user is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PREFIX: Final = "KAFKA_"
+
+NOT_KEYS: Final = frozenset(
+    {
+        "KAFKA_CLUSTERS_FILE",
+        "KAFKA_DEBUG",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_OPTS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_VERSION",
+    }
+)
+_NOT_KEY_PREFIXES: Final = ("KAFKA_JVM_", "KAFKA_LOG4J", "KAFKA_GC_")
+
+
+def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """(keys with their values, variables that have no effect), both in alphabetical order."""
+    keys: dict[str, str] = {}
+    without_effect: list[str] = []
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX) or variable == PREFIX:
+            continue
+        if variable in NOT_KEYS or variable.startswith(_NOT_KEY_PREFIXES):
+            without_effect.append(variable)
+        else:
+            keys[key_of(variable)] = environment[variable].strip()
+    return keys, without_effect
+
+
+def key_of(variable: str) -> str:
+    dotted = variable.removeprefix(PREFIX).lower().replace("_", ".")
+    return dotted.replace("...", "-").replace("..", "_")

@@ -1,0 +1,122 @@
+"""From what a user wrote to what the broker takes: KRaft files understood, every key accounted for.
+
+`interpret` returns the properties for `BrokerConfig` and a note for each key that does not do what its reader may
+expect: mapped, without effect, or unknown (with the key that was probably meant). Nothing is dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from kpybroker.config.definition import BROKER_KEYS
+from kpybroker.config.status import HONOURED, KRAFT_MAPPED, REASONS
+from kpybroker.config.synonyms import base_key
+from kpybroker.config.topic_keys import TOPIC_ROWS
+from kpybroker.config.values import ConfigTextError
+
+_CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")
+
+
+class Note(NamedTuple):
+    """One thing to tell the user at start. `serious`: likely not what was meant."""
+
+    key: str
+    text: str
+    serious: bool
+
+
+class Interpreted(NamedTuple):
+    props: dict[str, str]
+    notes: list[Note]
+
+
+def interpret(props: Mapping[str, str]) -> Interpreted:
+    """Raises `ConfigTextError` for a KRaft file that describes no broker."""
+    result = dict(props)
+    notes = [] if "process.roles" not in props else _from_kraft(result)
+    mapped = {note.key for note in notes}
+    for name in props:
+        if name not in mapped:
+            notes += _note(name)
+    return Interpreted(result, notes)
+
+
+# --- KRaft ---------------------------------------------------------------------------------------------------
+
+
+def _from_kraft(props: dict[str, str]) -> list[Note]:
+    """Turn a KRaft `server.properties` into its ZooKeeper-mode counterpart, in place."""
+    roles = _items(props.pop("process.roles"))
+    if "broker" not in roles:
+        raise ConfigTextError(
+            "process.roles",
+            f"process.roles={','.join(roles)} describes a KRaft controller without a broker, which has no "
+            "counterpart here",
+        )
+    notes = [
+        Note("process.roles", f"process.roles has no effect: {REASONS['no-kraft']}", False),
+    ]
+    if "node.id" in props:
+        # KRaft allows any number; ZooKeeper mode keeps those above reserved.broker.max.id for generated ids.
+        props.setdefault("broker.id", props["node.id"])
+        props.setdefault("broker.id.generation.enable", "false")
+        notes.append(Note("node.id", f"node.id={props['node.id']} is taken as broker.id", False))
+    controllers = _items(props.pop("controller.listener.names", ""))
+    if controllers:
+        notes += _drop_listeners(props, controllers)
+    return notes
+
+
+def _drop_listeners(props: dict[str, str], controllers: list[str]) -> list[Note]:
+    names = {name.upper() for name in controllers}
+    notes = [
+        Note("controller.listener.names", f"controller.listener.names has no effect: {REASONS['no-kraft']}", False)
+    ]
+    for key in ("listeners", "advertised.listeners"):
+        if key not in props:
+            continue
+        uris = _items(props[key])
+        kept = [uri for uri in uris if uri.partition("://")[0].upper() not in names]
+        if len(kept) < len(uris):
+            dropped = ", ".join(uri for uri in uris if uri not in kept)
+            notes.append(Note(f"{key} ({dropped})", f"{key}: {dropped} is a controller's listener, not opened", False))
+        props[key] = ",".join(kept)
+    return notes
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+# --- keys without effect, unknown keys -----------------------------------------------------------------------
+
+
+def _note(name: str) -> Iterable[Note]:
+    key = BROKER_KEYS.get(base_key(name))
+    if key is None:
+        yield Note(name, _unknown(name), True)
+    elif key.status not in (HONOURED, KRAFT_MAPPED):
+        yield Note(name, f"{name} has no effect: {REASONS[key.status]}", False)
+    elif key.status == KRAFT_MAPPED and name != "node.id":
+        yield Note(name, f"{name} has no effect: {REASONS['no-kraft']}", False)
+
+
+def _unknown(name: str) -> str:
+    text = f"{name} is not a configuration key of Kafka 3.9 and has no effect"
+    if name.startswith(_CUSTOM_SPACES):
+        return text
+    topic_row = next((row for row in TOPIC_ROWS if row[0] == name), None)
+    if topic_row is not None:
+        synonyms = topic_row[5]
+        return f"{name} is a topic's key" + (f"; did you mean {synonyms[0]}?" if synonyms else ", set it on topics")
+    guess = did_you_mean(name)
+    return f"{text}; did you mean {guess}?" if guess else text
+
+
+def did_you_mean(name: str) -> str | None:
+    """The key most like `name`, if any is like it at all."""
+    import difflib
+
+    close = difflib.get_close_matches(name.lower().replace("_", "."), BROKER_KEYS, n=1, cutoff=0.75)
+    return close[0] if close else None
