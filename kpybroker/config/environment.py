@@ -1,8 +1,8 @@
 """The `KAFKA_*` environment variables of the container images -> keys.
 
-The mapping is that of the `apache/kafka` image: without the prefix, in lower case, `___` is `-`, `__` is `_`, and `_` is
-`.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables that speak to a JVM or to the image's scripts have
-no meaning here; they are returned apart, so that the user is told.
+The mapping is that of the `apache/kafka` image: without the prefix, in lower case, `___` is `-`, `__` is `_`, and `_`
+is `.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables that speak to a JVM or to the image's scripts
+have no meaning here; they are returned apart, so that the user is told.
 """
 
 from __future__ import annotations

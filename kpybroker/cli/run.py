@@ -1,0 +1,157 @@
+"""Running one broker until it is told to stop: configuration in, exit code out.
+
+Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `mend: <what to do>`, and one
+of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from kpybroker import __version__
+from kpybroker.cli.banner import Address, banner, ready_line
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.interpret import Note, interpret
+from kpybroker.config.mend import mend_for
+from kpybroker.config.values import ConfigError
+
+if TYPE_CHECKING:
+    import trio
+
+    from kpybroker.broker.app import Broker
+
+log = logging.getLogger("kafka.server.KafkaConfig")
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_CONFIG = 2
+
+EXIT_CODES = (
+    (EXIT_OK, "stopped in order"),
+    (EXIT_FAILED, "a failure that nobody foresaw: the log has its details"),
+    (EXIT_CONFIG, "a bad option, key or value, or an unreadable file"),
+    (3, "a log directory cannot be used, or the last one failed"),
+    (4, "a log directory is locked by another broker"),
+    (5, "an address cannot be bound: the port is taken, or the host is not here"),
+    (6, "ZooKeeper is unreachable, or the embedded tree cannot be opened"),
+    (7, "the log directories belong to another cluster or another broker"),
+)
+"""128 + n: a second signal n ended the broker at once."""
+
+
+class Plan(NamedTuple):
+    """A broker to run."""
+
+    config: BrokerConfig
+    notes: Sequence[Note]
+    ephemeral: bool = False
+
+
+def fail(cause: str, mend: str, code: int) -> NoReturn:
+    """The two lines, and out."""
+    sys.stdout.flush()
+    sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nmend: {' '.join(mend.split())}\n")
+    sys.stderr.flush()
+    raise SystemExit(code)
+
+
+def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> Plan:
+    """Check what the user wrote; `source` says where, for the error."""
+    try:
+        interpreted = interpret(props)
+        return Plan(BrokerConfig(interpreted.props), interpreted.notes, ephemeral)
+    except ConfigError as error:
+        fail(f"{error} ({source})", mend_for(error), EXIT_CONFIG)
+
+
+def run(wanted: Plan) -> int:
+    """Run until stopped; the exit code."""
+    import trio
+
+    from kpybroker.broker.startup import StartupError
+
+    for note in wanted.notes:
+        log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
+    try:
+        trio.run(_serve, wanted)
+    except StartupError as error:
+        fail(error.cause, error.mend, error.exit_code)
+    except Exception as error:
+        only = _the_only(error)
+        if isinstance(only, StartupError):
+            fail(only.cause, only.mend, only.exit_code)
+        log.critical("The broker ended with a failure that nobody foresaw", exc_info=error)
+        fail(
+            f"unforeseen failure: {type(only).__name__}: {only}",
+            "restart it; if it happens again, report it with the log lines above",
+            EXIT_FAILED,
+        )
+    return EXIT_OK
+
+
+def _the_only(error: BaseException) -> BaseException:
+    """The one exception inside groups of one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+class _Running:
+    """The broker once it is ready; a signal before that cancels its start."""
+
+    def __init__(self) -> None:
+        self.broker: Broker | None = None
+
+
+async def _serve(wanted: Plan) -> None:
+    import trio
+
+    from kpybroker.broker.app import Broker
+
+    running = _Running()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_obey_signals, running, nursery.cancel_scope)
+        async with Broker.open(wanted.config) as broker:
+            running.broker = broker
+            _announce(broker, wanted)
+            await broker.wait_stop_asked()
+        nursery.cancel_scope.cancel()
+    if running.broker is not None and running.broker.fatal is not None:
+        raise running.broker.fatal
+
+
+async def _obey_signals(running: _Running, start: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+    import trio
+
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            # From here on the system's own handling: another signal ends the process at once.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            log.debug("Stopping on signal %d", number)
+            if running.broker is not None:
+                running.broker.stop()
+            else:
+                start.cancel()
+
+
+def _announce(broker: Broker, wanted: Plan) -> None:
+    addresses = [Address(bound.name, *bound.listener.address[:2]) for bound in broker.bound]
+    connect = wanted.config.get_str("zookeeper.connect")
+    text = banner(
+        addresses,
+        node_id=broker.node_id,
+        cluster_id=broker.cluster_id,
+        version=__version__,
+        log_dirs=broker.logs.log_dirs,
+        coordination=f"ZooKeeper at {connect}" if connect else "embedded, in the first log directory",
+        ephemeral=wanted.ephemeral,
+        fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
+    )
+    sys.stdout.write(f"{ready_line(addresses)}\n{text}\n")
+    sys.stdout.flush()

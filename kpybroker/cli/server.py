@@ -1,0 +1,41 @@
+"""`kpybroker server FILE`: a stock `server.properties`, the images' environment, and overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kpybroker.cli import run
+from kpybroker.cli.logs import set_up_logging
+from kpybroker.cli.options import parse_overrides, python_level
+from kpybroker.config.environment import keys_from_environment
+from kpybroker.config.interpret import Note
+from kpybroker.config.properties import UnreadableFile, load_properties
+
+
+def run_server(
+    file: str | None,
+    environment: Mapping[str, str],
+    overrides: Sequence[str],
+    log_format: str,
+    log_level: str,
+) -> int:
+    given = parse_overrides(overrides)
+    props: dict[str, str] = {}
+    if file is not None:
+        try:
+            props = load_properties(file)
+        except UnreadableFile as error:
+            run.fail(str(error), "name a readable server.properties file", run.EXIT_CONFIG)
+    from_environment, without_effect = keys_from_environment(environment)
+    props |= from_environment | given
+    wanted = run.plan(props, _source(file, bool(from_environment), bool(given)))
+    notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
+    set_up_logging(log_format, python_level(log_level), quiet=False)
+    return run.run(wanted._replace(notes=[*wanted.notes, *notes]))
+
+
+def _source(file: str | None, environment: bool, overrides: bool) -> str:
+    parts = [file] if file is not None else []
+    parts += ["KAFKA_* variables"] if environment else []
+    parts += ["--override"] if overrides else []
+    return "from " + ", ".join(parts) if parts else "by default"
