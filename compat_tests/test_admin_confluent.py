@@ -58,7 +58,7 @@ def test_create_topics(admin: AdminClient, name: str) -> None:
     wanted = [
         NewTopic(f"{name}-a", 3, 1, config={"retention.ms": "1000"}),
         NewTopic(f"{name}-b"),
-        NewTopic(f"{name}-c", replica_assignment=[[0], [0]]),
+        NewTopic(f"{name}-c", 2, replica_assignment=[[0], [0]]),
     ]
     for future in admin.create_topics(wanted).values():
         future.result(timeout=DEADLINE_S)
@@ -72,12 +72,11 @@ def test_create_topics_refused(admin: AdminClient, topic: MakeTopic, name: str) 
         NewTopic(f"{name}/slash", 1, 1): KafkaError.TOPIC_EXCEPTION,
         NewTopic("x" * 250, 1, 1): KafkaError.TOPIC_EXCEPTION,
         NewTopic(f"{name}-many", 1, 2): KafkaError.INVALID_REPLICATION_FACTOR,
-        NewTopic(f"{name}-elsewhere", replica_assignment=[[7]]): KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        NewTopic(f"{name}-elsewhere", 1, replica_assignment=[[7]]): KafkaError.INVALID_REPLICA_ASSIGNMENT,
         NewTopic(f"{name}-key", 1, 1, config={"no.such.key": "1"}): KafkaError.INVALID_CONFIG,
         NewTopic(f"{name}-value", 1, 1, config={"retention.ms": "soon"}): KafkaError.INVALID_CONFIG,
     }
-    futures = admin.create_topics(list(refused))
-    seen = {new.topic: refusal(futures[new.topic]) for new in refused}
+    seen = {new.topic: refusal(admin.create_topics([new])[new.topic]) for new in refused}
     assert seen == {new.topic: code for new, code in refused.items()}
 
 
@@ -92,8 +91,23 @@ def test_delete_topics(admin: AdminClient, topic: MakeTopic, name: str) -> None:
     eventually(lambda: doomed not in admin.list_topics(timeout=DEADLINE_S).topics, "the topic gone")
     missing = f"{name}-missing"
     assert refusal(admin.delete_topics([missing])[missing]) == KafkaError.UNKNOWN_TOPIC_OR_PART
-    admin.create_topics([NewTopic(doomed, 1, 1)])[doomed].result(timeout=DEADLINE_S)
-    eventually(lambda: partition_count(admin, doomed) == 1, "the same name again, with other partitions")
+
+
+def test_name_is_free_again(admin: AdminClient, topic: MakeTopic, broker: Broker) -> None:
+    """A new topic may take a deleted one's name, once the deletion is done, and starts empty."""
+    reused = topic(partitions=2)
+    quick.fill(broker.bootstrap, reused, ["old"])
+    admin.delete_topics([reused])[reused].result(timeout=DEADLINE_S)
+
+    def created() -> bool:
+        refused = admin.create_topics([NewTopic(reused, 1, 1)])[reused].exception(timeout=DEADLINE_S)
+        assert refused is None or refused.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS, "marked for deletion"
+        return refused is None
+
+    eventually(created, "the name free")
+    eventually(lambda: partition_count(admin, reused) == 1, "the new topic's partitions")
+    quick.fill(broker.bootstrap, reused, ["new"])
+    assert [(m.offset(), m.value()) for m in quick.read(broker.bootstrap, [(reused, 0)], 1)] == [(0, b"new")]
 
 
 def test_create_partitions(admin: AdminClient, topic: MakeTopic) -> None:
@@ -251,7 +265,8 @@ def test_groups(admin: AdminClient, topic: MakeTopic, broker: Broker, name: str,
 
     assert commits() == {0: 3}
     back = ConsumerGroupTopicPartitions(name, [TopicPartition(made, 0, 1)])
-    assert refusal(admin.alter_consumer_group_offsets([back])[name]) == KafkaError.UNKNOWN_MEMBER_ID
+    (altered,) = admin.alter_consumer_group_offsets([back])[name].result(timeout=DEADLINE_S).topic_partitions
+    assert altered.error.code() == KafkaError.UNKNOWN_MEMBER_ID
     member.close()
     back = ConsumerGroupTopicPartitions(name, [TopicPartition(made, 0, 1), TopicPartition(made, 1, 0)])
     admin.alter_consumer_group_offsets([back])[name].result(timeout=DEADLINE_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_topics(admin: KafkaAdminClient, broker: Broker, name: str) -> None:
         admin.create_topics([name])
     (described,) = admin.describe_topics([name])
     assert [part["leader_id"] for part in described["partitions"]] == [broker.node_id] * 2
-    by_id = admin.describe_topics([described["topic_id"]])
+    by_id = admin.describe_topics([uuid.UUID(str(described["topic_id"]))])
     assert by_id[0]["name"] == name
     admin.create_partitions({name: 4})
     eventually(lambda: partition_count(admin, name) == 4, "four partitions")

@@ -88,7 +88,8 @@ def test_nulls(broker: Broker, topic: MakeTopic, client: str) -> None:
         ("kafka-python-3.0.12", {"acks": 0, "enable_idempotence": False}),
         ("kafka-python-3.0.12", {"acks": 1, "enable_idempotence": False}),
         ("kafka-python-3.0.12", {"enable_idempotence": True}),
-        ("kafka-python-2.2.15", {"acks": 0}),
+        # not kafka-python 2.2.15 with acks=0: it drops what it has not sent yet when it closes, on real Kafka too
+        ("kafka-python-2.2.15", {"acks": 1}),
         ("kafka-python-2.2.15", {"acks": "all"}),
         ("kafka-python-2.2.15", {"enable_idempotence": True}),
         ("aiokafka", {"acks": 0}),

@@ -39,7 +39,8 @@ def shared(topic: str, partitions: int, *members: Member) -> bool:
     """Every partition has exactly one owner, and no member has two more than another."""
     owned = [part for member in members for part in member.assignment]
     sizes = [len(member.assignment) for member in members]
-    return sorted(owned) == [(topic, n) for n in range(partitions)] and max(sizes) - min(sizes) <= 1
+    assert sorted(owned) == [(topic, n) for n in range(partitions)], [sorted(m.assignment) for m in members]
+    return max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize("client", ALL_MEMBERS)

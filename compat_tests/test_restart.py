@@ -9,6 +9,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
 
 StartBroker = Callable[..., Broker]
 
@@ -20,11 +21,11 @@ def test_clean_restart(own_broker: StartBroker) -> None:
         quick.fill(broker.bootstrap, "kept", [f"{partition} {n}" for n in range(50)], partition)
     read = quick.read(broker.bootstrap, [("kept", 0)], 50, group="readers")
     assert len(read) == 50
-    before = quick.admin_client(broker.bootstrap).describe_cluster().result(timeout=30)
-    broker.restart()
     admin = quick.admin_client(broker.bootstrap)
+    before = admin.describe_cluster().result(timeout=30)
+    broker.restart()
     assert admin.describe_cluster().result(timeout=30).cluster_id == before.cluster_id
-    assert len(admin.list_topics("kept", timeout=30).topics["kept"].partitions) == 3
+    eventually(lambda: len(admin.list_topics("kept", timeout=30).topics["kept"].partitions) == 3, "three partitions")
     resource = ConfigResource(ResourceType.TOPIC, "kept")
     assert admin.describe_configs([resource])[resource].result(timeout=30)["retention.ms"].value == "4242"
     for partition in range(3):

@@ -280,7 +280,8 @@ class AioKafka:
             done = await asyncio.gather(*futures)
         finally:
             await producer.stop()
-        return [[meta.partition, meta.offset] for meta in done]
+        # with acks=0 it tells nothing
+        return [[meta.partition, meta.offset] for meta in done if meta is not None]
 
     def open(self, spec: dict[str, Any]) -> None:
         self.loop.run_until_complete(self._open(spec))

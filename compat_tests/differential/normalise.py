@@ -1,0 +1,83 @@
+"""What may differ between two right answers, by rules: a value is replaced by what must be equal about it.
+
+Ids are replaced by a name that tells the first from the second, so the same id must appear in the same places on both
+sides. Nothing is left out because it differs. Real differences from Kafka are in `allowed.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kpybroker.wire.api import ApiKey
+
+Rule = Callable[["Normaliser", Any], Any]
+
+NOW_TOLERANCE_MS = 10 * 60_000
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Normaliser:
+    """Of one broker, for one play of one script."""
+
+    def __init__(self, port: int, data_dir: Path) -> None:
+        self._port = port
+        self._data_dir = str(data_dir)
+        self._tokens: dict[tuple[str, Any], str] = {}
+        self._now_ms = time.time_ns() // 1_000_000
+
+    def apply(self, api: ApiKey | None, answer: dict[str, Any]) -> Any:
+        return self._walk(api, "", answer)
+
+    def _walk(self, api: ApiKey | None, path: str, value: Any) -> Any:
+        rule = RULES.get((api, path)) or RULES.get((None, path.rpartition(".")[2]))
+        if rule is not None and value is not None:
+            value = rule(self, value)
+        if isinstance(value, dict):
+            return {key: self._walk(api, f"{path}.{key}".lstrip("."), inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._walk(api, f"{path}[]", inner) for inner in value]
+        return self._text(value) if isinstance(value, str) else value
+
+    def _text(self, text: str) -> str:
+        text = text.replace(self._data_dir, "<data dir>").replace(f":{self._port}", ":<port>")
+        return _UUID.sub(lambda match: self.token("uuid", match[0]), text)
+
+    def token(self, kind: str, value: Any) -> str:
+        count = sum(1 for known, _ in self._tokens if known == kind)
+        return self._tokens.setdefault((kind, value), f"<{kind} {count + 1}>")
+
+    def port(self, value: Any) -> Any:
+        return "<port>" if value == self._port else value
+
+    def now(self, value: Any) -> Any:
+        return "<now>" if abs(value - self._now_ms) < NOW_TOLERANCE_MS else value
+
+
+def _token(kind: str, *plain: Any) -> Rule:
+    return lambda normaliser, value: value if value in plain else normaliser.token(kind, value)
+
+
+def _positive(_normaliser: Normaliser, value: Any) -> Any:
+    return "<positive>" if value > 0 else value
+
+
+def _sorted_by(*fields: str) -> Rule:
+    return lambda _normaliser, value: sorted(value, key=lambda element: tuple(element[field] for field in fields))
+
+
+# (API, path) or (None, name of the field in any answer)
+RULES: dict[tuple[ApiKey | None, str], Rule] = {
+    # random at creation
+    (None, "topic_id"): _token("topic id", bytes(16)),
+    (None, "cluster_id"): _token("cluster id", ""),
+    (None, "session_id"): _token("session id", 0),
+    # counted by the broker: depends on what ran before
+    (None, "producer_id"): _token("producer id", -1),
+    (None, "port"): Normaliser.port,
+    # clock
+    (ApiKey.PRODUCE, "responses[].partition_responses[].log_append_time_ms"): Normaliser.now,
+}

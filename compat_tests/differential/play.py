@@ -1,0 +1,183 @@
+"""Plays a script on one broker over bare sockets and returns what it answered, as plain values."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kpybroker.broker.dispatch import SERVED
+from kpybroker.wire.api import ApiKey
+
+from compat_tests.differential.messages import FALLBACK_VERSION, plain_answer, request_frame
+from compat_tests.differential.script import Answer, AnswerTo, Ask, Close, Frame, Script, at, fill_in
+
+ANSWER_DEADLINE_S = 20.0
+UNTIL_DEADLINE_S = 20.0
+UNTIL_PAUSE_S = 0.02
+CLOSED: dict[str, Any] = {"the broker": "closed the connection"}
+SILENT: dict[str, Any] = {"the broker": f"did not answer within {ANSWER_DEADLINE_S} s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One step's answer; `api` is None where it could not be understood as any."""
+
+    label: str
+    api: ApiKey | None
+    answer: dict[str, Any]
+
+
+class _Connection:
+    """One socket. `owed` are the requests whose answers were not read yet."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_DEADLINE_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.owed: list[tuple[ApiKey, int, int]] = []
+
+    def send(self, frame: bytes) -> None:
+        self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def receive(self) -> bytes | None:
+        """The next frame, or None at the connection's end. Raises TimeoutError."""
+        head = self._exactly(4)
+        return None if head is None else self._exactly(struct.unpack(">i", head)[0])
+
+    def _exactly(self, count: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < count:
+            try:
+                piece = self._socket.recv(count - len(received))
+            except ConnectionError:
+                return None
+            if not piece:
+                return None
+            received += piece
+        return bytes(received)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Player:
+    """Plays one script in one version on the broker at `port`. Connections are opened when first used."""
+
+    def __init__(self, port: int, script: Script, version: int, names: Mapping[str, Any]) -> None:
+        self._port = port
+        self._script = script
+        self._version = version
+        self._names = dict(names)
+        self._connections: dict[str, _Connection] = {}
+        self._correlation_id = 0
+
+    def play(self) -> list[Heard]:
+        try:
+            return [heard for number, step in enumerate(self._script.steps) if (heard := self._step(number, step))]
+        finally:
+            for connection in self._connections.values():
+                connection.close()
+
+    def _step(self, number: int, step: Ask | AnswerTo | Frame | Close) -> Heard | None:
+        if isinstance(step, Close):
+            self._drop(step.on)
+            return None
+        if isinstance(step, AnswerTo):
+            api, version, _ = self._connections[step.on].owed[0]
+            answer = self._answer(step.on)
+            self._bind(step.bind, answer)
+            return Heard(f"step {number}: answer to {api.name} v{version} on {step.on}", api, answer)
+        if isinstance(step, Frame):
+            return Heard(f"step {number}: {step.what}", None, self._frame(step))
+        version = self._script.version_of(step, self._version)
+        if step.answer is not Answer.NOW:
+            self._send(step, version)
+            return None
+        answer = self._ask(step, version)
+        self._bind(step.bind, answer)
+        for path, condition in (step.only or {}).items():
+            _keep(answer, path, fill_in(condition, self._names))
+        return Heard(f"step {number}: {step.api.name} v{version}", step.api, answer)
+
+    def _ask(self, step: Ask, version: int) -> dict[str, Any]:
+        deadline = time.monotonic() + UNTIL_DEADLINE_S
+        while True:
+            self._send(step, version)
+            answer = self._answer(step.on)
+            wanted = step.until or {}
+            if all(_holds(answer, path, fill_in(value, self._names)) for path, value in wanted.items()):
+                return answer
+            if time.monotonic() > deadline:
+                return {f"not within {UNTIL_DEADLINE_S} s": dict(wanted), "last answer": answer}
+            time.sleep(UNTIL_PAUSE_S)
+
+    def _connection(self, name: str) -> _Connection:
+        if name not in self._connections:
+            self._connections[name] = _Connection(self._port)
+        return self._connections[name]
+
+    def _drop(self, name: str) -> None:
+        self._connections.pop(name).close()
+
+    def _send(self, step: Ask, version: int) -> None:
+        self._correlation_id += 1
+        frame = request_frame(step.api, version, self._correlation_id, fill_in(step.fields, self._names))
+        connection = self._connection(step.on)
+        connection.send(frame)
+        if step.answer is not Answer.NONE:
+            connection.owed.append((step.api, version, self._correlation_id))
+
+    def _answer(self, name: str) -> dict[str, Any]:
+        connection = self._connections[name]
+        api, version, correlation_id = connection.owed.pop(0)
+        try:
+            frame = connection.receive()
+        except TimeoutError:
+            self._drop(name)
+            return dict(SILENT)
+        if frame is None:
+            self._drop(name)
+            return dict(CLOSED)
+        if api is ApiKey.API_VERSIONS and version > SERVED[api][1]:
+            version = FALLBACK_VERSION
+        return plain_answer(api, version, frame, correlation_id)
+
+    def _frame(self, step: Frame) -> dict[str, Any]:
+        connection = self._connection(step.on)
+        connection.send(step.content(self._names))
+        try:
+            frame = connection.receive()
+        except TimeoutError:
+            self._drop(step.on)
+            return dict(SILENT)
+        self._drop(step.on)
+        return dict(CLOSED) if frame is None else {"answer": frame.hex()}
+
+    def _bind(self, bind: Mapping[str, str], answer: dict[str, Any]) -> None:
+        for name, path in bind.items():
+            try:
+                self._names[name] = at(answer, path)
+            except (KeyError, IndexError):  # an older version lacks it, or the broker refused: the comparison tells
+                self._names[name] = None
+
+
+def _holds(answer: dict[str, Any], path: str, value: Any) -> bool:
+    try:
+        found = at(answer, path)
+    except KeyError:
+        return "the broker" not in answer  # this version has no such field: nothing to wait for
+    except IndexError:
+        return False
+    return bool(found in value) if isinstance(value, list) else bool(found == value)
+
+
+def _keep(answer: dict[str, Any], path: str, condition: str) -> None:
+    """Leave out of the array at `path` what other scripts made: `condition` is field=prefix."""
+    *outer, last = path.split(".")
+    field, prefix = condition.split("=", 1)
+    holder = at(answer, ".".join(outer)) if outer else answer
+    if holder.get(last) is not None:
+        holder[last] = [element for element in holder[last] if str(element[field]).startswith(prefix)]

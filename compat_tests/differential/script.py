@@ -1,0 +1,135 @@
+"""What a script is: a list of steps, plain data that can be read in review.
+
+A script is written once and played in every version of its API. A field that a version does not have is left out of
+the request, so one step may hold both `topic` and `topic_id`. In strings `{name}` stands for a value: `{t}` is the
+script's own prefix for names of topics and groups, every other name was bound by an earlier step from its answer
+(`bind={"id": "topics.0.topic_id"}`). A string that is nothing but one name stands for the value itself, whatever its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kpybroker.broker.dispatch import SERVED
+from kpybroker.wire.api import ApiKey
+
+Names = Mapping[str, Any]
+
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+class Answer(Enum):
+    NOW = "wait for the answer"
+    LATER = "go on, `answer_to` collects it"
+    NONE = "there is none (acks=0)"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send one request, and compare its answer."""
+
+    api: ApiKey
+    fields: Mapping[str, Any]
+    version: int | None = None  # None: the one the script is played in, or the newest for any other API
+    on: str = "main"  # name of the connection
+    answer: Answer = Answer.NOW
+    bind: Mapping[str, str] = field(default_factory=dict)
+    until: Mapping[str, Any] | None = None  # ask again until the answer holds this; only the last is compared
+    only: Mapping[str, str] | None = None  # path of an array -> name=prefix that its elements must have
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTo:
+    """Collect the answer of the last `Answer.LATER` on a connection."""
+
+    on: str
+    bind: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Send bytes that no client would; compare whether the connection ends, or what comes."""
+
+    content: Callable[[Names], bytes]
+    what: str
+    on: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The client goes away."""
+
+    on: str = "main"
+
+
+Step = Ask | AnswerTo | Frame | Close
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`versions` defaults to every version that is served. `about` says what the script is after."""
+
+    name: str
+    api: ApiKey
+    about: str
+    steps: tuple[Step, ...]
+    versions: tuple[int, int]
+
+    def version_of(self, step: Ask, played: int) -> int:
+        if step.version is not None:
+            return step.version
+        return played if step.api is self.api else SERVED[step.api][1]
+
+
+def script(
+    name: str, api: ApiKey, about: str, *steps: Step | list[Step], versions: tuple[int, int] | None = None
+) -> Script:
+    """Lists among the steps are flattened, so that helpers may return several."""
+    flat: list[Step] = []
+    for step in steps:
+        flat.extend(step) if isinstance(step, list) else flat.append(step)
+    return Script(name, api, about, tuple(flat), versions or SERVED[api])
+
+
+def ask(
+    api: ApiKey,
+    *,
+    v: int | None = None,
+    on: str = "main",
+    answer: Answer = Answer.NOW,
+    bind: Mapping[str, str] | None = None,
+    until: Mapping[str, Any] | None = None,
+    only: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Ask:
+    return Ask(api, fields, v, on, answer, bind or {}, until, only)
+
+
+def answer_to(on: str, **bind: str) -> AnswerTo:
+    return AnswerTo(on, bind)
+
+
+def fill_in(value: Any, names: Names) -> Any:
+    """`value` with every `{name}` replaced."""
+    if isinstance(value, str):
+        whole = _NAME.fullmatch(value)
+        if whole:
+            return names[whole[1]]
+        return _NAME.sub(lambda match: str(names[match[1]]), value)
+    if isinstance(value, Mapping):
+        return {key: fill_in(inner, names) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [fill_in(inner, names) for inner in value]
+    build = getattr(value, "build", None)
+    return value if build is None else build(names)
+
+
+def at(plain: Any, path: str) -> Any:
+    """The value at `topics.0.partitions.1.error_code`."""
+    for part in path.split("."):
+        plain = plain[int(part)] if isinstance(plain, list) else plain[part]
+    return plain

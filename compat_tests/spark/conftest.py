@@ -1,0 +1,62 @@
+"""One Spark for all of the Spark tests: a JVM takes seconds to start and hundreds of megabytes to keep.
+
+It runs in local mode with Spark's own Kafka connector from `.cache/jvm/spark-4.0.0`; the broker is whatever the harness was
+told to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from compat_tests.deps import jars_dir
+from compat_tests.spark.support import Stream
+
+OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    jars = sorted(jars_dir("spark-4.0.0").glob("*.jar"))
+    assert jars, f"no jars in {jars_dir('spark-4.0.0')}: run make test-deps"
+    place = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "100",
+        "spark.local.dir": str(place / "local"),
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+    }
+    builder = SparkSession.builder.master("local[2]").appName("kpybroker compatibility tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["admin", "consumer"])
+def readers(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Spark's driver asks for offsets with an AdminClient, or, when told so, with a consumer."""
+    spark.conf.set(OFFSET_READER, "true" if request.param == "consumer" else "false")
+    yield request.param
+    spark.conf.unset(OFFSET_READER)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Iterator[Stream]:
+    """A streaming query of this test's own, with its checkpoint and its Parquet output; stopped with the test."""
+    made = Stream(spark, tmp_path / "checkpoint", tmp_path / "output")
+    yield made
+    made.stop()
