@@ -1,0 +1,87 @@
+"""What the security keys are for, in our words. Loaded only when somebody asks for documentation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# fmt: off
+DOCS: Final[dict[str, str]] = {
+    "authorizer.class.name": "Java class that decides who may do what. Empty: everyone may do everything.",
+    "connection.failed.authentication.delay.ms": (
+        "How long the close of a connection is delayed after it failed to authenticate."
+    ),
+    "connections.max.reauth.ms": (
+        "How long a SASL session lasts before the client has to authenticate again; 0 is for ever."
+    ),
+    "sasl.server.max.receive.size": "Largest message taken during SASL authentication.",
+    "security.providers": "Java classes that provide security algorithms.",
+    "principal.builder.class": "Java class that makes a principal of what authentication found.",
+    "ssl.client.auth": "Whether clients have to, may, or need not show a certificate.",
+    "ssl.principal.mapping.rules": "Rules that turn a certificate's name into a user's.",
+    "ssl.allow.dn.changes": "Whether a new key store may carry another distinguished name.",
+    "ssl.allow.san.changes": "Whether a new key store may lack alternative names of the old one.",
+    "ssl.protocol": "TLS protocol from which a context is made.",
+    "ssl.provider": "Java provider of TLS.",
+    "ssl.enabled.protocols": "TLS protocols allowed.",
+    "ssl.keystore.type": "Format of the key store.",
+    "ssl.keystore.location": "File of the key store.",
+    "ssl.keystore.password": "Password of the key store.",
+    "ssl.key.password": "Password of the private key.",
+    "ssl.keystore.key": "The private key itself, as PEM text.",
+    "ssl.keystore.certificate.chain": "The certificate chain itself, as PEM text.",
+    "ssl.truststore.type": "Format of the trust store.",
+    "ssl.truststore.location": "File of the trust store.",
+    "ssl.truststore.password": "Password of the trust store.",
+    "ssl.truststore.certificates": "The trusted certificates themselves, as PEM text.",
+    "ssl.keymanager.algorithm": "Java algorithm of the key manager.",
+    "ssl.trustmanager.algorithm": "Java algorithm of the trust manager.",
+    "ssl.endpoint.identification.algorithm": (
+        "How a peer's host name is checked against its certificate; empty does not check."
+    ),
+    "ssl.secure.random.implementation": "Java source of randomness for TLS.",
+    "ssl.cipher.suites": "Cipher suites allowed.",
+    "ssl.engine.factory.class": "Java class that makes TLS engines.",
+    "sasl.mechanism.inter.broker.protocol": "SASL mechanism between brokers.",
+    "sasl.enabled.mechanisms": "SASL mechanisms that clients may use.",
+    "sasl.server.callback.handler.class": "Java class of SASL server callbacks, for one listener and mechanism.",
+    "sasl.kerberos.principal.to.local.rules": "Rules that turn a Kerberos principal into a user's name.",
+    "sasl.jaas.config": "JAAS login settings, for one listener and mechanism.",
+    "sasl.client.callback.handler.class": "Java class of SASL client callbacks.",
+    "sasl.login.class": "Java class of the login.",
+    "sasl.login.callback.handler.class": "Java class of login callbacks.",
+    "sasl.kerberos.service.name": "Kerberos name of the brokers' service.",
+    "sasl.kerberos.kinit.cmd": "Path of kinit.",
+    "sasl.kerberos.ticket.renew.window.factor": "Share of a ticket's life after which it is renewed.",
+    "sasl.kerberos.ticket.renew.jitter": "Share of randomness added to that time.",
+    "sasl.kerberos.min.time.before.relogin": "Shortest time between two renewals.",
+    "sasl.login.refresh.window.factor": "Share of a token's life after which it is renewed.",
+    "sasl.login.refresh.window.jitter": "Share of randomness added to that time.",
+    "sasl.login.refresh.min.period.seconds": "Shortest time between two renewals of a token.",
+    "sasl.login.refresh.buffer.seconds": "How long before its end a token is renewed at the latest.",
+    "sasl.login.connect.timeout.ms": "How long a connection to the identity provider may take.",
+    "sasl.login.read.timeout.ms": "How long an answer of the identity provider may take.",
+    "sasl.login.retry.backoff.max.ms": "Longest rest between two calls of the identity provider.",
+    "sasl.login.retry.backoff.ms": "First rest between two calls of the identity provider.",
+    "sasl.oauthbearer.scope.claim.name": "Claim that holds a token's scope.",
+    "sasl.oauthbearer.sub.claim.name": "Claim that holds a token's subject.",
+    "sasl.oauthbearer.token.endpoint.url": "Where tokens are issued.",
+    "sasl.oauthbearer.jwks.endpoint.url": "Where the issuer's keys are found.",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "How often the issuer's keys are fetched anew.",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "First rest after those keys could not be fetched.",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "Longest rest after those keys could not be fetched.",
+    "sasl.oauthbearer.clock.skew.seconds": "How far the issuer's clock may differ from the broker's.",
+    "sasl.oauthbearer.expected.audience": "Audiences of which a token has to name one.",
+    "sasl.oauthbearer.expected.issuer": "Issuer that a token has to name.",
+    "delegation.token.master.key": "Older name of delegation.token.secret.key.",
+    "delegation.token.secret.key": "Key that signs delegation tokens, the same on all brokers.",
+    "delegation.token.max.lifetime.ms": "How long a delegation token can live at most, renewed or not.",
+    "delegation.token.expiry.time.ms": "How long a delegation token lives before it has to be renewed.",
+    "delegation.token.expiry.check.interval.ms": "How often expired delegation tokens are removed.",
+    "password.encoder.secret": "Secret with which dynamic passwords are encoded in ZooKeeper.",
+    "password.encoder.old.secret": "The former secret, while passwords are encoded anew.",
+    "password.encoder.keyfactory.algorithm": "Java algorithm that makes a key of the secret.",
+    "password.encoder.cipher.algorithm": "Java cipher that encodes passwords.",
+    "password.encoder.key.length": "Length of the key made of the secret.",
+    "password.encoder.iterations": "How often the key is derived.",
+}
+# fmt: on
