@@ -20,6 +20,7 @@ from kpybroker.config.status import (
     HONOURED,
     NO_CONSUMER_PROTOCOL,
     NO_SHARE_GROUPS,
+    WITH_RETENTION_CHECK,
     WITH_TRANSACTIONS,
 )
 from kpybroker.config.values import (
@@ -103,7 +104,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("transaction.partition.verification.enable", BOOLEAN, "true", ANYTHING, LOW, CLUSTER_WIDE,
      WITH_TRANSACTIONS),
     ("producer.id.expiration.ms", INT, "86400000", at_least(1), LOW, CLUSTER_WIDE, HONOURED),
-    ("producer.id.expiration.check.interval.ms", INT, "600000", at_least(1), LOW, READ_ONLY, HONOURED),
+    ("producer.id.expiration.check.interval.ms", INT, "600000", at_least(1), LOW, READ_ONLY, WITH_RETENTION_CHECK),
     ("transactional.id.expiration.ms", INT, "604800000", at_least(1), HIGH, READ_ONLY, WITH_TRANSACTIONS),
     ("transaction.max.timeout.ms", INT, "900000", at_least(1), HIGH, READ_ONLY, WITH_TRANSACTIONS),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", at_least(1), LOW,

@@ -16,10 +16,11 @@ from kpybroker.config.definition import (
     Row,
 )
 from kpybroker.config.status import (
-    ALWAYS_SPARSE,
     HONOURED,
     NO_JVM_PLUGIN,
+    NO_KRAFT,
     NO_THREADS,
+    OWN_INTERVAL,
     SINCE_3_0_IGNORED,
     WITH_CLEANER,
 )
@@ -85,7 +86,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("log.flush.interval.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
     ("log.flush.offset.checkpoint.interval.ms", INT, "60000", at_least(0), HIGH, READ_ONLY, HONOURED),
     ("log.flush.start.offset.checkpoint.interval.ms", INT, "60000", at_least(0), HIGH, READ_ONLY, HONOURED),
-    ("log.preallocate", BOOLEAN, "false", ANYTHING, MEDIUM, CLUSTER_WIDE, ALWAYS_SPARSE),
+    ("log.preallocate", BOOLEAN, "false", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
     ("num.recovery.threads.per.data.dir", INT, "1", at_least(1), HIGH, CLUSTER_WIDE, NO_THREADS),
     ("auto.create.topics.enable", BOOLEAN, "true", ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("min.insync.replicas", INT, "1", at_least(1), HIGH, CLUSTER_WIDE, HONOURED),
@@ -101,7 +102,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("create.topic.policy.class.name", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("alter.config.policy.class.name", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("log.message.downconversion.enable", BOOLEAN, "true", ANYTHING, LOW, CLUSTER_WIDE, HONOURED),
-    ("log.dir.failure.timeout.ms", LONG, "30000", at_least(1), LOW, READ_ONLY, HONOURED),
-    ("log.initial.task.delay.ms", LONG, "30000", at_least(0), LOW, READ_ONLY, HONOURED),
+    ("log.dir.failure.timeout.ms", LONG, "30000", at_least(1), LOW, READ_ONLY, NO_KRAFT),
+    ("log.initial.task.delay.ms", LONG, "30000", at_least(0), LOW, READ_ONLY, OWN_INTERVAL),
 )
 # fmt: on

@@ -57,7 +57,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("max.connections.per.ip", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
     ("max.connections.per.ip.overrides", STRING, "", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
     ("max.connections", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
-    ("max.connection.creation.rate", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("max.connection.creation.rate", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, WITH_QUOTAS),
     ("connections.max.idle.ms", LONG, "600000", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("queued.max.requests", INT, "500", at_least(1), HIGH, READ_ONLY, NO_THREADS),
     ("queued.max.request.bytes", LONG, "-1", ANYTHING, MEDIUM, READ_ONLY, HONOURED),

@@ -16,7 +16,9 @@ from kpybroker.config.definition import (
 )
 from kpybroker.config.status import (
     HONOURED,
+    NO_ZOOKEEPER_ACL,
     NO_ZOOKEEPER_TLS,
+    TREE_PIPELINED,
 )
 from kpybroker.config.values import (
     ANYTHING,
@@ -33,8 +35,8 @@ ROWS: Final[tuple[Row, ...]] = (
     ("zookeeper.connect", STRING, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("zookeeper.session.timeout.ms", INT, "18000", ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("zookeeper.connection.timeout.ms", INT, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
-    ("zookeeper.set.acl", BOOLEAN, "false", ANYTHING, HIGH, READ_ONLY, HONOURED),
-    ("zookeeper.max.in.flight.requests", INT, "10", at_least(1), HIGH, READ_ONLY, HONOURED),
+    ("zookeeper.set.acl", BOOLEAN, "false", ANYTHING, HIGH, READ_ONLY, NO_ZOOKEEPER_ACL),
+    ("zookeeper.max.in.flight.requests", INT, "10", at_least(1), HIGH, READ_ONLY, TREE_PIPELINED),
     ("zookeeper.ssl.client.enable", BOOLEAN, "false", ANYTHING, MEDIUM, READ_ONLY, NO_ZOOKEEPER_TLS),
     ("zookeeper.clientCnxnSocket", STRING, None, ANYTHING, MEDIUM, READ_ONLY, NO_ZOOKEEPER_TLS),
     ("zookeeper.ssl.keystore.location", STRING, None, ANYTHING, MEDIUM, READ_ONLY, NO_ZOOKEEPER_TLS),

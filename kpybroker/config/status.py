@@ -30,7 +30,10 @@ NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
 NO_PASSWORD_ENCODER: Final = "no-password-encoder"
 NO_ZOOKEEPER_TLS: Final = "no-zookeeper-tls"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
-ALWAYS_SPARSE: Final = "always-sparse"
+NO_ZOOKEEPER_ACL: Final = "no-zookeeper-acl"
+TREE_PIPELINED: Final = "tree-pipelined"
+OWN_INTERVAL: Final = "own-interval"
+WITH_RETENTION_CHECK: Final = "with-retention-check"
 ONE_LISTENER_PLANE: Final = "one-listener-plane"
 ASYNC_COMMIT: Final = "async-commit"
 
@@ -56,7 +59,10 @@ REASONS: Final[dict[str, str]] = {
     NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none has to be encoded",
     NO_ZOOKEEPER_TLS: "ZooKeeper is reached in plain text only, for now",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
-    ALWAYS_SPARSE: "files grow as they are written: a Linux file system gains nothing from preallocation",
+    NO_ZOOKEEPER_ACL: "ZooKeeper is reached without authentication, for now, so its nodes stay open to all",
+    TREE_PIPELINED: "requests to ZooKeeper are pipelined without such a limit",
+    OWN_INTERVAL: "each background task first runs after its own interval",
+    WITH_RETENTION_CHECK: "producers are forgotten along with the retention check",
     ONE_LISTENER_PLANE: "requests are not queued, so no separate plane is needed to overtake a queue",
     ASYNC_COMMIT: "as in Kafka, only -1 is accepted",
 }
