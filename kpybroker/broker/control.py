@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
 
 log = logging.getLogger(effects.CONTROLLER_LOGGER)
+
+OPS_PER_SUBMISSION = 250
 
 LOOP_SLICE_S = 0.005
 """A story gives the loop back at least this often."""
@@ -265,7 +267,7 @@ class Control:
 
     async def _do(self, effect: effects.Effect) -> Any:
         if isinstance(effect, effects.Submit):
-            return await retry_until_connected(self._broker.tree, effect.ops)
+            return await self._submit(effect.ops)
         if isinstance(effect, effects.UncleanElectionEnabled):
             return await self._unclean_election_enabled(effect.topics)
         if isinstance(effect, effects.Now):
@@ -274,6 +276,15 @@ class Control:
             return registration.random_uuid(self._broker)
         self._do_without_answer(effect)
         return None
+
+    async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        """In pieces, so that thousands of operations neither hold the loop nor fill the tree's pipe."""
+        answers: list[t.Result | t.TreeError] = []
+        for start in range(0, len(ops), OPS_PER_SUBMISSION):
+            if start:
+                await trio.lowlevel.checkpoint()
+            answers += await retry_until_connected(self._broker.tree, ops[start : start + OPS_PER_SUBMISSION])
+        return answers
 
     def _do_without_answer(self, effect: effects.Effect) -> None:
         if isinstance(effect, effects.Log):

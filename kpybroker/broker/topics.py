@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.registration import random_uuid
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
@@ -95,6 +97,7 @@ class TopicAdmin:
             except KafkaError as error:
                 log.info("Error processing create topic request %s: %s", topic, error)
                 results[topic.name] = CreatedTopic(api_error(error))
+            await trio.lowlevel.checkpoint()
         if not validate_only:
             created = {n: r.num_partitions for n, r in results.items() if r.error == OK}
             for name in await self._still_leaderless({n: range(c) for n, c in created.items()}, timeout_ms):
@@ -148,17 +151,16 @@ class TopicAdmin:
         reason = topic_names.invalid_reason(name)
         if reason is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        deleting, existing, listed = await self._submit(
-            t.Exists(znodes.delete_topic_path(name)),
-            t.Exists(znodes.topic_path(name)),
-            t.Children(znodes.TOPICS),
+        deleting, existing = await self._submit(
+            t.Exists(znodes.delete_topic_path(name)), t.Exists(znodes.topic_path(name))
         )
         if deleting is not None:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
         if existing is not None:
             raise _exists(name)
-        assert isinstance(listed, t.NodeChildren)
         if topic_names.has_collision_chars(name):
+            (listed,) = await self._submit(t.Children(znodes.TOPICS))
+            assert isinstance(listed, t.NodeChildren)
             colliding = [other for other in listed.names if topic_names.has_collision(name, other)]
             if colliding:
                 raise KafkaError(

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import (
+    PAUSE,
     AddBroker,
     RandomUuid,
     RemoveBroker,
@@ -148,6 +149,7 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPart
     for topic, node in zip(names, nodes, strict=True):
         if node is None:
             continue
+        yield PAUSE
         try:
             decoded = znodes.decode_topic(topic, node.data)
         except znodes.ZnodeError as failure:

@@ -133,9 +133,8 @@ class TopicDeletionManager:
         # Only now: as long as it is not in this set, its partitions are counted as offline.
         context.topics_with_deletion_started.update(unseen)
         batch = BrokerRequestBatch(context, self._settings)
-        batch.add_update_metadata(
-            context.live_brokers, [p for topic in topics for p in context.partitions_for_topic(topic)]
-        )
+        partitions = [p for topic in topics for p in context.partitions_for_topic(topic)]
+        yield from batch.add_update_metadata_paced(context.live_brokers, partitions)
         yield from batch.send()
         yield from self._delete_replicas(topics)
 

@@ -80,13 +80,23 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """-> None. A long loop offers the shell to let others run; nothing changes meanwhile but the queue."""
+
+
+PAUSE = Pause()
+PAUSE_EVERY = 256
+"""Turns of a loop over partitions between two pauses."""
+
+
+@dataclass(frozen=True, slots=True)
 class UncleanElectionEnabled:
     """-> `dict[str, bool]`: `unclean.leader.election.enable` in effect for each topic."""
 
     topics: tuple[str, ...]
 
 
-Effect = Submit | Send | AddBroker | RemoveBroker | Enqueue | Now | RandomUuid | Log | UncleanElectionEnabled
+Effect = Submit | Send | AddBroker | RemoveBroker | Enqueue | Now | RandomUuid | Log | Pause | UncleanElectionEnabled
 Story = Generator[Effect, Any, T]
 
 CONTROLLER_LOGGER = "kafka.controller.KafkaController"
@@ -191,9 +201,16 @@ def checked(
     another controller has been elected, and nothing of this one may reach the tree any more (KAFKA-6082).
     """
     check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
-    answers = yield from submit([t.Multi((check, op)) for op in ops])
+    multis = []
+    for op in ops:
+        multis.append(t.Multi((check, op)))
+        if len(multis) % PAUSE_EVERY == 0:
+            yield PAUSE
+    answers = yield from submit(multis)
     results: list[t.PartResult | t.TreeError] = []
     for answer in answers:
+        if len(results) % PAUSE_EVERY == PAUSE_EVERY - 1:
+            yield PAUSE
         if isinstance(answer, t.MultiFailed):
             if answer.index == 0:
                 raise ControllerMoved(

@@ -16,6 +16,8 @@ from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
+    PAUSE,
+    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Settings,
@@ -59,7 +61,9 @@ class PartitionStateMachine:
     def startup(self) -> Story[None]:
         """Give every partition the state that its leader's life implies, and elect where there is none."""
         context = self._context
-        for partition in context.all_partitions():
+        for number, partition in enumerate(context.all_partitions()):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             leader = context.leader(partition)
             if leader is None:
                 state = PartitionState.NEW
@@ -125,7 +129,9 @@ class PartitionStateMachine:
                 )
                 yield from self._failed(partition, target, reason)
         if target is not PartitionState.ONLINE:
-            for partition in valid:
+            for number, partition in enumerate(valid):
+                if number % PAUSE_EVERY == 0:
+                    yield PAUSE
                 context.put_partition_state(partition, target)
             return {}
         new = [p for p in valid if context.partition_states[p] is PartitionState.NEW]

@@ -50,7 +50,8 @@ def send_update_metadata(
 ) -> Story[None]:
     """Tell brokers (None: all that live) who lives, and the state of `partitions`."""
     batch = BrokerRequestBatch(parts.context, parts.settings)
-    batch.add_update_metadata(parts.context.live_brokers if broker_ids is None else broker_ids, partitions)
+    receivers = parts.context.live_brokers if broker_ids is None else broker_ids
+    yield from batch.add_update_metadata_paced(receivers, partitions)
     yield from batch.send()
 
 

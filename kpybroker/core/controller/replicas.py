@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
+    PAUSE,
+    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Settings,
@@ -51,7 +53,9 @@ class ReplicaStateMachine:
         """Live replicas are told their roles; dead ones leave their ISRs."""
         context = self._context
         online, offline = [], []
-        for replica in context.replicas_for_partitions(context.all_partitions()):
+        for number, replica in enumerate(context.replicas_for_partitions(context.all_partitions())):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             if context.is_replica_online(replica.replica, replica.topic_partition):
                 context.replica_states[replica] = ReplicaState.ONLINE
                 online.append(replica)
@@ -104,20 +108,24 @@ class ReplicaStateMachine:
         if target is ReplicaState.NEW:
             yield from self._to_new(valid, batch)
         elif target is ReplicaState.ONLINE:
-            self._to_online(valid, batch)
+            yield from self._to_online(valid, batch)
         elif target is ReplicaState.OFFLINE:
             yield from self._to_offline(broker_id, valid, batch)
         elif target is ReplicaState.NON_EXISTENT:
             self._to_non_existent(valid)
         else:
-            for replica in valid:
+            for number, replica in enumerate(valid):
+                if number % PAUSE_EVERY == 0:
+                    yield PAUSE
                 context.replica_states[replica] = target
                 if target is ReplicaState.DELETION_STARTED:
                     batch.add_stop_replica(broker_id, replica.topic_partition, delete=True)
 
     def _to_new(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Story[None]:
         context = self._context
-        for replica in replicas:
+        for number, replica in enumerate(replicas):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             partition, broker_id = replica
             leadership = context.partition_leadership_info.get(partition)
             if leadership is not None and leadership.leader_and_isr.leader == broker_id:
@@ -135,9 +143,11 @@ class ReplicaStateMachine:
                 )
             context.replica_states[replica] = ReplicaState.NEW
 
-    def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> None:
+    def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Story[None]:
         context = self._context
-        for replica in replicas:
+        for number, replica in enumerate(replicas):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             partition, broker_id = replica
             leadership = context.partition_leadership_info.get(partition)
             if context.replica_states[replica] is ReplicaState.NEW:

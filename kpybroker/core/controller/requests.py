@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import STATE_CHANGE_LOGGER, Send, Settings, Story, info
+from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Send, Settings, Story, info
 from kpybroker.core.controller.model import (
     RECOVERED,
     ZERO_UUID,
@@ -127,6 +127,14 @@ class BrokerRequestBatch:
                 replicas=list(replicas),
                 offline_replicas=[r for r in replicas if not context.is_replica_online(r, partition)],
             )
+
+    def add_update_metadata_paced(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]) -> Story[None]:
+        """The same for many partitions, with pauses."""
+        for number, partition in enumerate(partitions):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
+            self.add_update_metadata((), (partition,))
+        self.add_update_metadata(broker_ids, ())
 
     # --- sending ---------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
-from kpybroker.core.controller.effects import StateChangeFailed, Story, checked, submit
+from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, StateChangeFailed, Story, checked, submit
 from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch, TopicPartition
 from kpybroker.wire import znodes
 
@@ -21,7 +21,12 @@ def read(partitions: Iterable[TopicPartition]) -> Story[dict[TopicPartition, Rea
     """By partition: its state, None if it has none yet, or why it could not be read."""
     wanted = list(partitions)
     answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
-    return {p: _state(answer) for p, answer in zip(wanted, answers, strict=True)}
+    found: dict[TopicPartition, ReadResult] = {}
+    for partition, answer in zip(wanted, answers, strict=True):
+        found[partition] = _state(answer)
+        if len(found) % PAUSE_EVERY == 0:
+            yield PAUSE
+    return found
 
 
 def create(
@@ -33,7 +38,10 @@ def create(
     parents: list[str] = list(dict.fromkeys(znodes.partitions_path(p.topic) for p in states))
     parents += [znodes.partition_path(*partition) for partition in states]
     ops = [t.Create(path) for path in parents]
-    ops += [t.Create(znodes.partition_state_path(*p), _encode(*state)) for p, state in states.items()]
+    for partition, wanted in states.items():
+        ops.append(t.Create(znodes.partition_state_path(*partition), _encode(*wanted)))
+        if len(ops) % PAUSE_EVERY == 0:
+            yield PAUSE
     # A parent that exists already is fine; whatever else is wrong with it shows in its child's answer.
     answers = (yield from checked(ops, epoch_zk_version))[len(parents) :]
     results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
@@ -55,13 +63,13 @@ def update(
     """Write each state over the version it was read at: (done or failed, to be read and decided again)."""
     if not states:
         return {}, []
-    answers = yield from checked(
-        [
-            t.SetData(znodes.partition_state_path(*partition), _encode(state, epoch), state.partition_epoch)
-            for partition, state in states.items()
-        ],
-        epoch_zk_version,
-    )
+    ops = []
+    for partition, state in states.items():
+        path = znodes.partition_state_path(*partition)
+        ops.append(t.SetData(path, _encode(state, epoch), state.partition_epoch))
+        if len(ops) % PAUSE_EVERY == 0:
+            yield PAUSE
+    answers = yield from checked(ops, epoch_zk_version)
     finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
     conflicts = []
     for (partition, state), answer in zip(states.items(), answers, strict=True):
