@@ -1,0 +1,135 @@
+"""Reading a log: bounds, isolation, lookups by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kpybroker.storage.files import OsFiles
+from kpybroker.storage.log import Log
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.lossy_files import LossyFiles
+
+SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
+
+
+def code_of(call: Callable[[], object]) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call()
+    return caught.value.code
+
+
+def new(files: LossyFiles | None = None) -> Log:
+    return open_log(files or LossyFiles(), "/logs/t-0", SMALL)
+
+
+def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
+    log = new()
+    for _ in range(3):
+        append(log, b"x" * 10)
+    one = log.segments()[0].size // 3
+    sizes = {limit: log.read(0, limit).size for limit in (0, 1, one, one + 1, 2 * one, 1000)}
+    assert sizes == {0: one, 1: one, one: one, one + 1: one + 1, 2 * one: 2 * one, 1000: 3 * one}
+    cut = log.read(0, 7, min_one_message=False)
+    assert (cut.size, cut.first_entry_incomplete) == (7, True)
+    assert log.read(0, 0, min_one_message=False).slice is None
+
+
+def test_a_read_gives_the_batch_that_holds_the_offset() -> None:
+    log = new()
+    append(log, b"a", b"b", b"c")
+    append(log, b"d")
+    fetched = log.read(1, 1)
+    assert (fetched.position, fetched.segment_base_offset) == (0, 0)
+    assert read_all(log, 1) == [(1, b"b"), (2, b"c"), (3, b"d")]
+
+
+def test_a_read_stops_below_the_bound() -> None:
+    log = new()
+    for _ in range(30):
+        append(log, b"x" * 10)
+    for bound in range(31):
+        fetched = log.read(0, 1 << 20, max_offset=bound)
+        first = log.segments()[0]
+        following = log.segments()[1].base_offset
+        if bound == 0:
+            assert fetched.slice is None
+        else:
+            assert fetched.size == first.size * min(bound, following) // following
+
+
+def test_reads_outside_the_log_are_refused() -> None:
+    log = new()
+    for _ in range(3):
+        append(log, b"x")
+    log.update_high_watermark(3)
+    log.increment_log_start_offset(2)
+    assert code_of(lambda: log.read(1, 100)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert code_of(lambda: log.read(4, 100)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.read(3, 100).slice is None
+
+
+def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
+    log = open_log(OsFiles(), str(tmp_path / "t-0"), SMALL)
+    for number in range(60):
+        append(log, b"%04d" % number)
+    log.update_high_watermark(60)
+    slices = [log.read(offset, 100).slice for offset in (0, 20, 59)]
+    before = [piece.read() for piece in slices if piece is not None]
+    log.truncate_to(55, now_ms=NOW_MS)
+    for number in range(20):
+        append(log, b"other %d" % number)
+    log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
+    for path in log.deletions_due(NOW_MS + 10**9):
+        Path(path).unlink(missing_ok=True)
+    log.close()
+    assert [piece.read() for piece in slices if piece is not None] == before
+    for piece in slices:
+        assert piece is not None
+        piece.release()
+        piece.release()
+        with pytest.raises(ValueError, match="released"):
+            piece.read()
+
+
+def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
+    log = new()
+    times = [10, 20, 15, 30, 30, 25, 40]
+    for _ in range(3):
+        for timestamp in times:
+            append(log, b"x" * 20, timestamp=timestamp)
+        times = [time + 100 for time in times]
+    stamps = [t + 100 * round for round in range(3) for t in [10, 20, 15, 30, 30, 25, 40]]
+    for wanted in range(0, 250, 3):
+        expected = next((n for n, stamp in enumerate(stamps) if stamp >= wanted), None)
+        found = log.find_timestamp(wanted)
+        assert (found and found.offset) == expected
+        if found is not None and expected is not None:
+            assert found.timestamp == stamps[expected]
+
+
+def test_find_max_timestamp_is_the_first_record_with_it() -> None:
+    log = new()
+    assert log.find_max_timestamp() is None
+    for timestamp in (10, 50, 20, 50, 30):
+        append(log, b"x" * 100, timestamp=timestamp)
+    found = log.find_max_timestamp()
+    assert found == (50, 1, 0)
+
+
+def test_legacy_offsets_are_segment_starts_newest_first(tmp_path: Path) -> None:
+    files = OsFiles()
+    log = open_log(files, str(tmp_path / "t-0"), SMALL)
+    for _ in range(20):
+        append(log, b"x" * 20)
+    bases = [segment.base_offset for segment in log.segments()]
+    for number, segment in enumerate(log.segments()):
+        files.set_mtime(segment.records.path, 1000 + number)
+    assert log.legacy_offsets_before(-1, 100, 10**6) == sorted([*bases, 20], reverse=True)
+    assert log.legacy_offsets_before(-1, 1, 10**6) == [20]
+    assert log.legacy_offsets_before(-2, 100, 10**6) == [0]
+    assert log.legacy_offsets_before(1001, 100, 10**6) == [bases[1], bases[0]]
+    assert log.legacy_offsets_before(999, 100, 10**6) == []
