@@ -51,6 +51,7 @@ def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
     logging.addLevelName(5, "TRACE")
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
+    logging.raiseExceptions = False  # whoever read our output may be gone; the broker goes on
     root = logging.getLogger()
     root.handlers[:] = [handler]
     if quiet:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -90,13 +91,31 @@ def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_le
 
 
 def _leave(code: int) -> None:
-    sys.stdout.flush()
     raise SystemExit(code)
 
 
 def main() -> None:
     try:
-        cli(prog_name="kpybroker")
-    except KeyboardInterrupt:
+        cli(prog_name="kpybroker", standalone_mode=False)
+    except click.ClickException as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
+        _two_lines(error.format_message(), f"{command} --help shows what there is")
+    except (KeyboardInterrupt, click.Abort):
         # Before the broker's own handling of signals is in place.
         raise SystemExit(130) from None
+    finally:
+        _close_stdout()
+
+
+def _two_lines(cause: str, mend: str) -> NoReturn:
+    from kpybroker.cli.run import EXIT_CONFIG, fail
+
+    fail(cause, mend, EXIT_CONFIG)
+
+
+def _close_stdout() -> None:
+    """Flush now: a reader that is gone would otherwise become a complaint at interpreter exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

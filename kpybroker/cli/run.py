@@ -53,7 +53,6 @@ class Plan(NamedTuple):
 
 def fail(cause: str, mend: str, code: int) -> NoReturn:
     """The two lines, and out."""
-    sys.stdout.flush()
     sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nmend: {' '.join(mend.split())}\n")
     sys.stderr.flush()
     raise SystemExit(code)
@@ -153,5 +152,8 @@ def _announce(broker: Broker, wanted: Plan) -> None:
         ephemeral=wanted.ephemeral,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
     )
-    sys.stdout.write(f"{ready_line(addresses)}\n{text}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{ready_line(addresses)}\n{text}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        log.warning("The ready banner could not be printed: %s", error)

@@ -43,8 +43,8 @@ class BrokerConfig:
         self._log_defaults: LogConfig | None = None
         self._callbacks: list[ChangeCallback] = []
         check_props(self.static)
-        check_relations(self)
         check_usable("listeners", self.get_str("listeners"), self.listeners)
+        check_relations(self)
 
     # --- look-ups
 

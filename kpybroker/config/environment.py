@@ -49,5 +49,6 @@ def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str
 
 
 def key_of(variable: str) -> str:
-    dotted = variable.removeprefix(PREFIX).lower().replace("_", ".")
+    """Some images write `KAFKA_CFG_` where others write `KAFKA_`."""
+    dotted = variable.removeprefix(PREFIX).removeprefix("CFG_").lower().replace("_", ".")
     return dotted.replace("...", "-").replace("..", "_")

@@ -8,7 +8,6 @@ place.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -83,6 +82,8 @@ def parse_endpoints(key: str, text: str, protocols: Mapping[str, str]) -> tuple[
 
 def _family(host: str) -> int:
     """4, 6, or 0 for a name or for every interface."""
+    import ipaddress  # not needed by most starts
+
     try:
         return ipaddress.ip_address(host.partition("%")[0]).version
     except ValueError:

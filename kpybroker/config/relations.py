@@ -6,7 +6,6 @@ first. A missing `zookeeper.connect` is no error here: it means the embedded tre
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -184,13 +183,3 @@ def check_relations(config: BrokerConfig) -> None:
     _check_replication(config)
     _check_listeners(config)
     _check_connections(config)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a listener on `host` can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -39,10 +39,10 @@ ASYNC_COMMIT: Final = "async-commit"
 
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
-    WITH_REPLICATION: "takes effect with replication between brokers, which is not built yet",
-    WITH_CLEANER: "takes effect with the log cleaner, which is not built yet",
-    WITH_TRANSACTIONS: "takes effect with transactions, which are not built yet",
-    WITH_QUOTAS: "takes effect with quotas, which are not built yet",
+    WITH_REPLICATION: "replication between brokers is not built yet",
+    WITH_CLEANER: "the log cleaner is not built yet",
+    WITH_TRANSACTIONS: "transactions are not built yet",
+    WITH_QUOTAS: "quotas are not built yet",
     NO_TLS: "TLS listeners are not available yet",
     NO_SASL: "SASL listeners are not available yet",
     NO_AUTHORIZER: "no authorizer is available yet: every request is allowed",
