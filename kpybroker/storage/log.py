@@ -79,7 +79,7 @@ class Log:
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
-        self._is_new_directory = make_dirs(files, directory)
+        self._is_new_directory = make_dirs(files, directory, sync=False)
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         self.epochs = LeaderEpochCache(_read_epochs(files, epochs_path))
         self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)

@@ -356,7 +356,7 @@ class LogSegment:
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp, skip_full_check=True)
 
     def become_active(self) -> None:
-        """The last segment of a loaded log: its index files stay open from now on."""
+        """The last segment of a loaded log: from its next index entry on, its index files stay open."""
         self.active = True
         self._keep_indexes_open(True)
 
@@ -371,6 +371,7 @@ class LogSegment:
         for index in (self._offset_index, self._time_index):
             if index is not None:
                 index.file.keep_open(keep)
+                index.file.close()
         if not keep:
             self.txn_index.close()
 
