@@ -320,16 +320,16 @@ def unlink_if_exists(files: Files, path: str) -> bool:
     return True
 
 
-def make_dirs(files: Files, path: str, *, sync: bool = True) -> bool:
-    """Make a directory and its parents, each durable in its parent if `sync`; False where it was there."""
+def make_dirs(files: Files, path: str) -> bool:
+    """Make a directory and its parents, each durable in its parent; False where it was there."""
     if files.stat(path) is not None:
         return False
     parent = os.path.dirname(path)
     if parent and parent != path:
-        make_dirs(files, parent, sync=sync)
+        make_dirs(files, parent)
     with contextlib.suppress(FileExistsError):
         files.mkdir(path)
-    if parent and sync:
+    if parent:
         files.sync_dir(parent)
     return True
 

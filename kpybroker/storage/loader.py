@@ -14,16 +14,19 @@ Files to be removed later (`.deleted`) are handed to the log. Raises OSError.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kpybroker.config.topic import LogConfig
-from kpybroker.core.leader_epochs import LeaderEpochCache
+from kpybroker.core.leader_epochs import EpochEntry, LeaderEpochCache
 from kpybroker.core.producer_state import ProducerState
 from kpybroker.storage import names
-from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
-from kpybroker.storage.files import Files, unlink_if_exists
+from kpybroker.storage.checkpoints import decode_leader_epochs
+from kpybroker.storage.errors import CorruptCheckpointError, CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.recovery import rebuild_producer_state, recover_segment
 from kpybroker.storage.segment import LogSegment
@@ -304,3 +307,24 @@ def _offset(name: str) -> int:
     if offset is None:
         raise OSError(f"File {name} should begin with an offset")
     return offset
+
+
+def make_directory(files: Files, directory: str) -> bool:
+    """Make a partition's directory; the first flush makes it durable. False where it was there."""
+    make_dirs(files, os.path.dirname(directory))
+    try:
+        files.mkdir(directory)
+    except FileExistsError:
+        return False
+    return True
+
+
+def read_epochs(files: Files, path: str) -> list[EpochEntry]:
+    """The epochs on file. A file that cannot be read is as good as none after an unclean stop: recovery finds them."""
+    data = read_file(files, path)
+    if not data:
+        return []
+    try:
+        return decode_leader_epochs(data, path)
+    except CorruptCheckpointError as error:
+        raise OSError(errno.EIO, str(error)) from error

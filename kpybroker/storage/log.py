@@ -22,7 +22,7 @@ import random
 from collections.abc import Callable
 
 from kpybroker.config.topic import LogConfig
-from kpybroker.core.leader_epochs import EpochEndOffset, EpochEntry, LeaderEpochCache
+from kpybroker.core.leader_epochs import EpochEndOffset, LeaderEpochCache
 from kpybroker.core.producer_state import (
     NO_VERIFICATION,
     PRODUCER_ID_EXPIRATION_MS_DEFAULT,
@@ -33,9 +33,9 @@ from kpybroker.core.producer_state import (
 from kpybroker.storage import append, checkpoints, maintenance, names, reader
 from kpybroker.storage.append import AppendInfo
 from kpybroker.storage.errors import CorruptCheckpointError, LogDirError
-from kpybroker.storage.files import Files, make_dirs, read_file, replace_file, write_file
+from kpybroker.storage.files import Files, read_file, replace_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
-from kpybroker.storage.loader import LogLoader
+from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
 from kpybroker.storage.reader import FetchSlice
 from kpybroker.storage.segment import LogSegment, TimestampAndOffset
 from kpybroker.storage.segments import LogSegments
@@ -66,6 +66,7 @@ class Log:
         first_dirty_offset: int = 0,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
         verification_enabled: bool = True,
+        walk_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
     ) -> None:
         """Open the log in a directory, which is made if missing. Raises OSError, or KafkaError(CORRUPT_MESSAGE) where a
@@ -75,13 +76,14 @@ class Log:
         self.log_dir = os.path.dirname(directory)
         self.partition = names.parse_dir_name(directory)
         self.config = config
-        self.rules = append_rules(config)
+        self._walk_records = walk_records
+        self.rules = append_rules(config, walk=walk_records)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
-        self._is_new_directory = make_dirs(files, directory, sync=False)
+        self._is_new_directory = make_directory(files, directory)
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-        self.epochs = LeaderEpochCache(_read_epochs(files, epochs_path))
+        self.epochs = LeaderEpochCache(read_epochs(files, epochs_path))
         self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)
         loader = LogLoader(
             files,
@@ -150,7 +152,7 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; new segments and the next checks go by it."""
         self.config = config
-        self.rules = append_rules(config)
+        self.rules = append_rules(config, walk=self._walk_records)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -484,14 +486,3 @@ class Log:
         self.is_closed = True
         for segment in self.segments_map.all():
             segment.close_handlers()
-
-
-def _read_epochs(files: Files, path: str) -> list[EpochEntry]:
-    """The epochs on file. A file that cannot be read is as good as none after an unclean stop: recovery finds them."""
-    data = read_file(files, path)
-    if not data:
-        return []
-    try:
-        return checkpoints.decode_leader_epochs(data, path)
-    except CorruptCheckpointError as error:
-        raise OSError(errno.EIO, str(error)) from error

@@ -55,16 +55,19 @@ class LogManager:
         *,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
         verification_enabled: bool = True,
+        walk_records: bool = False,
         random_below: Callable[[int], int] = random.randrange,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         """Make, lock and read the directories; one that cannot be is offline from the start.
 
+        `walk_records` looks at every record as Kafka does, where the answer does not depend on it too.
         Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left.
         """
         self._files = files
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._verification_enabled = verification_enabled
+        self._walk_records = walk_records
         self._random_below = random_below
         self._new_id = new_id
         self.log_dirs = [absolute(files, path) for path in log_dirs]
@@ -190,6 +193,7 @@ class LogManager:
                 first_dirty_offset=first_dirty_offsets.get(partition, 0),
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 verification_enabled=self._verification_enabled,
+                walk_records=self._walk_records,
                 random_below=self._random_below,
             )
             self._add_loaded(partition, log)
@@ -288,6 +292,7 @@ class LogManager:
                 now_ms=now_ms,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 verification_enabled=self._verification_enabled,
+                walk_records=self._walk_records,
                 random_below=self._random_below,
             )
         except OSError as error:
