@@ -83,7 +83,8 @@ class Fetches:
     async def fetch(self, session: FetchSession, params: FetchParams) -> list[Visit]:
         """Visit the dirty partitions, waiting until `min_bytes` or `max_wait_ms`; every visited one is reported.
 
-        The caller sends the answers and releases the slices.
+        The caller sends the answers and releases the slices, keeps the session or lets it go. The session hears of
+        news in what it visited from here on, so that nothing is missed in between.
         """
         clock = self._broker.clock
         deadline = clock.monotonic() + params.max_wait_ms / 1000
@@ -104,10 +105,8 @@ class Fetches:
                     await self._wait_for_news(session, params.min_bytes - size, deadline)
         except BaseException:
             release(answers.values())
+            self.let_go(session)
             raise
-        finally:
-            if session.session_id == 0:
-                self._unsubscribe(session)
 
     async def _wait_for_news(self, session: FetchSession, bytes_missing: int, deadline: float) -> None:
         woken = trio.Event()
@@ -256,6 +255,11 @@ class Fetches:
         visit.is_special = True
         return True
 
+    def let_go(self, session: FetchSession) -> None:
+        """A session that is not kept hears no more of its partitions."""
+        if session.session_id == 0:
+            self._unsubscribe(session)
+
     def _partition(self, key: PartitionKey) -> Partition | None:
         name = key[1] or self._broker.metadata.topic_name(key[0])
         return self._broker.replicas.partition(name, key[2]) if name else None
@@ -269,10 +273,6 @@ class Fetches:
         partition = self._partition(key)
         if partition is not None:
             partition.unsubscribe(session)
-
-    def _subscribe(self, session: FetchSession) -> None:
-        for key in session.partitions:
-            self.subscribe(session, key)
 
     def _unsubscribe(self, session: FetchSession) -> None:
         for key in session.partitions:

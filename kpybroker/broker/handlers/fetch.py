@@ -80,6 +80,7 @@ async def handle(broker: Broker, request: FetchRequest, context: RequestContext)
     context.on_sent = [lambda: release(visits)]
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7 and session.partitions:
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
+    fetches.let_go(session)
     return _response(broker, session, visits, is_full=is_full, by_id=params.version >= 13)
 
 
