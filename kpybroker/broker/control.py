@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -24,6 +24,7 @@ from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.effects import Settings, Story
+from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -39,17 +40,16 @@ LOOP_SLICE_S = 0.005
 """A story gives the loop back at least this often."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """After `Expire`: open a session, register, elect."""
+class ShellSignal(Enum):
+    """Events that the shell sees to itself, in their turn."""
 
-
-@dataclass(frozen=True, slots=True)
-class FeatureChange:
+    NEW_SESSION = "NewSession"
+    """After `EXPIRE`: open a session, register, elect."""
+    FEATURE_CHANGE = "FeatureChange"
     """`/feature` was written: its version is the epoch that ApiVersions tells."""
 
 
-ShellEvent = events.Event | NewSession | FeatureChange
+ShellEvent = events.Event | ShellSignal
 
 
 class _Ticket:
@@ -141,8 +141,8 @@ class Control:
             )
         )
         self._broker.spawn("controller-event-thread", self._run)
-        started = self._put(events.Startup())
-        self._put(FeatureChange())
+        started = self._put(Signal.STARTUP)
+        self._put(ShellSignal.FEATURE_CHANGE)
         await started.wait()
         # What the controller told this broker on taking over is in force when it begins to serve.
         await self._channels.flush(self._broker.node_id)
@@ -154,7 +154,7 @@ class Control:
                 self._on_expired()
             return
         if event.path == znodes.FEATURE:
-            self._put(FeatureChange())
+            self._put(ShellSignal.FEATURE_CHANGE)
             return
         meant = event_for_watch(event)
         if meant is not None:
@@ -193,8 +193,8 @@ class Control:
 
     def _on_expired(self) -> None:
         self._drop_queue()
-        self._put(events.Expire())
-        self._put(NewSession())
+        self._put(Signal.EXPIRE)
+        self._put(ShellSignal.NEW_SESSION)
 
     def _drop_queue(self) -> None:
         while True:
@@ -226,9 +226,9 @@ class Control:
                 self._event_ended = trio.Event()
 
     async def _process(self, event: ShellEvent) -> Any:
-        if isinstance(event, NewSession):
+        if event is ShellSignal.NEW_SESSION:
             await self._start_new_session()
-        elif isinstance(event, FeatureChange):
+        elif event is ShellSignal.FEATURE_CHANGE:
             await self._read_features()
         else:
             return await self._perform(self.machine.story(event))
@@ -237,7 +237,7 @@ class Control:
     async def _start_new_session(self) -> None:
         await self._broker.tree.reopen()
         await self.register()
-        await self._perform(self.machine.story(events.Reelect()))
+        await self._perform(self.machine.story(Signal.REELECT))
         await self._read_features()
 
     async def _read_features(self) -> None:
@@ -270,9 +270,9 @@ class Control:
             return await self._submit(effect.ops)
         if isinstance(effect, effects.UncleanElectionEnabled):
             return await self._unclean_election_enabled(effect.topics)
-        if isinstance(effect, effects.Now):
+        if effect is effects.Ask.NOW:
             return self._broker.clock.time_ms()
-        if isinstance(effect, effects.RandomUuid):
+        if effect is effects.Ask.RANDOM_UUID:
             return registration.random_uuid(self._broker)
         self._do_without_answer(effect)
         return None

@@ -12,7 +12,7 @@ say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -38,23 +38,21 @@ class Node(NamedTuple):
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AliveBroker:
+class AliveBroker(NamedTuple):
     id: int
     rack: str | None
     endpoints: Mapping[str, tuple[str, int]]
     """Listener name -> (host, port)."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataSnapshot:
+class MetadataSnapshot(NamedTuple):
     """Partitions by topic and index; ids both ways; brokers by id. `controller_id` None: unknown."""
 
-    topics: Mapping[str, Mapping[int, PartitionState]] = field(default_factory=dict)
-    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+    topics: Mapping[str, Mapping[int, PartitionState]] = MappingProxyType({})
+    topic_ids: Mapping[str, bytes] = MappingProxyType({})
+    topic_names: Mapping[bytes, str] = MappingProxyType({})
     controller_id: int | None = None
-    brokers: Mapping[int, AliveBroker] = field(default_factory=dict)
+    brokers: Mapping[int, AliveBroker] = MappingProxyType({})
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
         partitions = self.topics.get(topic)

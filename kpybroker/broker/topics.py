@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -47,34 +47,31 @@ AUTO_CREATE_WAIT_S = 0.5
 """How long Metadata and FindCoordinator wait for a topic they have just created."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """`assignments` None: placed by the broker. A value of None in `configs` is refused, as in Kafka."""
 
     name: str
     num_partitions: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
     assignments: Mapping[int, Sequence[int]] | None = None
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(NamedTuple):
     """What came of it. With an error the rest says nothing."""
 
     error: ApiError
     topic_id: bytes = bytes(16)
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class NewPartitions:
-    """`count` is the total wanted; `assignments` are of the added ones, in order."""
+class NewPartitions(NamedTuple):
+    """`assignments` are of the added ones, in order."""
 
     topic: str
-    count: int
+    total_count: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
@@ -316,7 +313,7 @@ class TopicAdmin:
                 results[new.topic] = api_error(error)
             else:
                 results[new.topic] = OK
-                grown[new.topic] = range(new.count)
+                grown[new.topic] = range(new.total_count)
         if not validate_only:
             for name in await self._still_leaderless(grown, timeout_ms):
                 results[name] = TIMED_OUT
@@ -354,23 +351,23 @@ class TopicAdmin:
                 f"A partition reassignment is in progress for the topic '{new.topic}'.",
             )
         old_count = len(current.partitions)
-        if new.count < old_count:
+        if new.total_count < old_count:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"Topic currently has {old_count} partitions, which is higher than the requested {new.count}.",
+                f"Topic currently has {old_count} partitions, which is higher than the requested {new.total_count}.",
             )
-        if new.count == old_count:
+        if new.total_count == old_count:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {old_count} partitions.")
         brokers = self._brokers()
         first = current.partitions[0].replicas
         if new.assignments is not None:
             return _check_new_assignments(
-                new.assignments, old_count, new.count, len(first), {broker.id for broker in brokers}
+                new.assignments, old_count, new.total_count, len(first), {broker.id for broker in brokers}
             )
         start = next((i for i, broker in enumerate(brokers) if broker.id >= first[0]), 0)
         return assign_replicas_to_brokers(
             brokers,
-            new.count - old_count,
+            new.total_count - old_count,
             len(first),
             start_index=start,
             replica_shift=start,

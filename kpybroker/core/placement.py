@@ -9,7 +9,7 @@ racks first and a replica prefers a rack that has none yet. Randomness arrives a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -17,8 +17,7 @@ Assignment = dict[int, list[int]]
 """Partition id -> broker ids, the preferred leader first."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerMetadata:
+class BrokerMetadata(NamedTuple):
     id: int
     rack: str | None = None
 

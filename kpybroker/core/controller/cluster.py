@@ -9,7 +9,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import (
     PAUSE,
     AddBroker,
-    RandomUuid,
+    Ask,
     RemoveBroker,
     Story,
     checked,
@@ -172,7 +172,7 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPart
 def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignment]]) -> Story[None]:
     ops = []
     for topic, assignment in topics:
-        topic_id: bytes = yield RandomUuid()
+        topic_id: bytes = yield Ask.RANDOM_UUID
         parts.context.add_topic_id(topic, topic_id)
         data = znodes.encode_topic(znodes.TopicAssignment(topic_id, assignment.partitions))
         ops.append(t.SetData(znodes.topic_path(topic), data))

@@ -7,8 +7,8 @@ as values, as answers of `Submit`; a lost session is raised into the story.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(NamedTuple):
     """-> `list[Result | TreeError]`. Pipelined, and repeated after a lost connection until there is an
     answer.
     """
@@ -28,8 +27,7 @@ class Submit:
     ops: Sequence[t.Operation]
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """-> None at once. The broker's queue keeps the order; the response comes back as an event, if at all."""
 
     broker_id: int
@@ -37,41 +35,27 @@ class Send:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class AddBroker:
+class AddBroker(NamedTuple):
     """-> None. Open the ordered queue to a broker."""
 
     broker_id: int
     registration: znodes.BrokerRegistration
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveBroker:
+class RemoveBroker(NamedTuple):
     """-> None. Close the queue and drop what is in it."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueue:
+class Enqueue(NamedTuple):
     """-> None. Put an event at the end of the controller's queue, after a delay if there is one."""
 
     event: Event
     delay_seconds: float = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
-    """-> milliseconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class RandomUuid:
-    """-> 16 bytes, never one of Kafka's reserved ids."""
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(NamedTuple):
     """-> None. `logger` is Kafka's name, `level` the stdlib's number."""
 
     logger: str
@@ -79,24 +63,29 @@ class Log:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Ask(Enum):
+    """Effects without arguments."""
+
+    NOW = "now"
+    """-> milliseconds since the epoch."""
+    RANDOM_UUID = "random uuid"
+    """-> 16 bytes, never one of Kafka's reserved ids."""
+    PAUSE = "pause"
     """-> None. A long loop offers the shell to let others run; nothing changes meanwhile but the queue."""
 
 
-PAUSE = Pause()
+PAUSE = Ask.PAUSE
 PAUSE_EVERY = 256
 """Turns of a loop over partitions between two pauses."""
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanElectionEnabled:
+class UncleanElectionEnabled(NamedTuple):
     """-> `dict[str, bool]`: `unclean.leader.election.enable` in effect for each topic."""
 
     topics: tuple[str, ...]
 
 
-Effect = Submit | Send | AddBroker | RemoveBroker | Enqueue | Now | RandomUuid | Log | Pause | UncleanElectionEnabled
+Effect = Ask | Submit | Send | AddBroker | RemoveBroker | Enqueue | Log | UncleanElectionEnabled
 Story = Generator[Effect, Any, T]
 
 CONTROLLER_LOGGER = "kafka.controller.KafkaController"
@@ -116,8 +105,7 @@ class StateChangeFailed(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The part of the configuration that stories read; none of these keys changes while a broker runs."""
 
     broker_id: int

@@ -20,11 +20,10 @@ from kpybroker.core.controller.effects import (
 )
 from kpybroker.core.controller.events import (
     ApiError,
-    AutoPreferredReplicaLeaderElection,
     ControlledShutdown,
     ElectionType,
     ReplicaLeaderElection,
-    ZkPreferredReplicaElection,
+    Signal,
 )
 from kpybroker.core.controller.model import (
     NO_LEADER,
@@ -111,7 +110,7 @@ def zk_preferred_election(parts: Parts) -> Story[None]:
     yield from _log_failures(parts, results)
     yield from checked_deletes([znodes.PREFERRED_REPLICA_ELECTION], context.epoch_zk_version)
     # Watches the path again, and finds what was written between the two looks.
-    yield Enqueue(ZkPreferredReplicaElection())
+    yield Enqueue(Signal.ZK_PREFERRED_REPLICA_ELECTION)
 
 
 def _log_failures(parts: Parts, results: ElectionResults) -> Story[None]:
@@ -131,7 +130,7 @@ def auto_preferred_election(parts: Parts) -> Story[None]:
     finally:
         if parts.is_active:
             delay = parts.settings.leader_imbalance_check_interval_seconds
-            yield Enqueue(AutoPreferredReplicaLeaderElection(), delay)
+            yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
 
 
 def _rebalance(parts: Parts) -> Story[None]:

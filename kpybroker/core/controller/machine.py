@@ -16,9 +16,9 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import alter_partition, cluster, elections, events
 from kpybroker.core.controller.effects import (
     AddBroker,
+    Ask,
     ControllerMoved,
     Enqueue,
-    Now,
     RemoveBroker,
     Settings,
     Story,
@@ -31,7 +31,7 @@ from kpybroker.core.controller.effects import (
     submit,
     warning,
 )
-from kpybroker.core.controller.events import Event
+from kpybroker.core.controller.events import Event, Signal
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -62,9 +62,10 @@ class Controller:
         asked; any other failure is the shell's to log: the next event goes on with what the tree says.
         """
         try:
-            if isinstance(event, _ONLY_ACTIVE) and not self.parts.is_active:
+            key = event if isinstance(event, Signal) else type(event)
+            if key in _ONLY_ACTIVE and not self.parts.is_active:
                 return None
-            return (yield from _STORIES[type(event)](self, event))
+            return (yield from _STORIES[key](self, event))
         except ControllerMoved as moved:
             yield info(f"{self._ident} Controller moved to another broker when processing {event}: {moved}")
             yield from self.maybe_resign()
@@ -152,7 +153,7 @@ class Controller:
     def _register(self) -> Story[tuple[int, int]]:
         """KafkaZkClient.registerControllerAndIncrementControllerEpoch: (epoch, version of its znode)."""
         broker_id = self.parts.settings.broker_id
-        timestamp: int = yield Now()
+        timestamp: int = yield Ask.NOW
         current, version = yield from self._current_epoch()
         multi = t.Multi(
             (
@@ -216,7 +217,7 @@ class Controller:
         yield from elections.zk_preferred_election(parts)
         if parts.settings.auto_leader_rebalance_enable:
             delay = elections.AUTO_REBALANCE_FIRST_DELAY_SECONDS
-            yield Enqueue(events.AutoPreferredReplicaLeaderElection(), delay)
+            yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
 
     def _load_context(self) -> Story[None]:
         parts = self.parts
@@ -278,20 +279,20 @@ def _unclean_election_enabled(controller: Controller, event: Any) -> Story[None]
     yield from controller.parts.partitions.trigger_online(event.topic)
 
 
-_STORIES: dict[type, Callable[[Controller, Any], Story[Any]]] = {
-    events.Startup: lambda c, e: c.startup(),
-    events.ControllerChange: lambda c, e: c.maybe_resign(),
-    events.Reelect: lambda c, e: c.reelect(),
-    events.Expire: lambda c, e: c.expire(),
-    events.BrokerChange: lambda c, e: cluster.broker_change(c.parts),
+_STORIES: dict[Signal | type, Callable[[Controller, Any], Story[Any]]] = {
+    Signal.STARTUP: lambda c, e: c.startup(),
+    Signal.CONTROLLER_CHANGE: lambda c, e: c.maybe_resign(),
+    Signal.REELECT: lambda c, e: c.reelect(),
+    Signal.EXPIRE: lambda c, e: c.expire(),
+    Signal.BROKER_CHANGE: lambda c, e: cluster.broker_change(c.parts),
     events.BrokerModifications: lambda c, e: cluster.broker_modifications(c.parts, e.broker_id),
-    events.TopicChange: lambda c, e: cluster.topic_change(c.parts),
+    Signal.TOPIC_CHANGE: lambda c, e: cluster.topic_change(c.parts),
     events.PartitionModifications: lambda c, e: cluster.partition_modifications(c.parts, e.topic),
-    events.TopicDeletion: lambda c, e: cluster.topic_deletion(c.parts),
-    events.IsrChangeNotification: lambda c, e: cluster.isr_change_notification(c.parts),
-    events.LogDirEventNotification: lambda c, e: cluster.log_dir_event_notification(c.parts),
-    events.ZkPreferredReplicaElection: lambda c, e: elections.zk_preferred_election(c.parts),
-    events.AutoPreferredReplicaLeaderElection: lambda c, e: elections.auto_preferred_election(c.parts),
+    Signal.TOPIC_DELETION: lambda c, e: cluster.topic_deletion(c.parts),
+    Signal.ISR_CHANGE_NOTIFICATION: lambda c, e: cluster.isr_change_notification(c.parts),
+    Signal.LOG_DIR_EVENT_NOTIFICATION: lambda c, e: cluster.log_dir_event_notification(c.parts),
+    Signal.ZK_PREFERRED_REPLICA_ELECTION: lambda c, e: elections.zk_preferred_election(c.parts),
+    Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION: lambda c, e: elections.auto_preferred_election(c.parts),
     events.UncleanLeaderElectionEnable: _unclean_election_enabled,
     events.LeaderAndIsrResponseReceived: lambda c, e: cluster.leader_and_isr_response_received(c.parts, e),
     events.UpdateMetadataResponseReceived: lambda c, e: cluster.update_metadata_response_received(c.parts, e),
@@ -302,28 +303,30 @@ _STORIES: dict[type, Callable[[Controller, Any], Story[Any]]] = {
     events.AllocateProducerIds: lambda c, e: alter_partition.allocate_producer_ids(c.parts, e),
 }
 
-_ONLY_ACTIVE = (
-    events.BrokerChange,
-    events.BrokerModifications,
-    events.TopicChange,
-    events.PartitionModifications,
-    events.TopicDeletion,
-    events.IsrChangeNotification,
-    events.LogDirEventNotification,
-    events.ZkPreferredReplicaElection,
-    events.AutoPreferredReplicaLeaderElection,
-    events.UncleanLeaderElectionEnable,
-    events.LeaderAndIsrResponseReceived,
-    events.UpdateMetadataResponseReceived,
-    events.TopicDeletionStopReplicaResponseReceived,
+_ONLY_ACTIVE: frozenset[Signal | type] = frozenset(
+    (
+        Signal.BROKER_CHANGE,
+        events.BrokerModifications,
+        Signal.TOPIC_CHANGE,
+        events.PartitionModifications,
+        Signal.TOPIC_DELETION,
+        Signal.ISR_CHANGE_NOTIFICATION,
+        Signal.LOG_DIR_EVENT_NOTIFICATION,
+        Signal.ZK_PREFERRED_REPLICA_ELECTION,
+        Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION,
+        events.UncleanLeaderElectionEnable,
+        events.LeaderAndIsrResponseReceived,
+        events.UpdateMetadataResponseReceived,
+        events.TopicDeletionStopReplicaResponseReceived,
+    )
 )
 
-_CHILD_WATCHES: dict[str, Callable[[], Event]] = {
-    znodes.BROKER_IDS: events.BrokerChange,
-    znodes.TOPICS: events.TopicChange,
-    znodes.DELETE_TOPICS: events.TopicDeletion,
-    znodes.ISR_CHANGE_NOTIFICATION: events.IsrChangeNotification,
-    znodes.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification,
+_CHILD_WATCHES: dict[str, Event] = {
+    znodes.BROKER_IDS: Signal.BROKER_CHANGE,
+    znodes.TOPICS: Signal.TOPIC_CHANGE,
+    znodes.DELETE_TOPICS: Signal.TOPIC_DELETION,
+    znodes.ISR_CHANGE_NOTIFICATION: Signal.ISR_CHANGE_NOTIFICATION,
+    znodes.LOG_DIR_EVENT_NOTIFICATION: Signal.LOG_DIR_EVENT_NOTIFICATION,
 }
 
 
@@ -331,12 +334,11 @@ def event_for_watch(watch: t.WatchEvent) -> Event | None:
     """The event that a watch of the controller's means; None for a watch that means nothing to it."""
     path = watch.path
     if watch.type is t.WatchType.NODE_CHILDREN_CHANGED:
-        make = _CHILD_WATCHES.get(path)
-        return None if make is None else make()
+        return _CHILD_WATCHES.get(path)
     if path == znodes.CONTROLLER:
-        return events.Reelect() if watch.type is t.WatchType.NODE_DELETED else events.ControllerChange()
+        return Signal.REELECT if watch.type is t.WatchType.NODE_DELETED else Signal.CONTROLLER_CHANGE
     if path == znodes.PREFERRED_REPLICA_ELECTION and watch.type is t.WatchType.NODE_CREATED:
-        return events.ZkPreferredReplicaElection()
+        return Signal.ZK_PREFERRED_REPLICA_ELECTION
     if watch.type is not t.WatchType.NODE_DATA_CHANGED:
         return None
     parent, _, name = path.rpartition("/")

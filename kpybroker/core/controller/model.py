@@ -7,7 +7,6 @@ Kafka's `PartitionStateMachine` and `ReplicaStateMachine`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -41,8 +40,7 @@ class PartitionAndReplica(NamedTuple):
         return f"[Topic={topic},Partition={partition},Replica={self.replica}]"
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsr:
+class LeaderAndIsr(NamedTuple):
     leader: int
     isr: tuple[int, ...]
     leader_epoch: int = INITIAL_LEADER_EPOCH
@@ -53,18 +51,18 @@ class LeaderAndIsr:
         return self.new_leader_and_isr(leader, self.isr)
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def new_recovering_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        return replace(
-            self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, leader_recovery_state=RECOVERING
+        return self._replace(
+            leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, leader_recovery_state=RECOVERING
         )
 
     def new_epoch(self) -> LeaderAndIsr:
         return self.new_leader_and_isr(self.leader, self.isr)
 
     def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
-        return replace(self, partition_epoch=partition_epoch)
+        return self._replace(partition_epoch=partition_epoch)
 
     def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
         """Whether `other` already is what this one asks for: its retry after a lost response (KIP-497)."""
@@ -102,8 +100,7 @@ class LeaderIsrAndControllerEpoch(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(NamedTuple):
     """Replicas of one partition; a reassignment in progress lists what comes and what goes (KIP-455)."""
 
     replicas: tuple[int, ...] = ()

@@ -261,13 +261,12 @@ async def test_an_error_reaches_every_topic(version: int) -> None:
 
 async def test_a_large_answer_gives_the_loop_back() -> None:
     async with running_broker() as broker:
-        states = {
-            index: UpdateMetadataRequest.UpdateMetadataPartitionState(
-                topic_name="big", partition_index=index, leader=0, replicas=[0], isr=[0]
-            )
+        states = [
+            UpdateMetadataRequest.UpdateMetadataPartitionState(partition_index=index, leader=0, replicas=[0], isr=[0])
             for index in range(20_000)
-        }
-        broker.metadata.snapshot.topics["big"] = states  # type: ignore[index]
+        ]
+        topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name="big", partition_states=states)
+        broker.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
         turns = 0
         async with trio.open_nursery() as nursery:
 

@@ -19,6 +19,7 @@ from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
+from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
 from kpybroker.core.controller.model import TopicPartition
 from kpybroker.wire import znodes
@@ -121,7 +122,7 @@ class Stage:
         actor = self._actors[int(broker_id)]
         instantly(actor.tree.expire())
         actor.queue.clear()
-        actor.queue.append(events.Expire())
+        actor.queue.append(Signal.EXPIRE)
         self._run()
         instantly(actor.tree.reopen())
         registration = znodes.BrokerRegistration(
@@ -129,12 +130,12 @@ class Stage:
         )
         data = znodes.encode_broker(registration)
         instantly(actor.tree.create(znodes.broker_path(actor.id), data, ephemeral=True))
-        actor.queue.append(events.Reelect())
+        actor.queue.append(Signal.REELECT)
 
     def do_start(self, *ids: str) -> None:
         """Stand for election."""
         for broker_id in map(int, ids):
-            self._actors[broker_id].queue.append(events.Startup())
+            self._actors[broker_id].queue.append(Signal.STARTUP)
             if not self._held:
                 self._run()
 
@@ -227,7 +228,7 @@ class Stage:
     # --- requests --------------------------------------------------------------------------------------
 
     def do_event(self, name: str, *arguments: str) -> None:
-        event = getattr(events, name)(*arguments)
+        event: events.Event = getattr(events, name)(*arguments) if hasattr(events, name) else Signal(name)
         for actor in self._actors.values():
             if actor.machine.is_active:
                 actor.queue.append(event)
@@ -357,9 +358,9 @@ class Stage:
     def _do(self, actor: Actor, effect: effects.Effect) -> Any:
         if isinstance(effect, effects.Submit):
             return self._submit(actor, effect)
-        if isinstance(effect, effects.Now):
+        if effect is effects.Ask.NOW:
             return NOW_MS
-        if isinstance(effect, effects.RandomUuid):
+        if effect is effects.Ask.RANDOM_UUID:
             return self._uuid()
         if isinstance(effect, effects.UncleanElectionEnabled):
             return {topic: self._unclean(topic) for topic in effect.topics}
@@ -525,6 +526,8 @@ def _failure_text(answer: Any) -> str:
 
 
 def _event_text(event: events.Event) -> str:
+    if isinstance(event, Signal):
+        return str(event.value)
     name = type(event).__name__
     if isinstance(event, events.TopicDeletionStopReplicaResponseReceived):
         parts = (f"{p}:{ErrorCode(code).name}" for p, code in event.partition_errors.items())
