@@ -1,0 +1,76 @@
+"""Every key a user writes is used or accounted for."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.definition import BROKER_KEYS
+from kpybroker.config.interpret import did_you_mean, interpret
+from kpybroker.config.status import HONOURED
+from kpybroker.config.values import ConfigTextError
+
+KRAFT = {
+    "process.roles": "broker,controller",
+    "node.id": "2001",
+    "controller.quorum.voters": "2001@localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+    "inter.broker.listener.name": "PLAINTEXT",
+}
+
+
+def test_a_kraft_file_becomes_a_broker() -> None:
+    config = BrokerConfig(interpret(KRAFT).props)
+    assert config.get_int("broker.id") == 2001
+    assert [str(endpoint) for endpoint in config.listeners] == ["PLAINTEXT://:9092"]
+    assert [str(endpoint) for endpoint in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
+
+
+def test_each_kraft_key_is_accounted_for() -> None:
+    texts = "\n".join(note.text for note in interpret(KRAFT).notes)
+    for name in ("process.roles", "node.id=2001", "controller.listener.names", "controller.quorum.voters"):
+        assert name in texts
+    assert "CONTROLLER://:9093 is a controller's listener, not opened" in texts
+
+
+def test_a_controller_without_a_broker_is_refused() -> None:
+    with pytest.raises(ConfigTextError, match="describes a KRaft controller"):
+        interpret({"process.roles": "controller"})
+
+
+def test_kraft_keys_without_a_kraft_file_are_named() -> None:
+    (note,) = interpret({"controller.quorum.voters": "1@h:1"}).notes
+    assert note.text.startswith("controller.quorum.voters has no effect: ")
+
+
+@pytest.mark.parametrize("name", sorted(BROKER_KEYS))
+def test_a_known_key_is_named_exactly_when_it_has_no_effect(name: str) -> None:
+    value = "broker" if name == "process.roles" else "1"
+    notes = interpret({name: value}).notes
+    is_silent = BROKER_KEYS[name].status == HONOURED or name == "node.id"
+    assert [note.key for note in notes] == ([] if is_silent else [name])
+    assert not any(note.serious for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("log.retention.hour", "did you mean log.retention.hours?"),
+        ("log_retention_hours", "did you mean log.retention.hours?"),
+        ("retention.ms", "retention.ms is a topic's key; did you mean log.retention.ms?"),
+        ("remote.storage.enable", "is a topic's key, set it on topics"),
+        ("zzz", "zzz is not a configuration key of Kafka 3.9 and has no effect"),
+        ("confluent.balancer.enable", "is not a configuration key"),
+    ],
+)
+def test_an_unknown_key_is_named_with_a_guess(name: str, expected: str) -> None:
+    (note,) = interpret({name: "1"}).notes
+    assert expected in note.text
+    assert note.serious
+
+
+def test_nothing_is_guessed_from_nothing() -> None:
+    assert did_you_mean("zzz") is None
