@@ -126,6 +126,10 @@ class SocketListener:
                 sock, _ = self._sock.accept()
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._sock)
+            except OSError as error:
+                if self._sock.fileno() < 0:  # closed before anybody waited
+                    raise trio.ClosedResourceError from error
+                raise
             else:
                 try:
                     return SocketStream(sock, self._send_buffer_bytes)
