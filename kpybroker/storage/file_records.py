@@ -8,6 +8,7 @@ dead.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kpybroker.storage.files import Buffer, Files, read_exactly, unlink_if_exists, write_all
 from kpybroker.storage.slice import FileSlice, SharedFile
@@ -22,6 +23,13 @@ from kpybroker.wire.records.batch import (
 # Bytes read at once by a walk over headers. Index entries lie about 4 KiB apart, so a lookup reads once or twice.
 SEARCH_WINDOW = 8 * 1024
 COPY_CHUNK = 1024 * 1024
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch lies in the log file."""
+
+    position: int
+    size: int
 
 
 class FileRecords:

@@ -32,7 +32,6 @@ from kpybroker.storage.recovery import rebuild_producer_state, recover_segment
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.swap import split_overflowed_segment
-from kpybroker.wire.errors import KafkaError
 
 logger = logging.getLogger("kafka.log.LogLoader")
 
@@ -145,7 +144,7 @@ class LogLoader:
             segment = self._open_segment(_offset(name), names.SWAP_SUFFIX)
             logger.info("Found log file %s from interrupted swap operation, which is recoverable.", name)
             low = segment.base_offset if low is None else min(low, segment.base_offset)
-            high = max(high, self._next_offset(segment))
+            high = max(high, segment.next_offset())
             segment.close_handlers()
         for name in self._file_names():
             offset = names.offset_of(name)
@@ -229,7 +228,7 @@ class LogLoader:
             self.recovery_point = self.next_offset = end_offset
             return
         if end_offset is None:
-            end_offset = self._next_offset(self.segments.active)
+            end_offset = self.segments.active.next_offset()
         # The recovery point advances only by a flush: what was recovered just now may not be on the device.
         self.recovery_point = min(self.recovery_point, end_offset)
         self.next_offset = end_offset
@@ -250,7 +249,7 @@ class LogLoader:
                 logger.warning(
                     "Corruption found in segment %d, truncating to offset %d",
                     segment.base_offset,
-                    self._next_offset(segment),
+                    segment.next_offset(),
                 )
                 self._remove_segments(following)
                 return
@@ -260,13 +259,13 @@ class LogLoader:
 
         Segments follow each other without a gap until they are compacted.
         """
-        return segment.base_offset >= self.first_dirty_offset and self._next_offset(segment) < following.base_offset
+        return segment.base_offset >= self.first_dirty_offset and segment.next_offset() < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
         """The log's end; None where there are no segments, or none that reach the log start offset."""
         if not len(self.segments):
             return None
-        end_offset = self._next_offset(self.segments.active)
+        end_offset = self.segments.active.next_offset()
         if end_offset >= self.log_start_offset:
             return end_offset
         logger.warning(
@@ -280,14 +279,6 @@ class LogLoader:
         self._new_snapshots().truncate_fully_and_start_at(self.log_start_offset)
         return None
 
-    def _next_offset(self, segment: LogSegment) -> int:
-        try:
-            return segment.next_offset()
-        except (CorruptIndexError, KafkaError) as error:
-            logger.warning("Rebuilding the indexes of %s: %s", segment, error)
-            segment.rebuild_indexes()
-            return segment.next_offset()
-
     def _remove_segments(self, segments: list[LogSegment]) -> None:
         """Take segments out of the log and mark their files, which are removed after the usual delay."""
         snapshots = self._new_snapshots()
@@ -296,7 +287,7 @@ class LogLoader:
             self.segments.remove(segment.base_offset)
             segment.change_suffix("", names.DELETED_SUFFIX)
             segment.close_handlers()
-            self.deleted_paths += segment.file_paths()
+            self.deleted_paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
             snapshot = snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 self.deleted_paths.append(snapshot)
@@ -320,7 +311,7 @@ def make_directory(files: Files, directory: str) -> bool:
 
 
 def read_epochs(files: Files, path: str) -> list[EpochEntry]:
-    """The epochs on file. A file that cannot be read is as good as none after an unclean stop: recovery finds them."""
+    """The epochs on file, none where there is no file. A damaged one raises OSError, lest epochs go back."""
     data = read_file(files, path)
     if not data:
         return []

@@ -36,8 +36,8 @@ from kpybroker.storage.errors import CorruptCheckpointError, LogDirError
 from kpybroker.storage.files import Files, read_file, replace_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
 from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
-from kpybroker.storage.reader import FetchSlice
-from kpybroker.storage.segment import LogSegment, TimestampAndOffset
+from kpybroker.storage.reader import FetchSlice, TimestampAndOffset
+from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import AbortedTxn

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from kpybroker.storage import names
-from kpybroker.storage.errors import CorruptIndexError
 from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.recovery import rebuild_producer_state
-from kpybroker.storage.segment import SEGMENT_SUFFIXES, LogSegment
+from kpybroker.storage.segment import LogSegment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args,
 
 def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
     """A crash between two files of a roll leaves names that the new segment needs."""
-    for suffix in SEGMENT_SUFFIXES:
+    for suffix in names.SEGMENT_SUFFIXES:
         path = names.segment_file(directory, base_offset, suffix)
         if unlink_if_exists(files, path):
             logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
@@ -48,7 +47,7 @@ def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
         log.segments_map.remove(segment.base_offset)
         segment.change_suffix("", names.DELETED_SUFFIX)
         segment.close_handlers()
-        paths += segment.file_paths()
+        paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
         snapshot = log.snapshots.mark_deleted(segment.base_offset)
         if snapshot is not None:
             paths.append(snapshot)
@@ -73,11 +72,7 @@ def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
     remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
     active = segments.active
     active.become_active()
-    try:
-        active.truncate_to(target_offset)
-    except (CorruptIndexError, KafkaError):
-        active.rebuild_indexes()
-        active.truncate_to(target_offset)
+    active.truncate_to(target_offset)
     _set_log_end(log, target_offset)
     log.epochs.truncate_from_end(target_offset)
     log.log_start_offset = min(target_offset, log.log_start_offset)

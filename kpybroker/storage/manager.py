@@ -334,7 +334,10 @@ class LogManager:
         for log in self:
             log.remove_expired_producers(now_ms)
             if log.config.delete or not log.config.compact:
-                removed += log.delete_old_segments(now_ms)
+                try:
+                    removed += log.delete_old_segments(now_ms)
+                except KafkaError as error:  # damaged data, or a full disk: on with the other logs
+                    logger.error("Cannot clean up log %s: %s", log, error)
         return removed
 
     def deletions_due(self, now_ms: int) -> list[Job]:

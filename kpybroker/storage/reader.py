@@ -11,8 +11,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.storage.errors import CorruptIndexError
-from kpybroker.storage.recovery import translate_or_rebuild
-from kpybroker.storage.segment import LogSegment, TimestampAndOffset
+from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.slice import FileSlice
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -22,6 +21,14 @@ if TYPE_CHECKING:
     from kpybroker.storage.log import Log
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
+
+
+class TimestampAndOffset(NamedTuple):
+    """An answer to a lookup by time; leader epoch -1 where the batch has none."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
 
 
 class FetchSlice(NamedTuple):
@@ -57,7 +64,7 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
         if segment is None:
             raise _out_of_range(log, start_offset)
     while segment is not None:
-        found = translate_or_rebuild(segment, start_offset)
+        found = segment.translate_offset(start_offset)
         if found is not None:
             limit = _visible_bytes(log, segment, max_offset)
             wanted = max(max_bytes, found.size) if min_one_message else max_bytes
@@ -99,7 +106,7 @@ def _visible_bytes(log: Log, segment: LogSegment, max_offset: int) -> int:
     cached = log.bound_cache
     if cached[0] == max_offset and cached[1] == segment.base_offset:
         return cached[2]
-    found = translate_or_rebuild(segment, max_offset)
+    found = segment.translate_offset(max_offset)
     position = segment.records.size if found is None else found.position
     log.bound_cache = (max_offset, segment.base_offset, position)
     return position
@@ -147,12 +154,7 @@ def find_timestamp(log: Log, timestamp: int) -> TimestampAndOffset | None:
 
 
 def _find_in_segment(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-    try:
-        indexed = segment.time_index.lookup(timestamp)
-        position = segment.offset_index.lookup(max(indexed.offset, start_offset)).position
-    except CorruptIndexError:
-        segment.rebuild_indexes()
-        position = 0
+    position = _position_for_time(segment, timestamp, start_offset)
     for _, header, batch in segment.records.batches(position):
         if header.max_timestamp < timestamp:
             continue
@@ -162,14 +164,29 @@ def _find_in_segment(segment: LogSegment, timestamp: int, start_offset: int) -> 
     return None
 
 
+def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -> int:
+    """Where to begin the search: at the last batch that the index knows to be early enough."""
+    try:
+        indexed = segment.time_index.lookup(timestamp)
+    except CorruptIndexError as error:
+        logger.warning("Rebuilding the indexes of %s: %s", segment, error)
+        segment.rebuild_indexes()
+        return 0
+    if not segment.holds_max_timestamp(indexed):
+        logger.warning("The time index of %s names %s, which no batch has", segment, tuple(indexed))
+        return 0
+    found = segment.translate_offset(max(indexed.offset, start_offset))
+    return segment.size if found is None else found.position
+
+
 def find_max_timestamp(log: Log) -> TimestampAndOffset | None:
     """The first record that has the log's largest timestamp (KIP-734); None where no record has one."""
     segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
     timestamp = segment.max_timestamp
     if timestamp < 0:
         return None
-    position = segment.offset_index.lookup(segment.offset_of_max_timestamp).position
-    for _, header, batch in segment.records.batches(position):
+    found = segment.translate_offset(segment.offset_of_max_timestamp)
+    for _, header, batch in segment.records.batches(0 if found is None else found.position):
         if header.max_timestamp == timestamp:
             for record in iter_records(batch, header):
                 if record.timestamp == timestamp:

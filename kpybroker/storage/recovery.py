@@ -17,9 +17,8 @@ from kpybroker.core.producer_state import (
     ProducerAppendInfo,
     ProducerState,
 )
-from kpybroker.storage.errors import CorruptIndexError
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
-from kpybroker.storage.segment import BatchPosition, LogSegment
+from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -169,7 +168,7 @@ def rebuild_producer_state(
 
 
 def _load_producers(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:
-    found = translate_or_rebuild(segment, start_offset)
+    found = segment.translate_offset(start_offset)
     if found is None:
         return
     updates: dict[int, ProducerAppendInfo] = {}
@@ -186,13 +185,3 @@ def _load_producers(state: ProducerState, segment: LogSegment, start_offset: int
     for info in updates.values():
         state.update(info)
     complete_transactions(state, None, completed)
-
-
-def translate_or_rebuild(segment: LogSegment, offset: int) -> BatchPosition | None:
-    """`segment.translate_offset`, with the index made anew where it lies."""
-    try:
-        return segment.translate_offset(offset)
-    except (CorruptIndexError, KafkaError) as error:
-        logger.warning("Rebuilding the indexes of %s: %s", segment, error)
-        segment.rebuild_indexes()
-        return segment.translate_offset(offset)

@@ -12,42 +12,21 @@ Not here: which segment (`segments`, `log`), producer state and leader epochs (`
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import logging
 
 from kpybroker.storage import names
 from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
-from kpybroker.storage.file_records import FileRecords
+from kpybroker.storage.file_records import BatchPosition, FileRecords
 from kpybroker.storage.files import Buffer, Files, unlink_if_exists
-from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
+from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex, TimestampOffset
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import TransactionIndex
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader
+from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, parse_header
 
-SEGMENT_SUFFIXES = (
-    names.LOG_SUFFIX,
-    names.INDEX_SUFFIX,
-    names.TIME_INDEX_SUFFIX,
-    names.TXN_INDEX_SUFFIX,
-)
-
+logger = logging.getLogger("kafka.log.LogSegment")
 
 NO_TAIL = 2**63
-
-
-class BatchPosition(NamedTuple):
-    """Where a batch lies in the log file."""
-
-    position: int
-    size: int
-
-
-class TimestampAndOffset(NamedTuple):
-    """An answer to a lookup by time; leader epoch -1 where the batch has none."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class LogSegment:
@@ -134,22 +113,36 @@ class LogSegment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        index = self._offset_index
-        if index is None:
-            path = self.path(names.INDEX_SUFFIX)
-            index = OffsetIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
-            index.sanity_check(self.records.size)
-            self._offset_index = index
+        """Opened at first use, and made anew if what is there contradicts itself."""
+        if self._offset_index is None:
+            try:
+                self._offset_index = self._open_offset_index()
+            except CorruptIndexError as error:
+                self._rebuild_because(error)
+                self._offset_index = self._offset_index or self._open_offset_index()
+        return self._offset_index
+
+    def _open_offset_index(self) -> OffsetIndex:
+        path = self.path(names.INDEX_SUFFIX)
+        index = OffsetIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
+        index.sanity_check(self.records.size)
         return index
 
     @property
     def time_index(self) -> TimeIndex:
-        index = self._time_index
-        if index is None:
-            path = self.path(names.TIME_INDEX_SUFFIX)
-            index = TimeIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
-            index.sanity_check()
-            self._time_index = index
+        """As `offset_index`."""
+        if self._time_index is None:
+            try:
+                self._time_index = self._open_time_index()
+            except CorruptIndexError as error:
+                self._rebuild_because(error)
+                self._time_index = self._time_index or self._open_time_index()
+        return self._time_index
+
+    def _open_time_index(self) -> TimeIndex:
+        path = self.path(names.TIME_INDEX_SUFFIX)
+        index = TimeIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
+        index.sanity_check()
         return index
 
     @property
@@ -157,9 +150,24 @@ class LogSegment:
         """The largest timestamp so far; -1 where there is none. At first use, of a closed segment, the index's last."""
         known = self._max_timestamp
         if known is None:
-            known, self._offset_of_max_timestamp = self.time_index.last_entry
+            last = self.time_index.last_entry
+            if not self.holds_max_timestamp(last):
+                logger.warning("Rebuilding the indexes of %s: no batch has %s", self, last)
+                self.rebuild_indexes()
+                last = self.time_index.last_entry
+            known, self._offset_of_max_timestamp = last
             self._max_timestamp = known
         return known
+
+    def holds_max_timestamp(self, entry: TimestampOffset) -> bool:
+        """Whether the batch that an entry of the time index names has the timestamp it gives."""
+        if entry.timestamp < 0:
+            return True
+        found = self.translate_offset(entry.offset)
+        if found is None:
+            return False
+        header = parse_header(self.records.read(found.position, RECORD_BATCH_OVERHEAD))
+        return header.base_offset <= entry.offset and header.max_timestamp == entry.timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
@@ -256,7 +264,21 @@ class LogSegment:
             raise
 
     def translate_offset(self, offset: int) -> BatchPosition | None:
-        """The first batch whose last offset is at or above one; None where there is none. Raises CorruptIndexError."""
+        """The first batch whose last offset is at or above one; None where there is none.
+
+        An index that led astray is rebuilt on the way. Raises CORRUPT_MESSAGE where the data are damaged.
+        """
+        try:
+            return self._translate(offset)
+        except (CorruptIndexError, KafkaError) as error:
+            self._rebuild_because(error)
+            return self._translate(offset)
+
+    def _rebuild_because(self, error: Exception) -> None:
+        logger.warning("Rebuilding the indexes of %s: %s", self, error)
+        self.rebuild_indexes()
+
+    def _translate(self, offset: int) -> BatchPosition | None:
         if offset >= self._tail_offset:
             mapped_offset, mapped_position, first = 0, self._tail_position, False
         else:
@@ -282,7 +304,14 @@ class LogSegment:
             )
 
     def next_offset(self) -> int:
-        """The offset after the last batch, by a scan from the last index entry. Raises CorruptIndexError."""
+        """The offset after the last batch, by a scan from the last index entry. As `translate_offset`."""
+        try:
+            return self._scan_to_end()
+        except (CorruptIndexError, KafkaError) as error:
+            self._rebuild_because(error)
+            return self._scan_to_end()
+
+    def _scan_to_end(self) -> int:
         offset = self.base_offset
         mapped_offset, mapped_position = self.offset_index.last_offset, self.offset_index.last_position
         first = mapped_position > 0
@@ -392,7 +421,8 @@ class LogSegment:
 
     def _scan_largest_timestamp(self) -> tuple[int, int]:
         timestamp, offset = self.time_index.last_entry
-        for _, header in self.records.headers(self.offset_index.lookup(offset).position):
+        found = self.translate_offset(offset)
+        for _, header in self.records.headers(self.size if found is None else found.position):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
@@ -413,7 +443,7 @@ class LogSegment:
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""
         assert self._suffix == old, f"{self} has suffix {self._suffix!r}"
-        for suffix in SEGMENT_SUFFIXES:
+        for suffix in names.SEGMENT_SUFFIXES:
             source = names.segment_file(self._directory, self.base_offset, suffix)
             if suffix == names.LOG_SUFFIX:
                 self.records.rename_to(source + new)
@@ -440,10 +470,6 @@ class LogSegment:
         if self._time_index is not None:
             self._time_index.file.path = self.path(names.TIME_INDEX_SUFFIX)
 
-    def file_paths(self) -> list[str]:
-        """All files that the segment may have."""
-        return [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
-
     def close_indexes(self) -> None:
         for index in (self._offset_index, self._time_index):
             if index is not None:
@@ -469,9 +495,3 @@ class LogSegment:
             if index is not None:
                 index.file.sync()
         self.txn_index.sync()
-
-
-def delete_segment_files(files: Files, directory: str, base_offset: int, suffix: str) -> None:
-    """Remove whatever a segment of that base and suffix left."""
-    for kind in SEGMENT_SUFFIXES:
-        unlink_if_exists(files, names.segment_file(directory, base_offset, kind) + suffix)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.storage import names
-from kpybroker.storage.files import Files
+from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.index import INT32_MAX
-from kpybroker.storage.segment import LogSegment, delete_segment_files
+from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 
 logger = logging.getLogger("kafka.log.LocalLog")
@@ -59,7 +59,7 @@ def replace_segments(
     for segment in sorted(known, key=lambda found: found.base_offset):
         segment.change_suffix("", names.DELETED_SUFFIX)
         segment.close_handlers()
-        deleted += segment.file_paths()
+        deleted += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
     for segment in ordered:
         segments.add(segment)
         segment.change_suffix(names.SWAP_SUFFIX, "")
@@ -109,3 +109,9 @@ def _copy_in_parts(
         if not parts or header.last_offset - parts[-1].base_offset > INT32_MAX:
             parts.append(create_cleaned_segment(files, directory, header.base_offset, config, now_ms))
         parts[-1].append(batch, header.base_offset, header.last_offset, header.max_timestamp, header.last_offset)
+
+
+def delete_segment_files(files: Files, directory: str, base_offset: int, suffix: str) -> None:
+    """Remove whatever a segment of that base and suffix left."""
+    for kind in names.SEGMENT_SUFFIXES:
+        unlink_if_exists(files, names.segment_file(directory, base_offset, kind) + suffix)

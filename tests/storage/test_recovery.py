@@ -216,6 +216,9 @@ def test_no_flipped_bit_of_an_index_makes_a_read_wrong(suffix: str) -> None:
             log = open_log(files, PATH, CONFIG)
             for offset in range(0, 24, 3):
                 assert read_all(log, offset) == whole[offset:]
+                located = log.find_timestamp(NOW_MS + offset)
+                assert located is not None
+                assert located.offset == offset
     assert checked > 50
 
 
