@@ -78,6 +78,8 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # counted by the broker: depends on what ran before
     (None, "producer_id"): _token("producer id", -1),
     (None, "port"): Normaliser.port,
+    # the order of Java's and Scala's hash maps
+    (ApiKey.CREATE_TOPICS, "topics[].configs"): _sorted_by("name"),
     # clock
     (ApiKey.PRODUCE, "responses[].partition_responses[].log_append_time_ms"): Normaliser.now,
 }

@@ -1,0 +1,82 @@
+"""The two brokers that are compared: real Kafka 3.9.1 on ZooKeeper, and the one under test, from one configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kpybroker.broker.dispatch import SERVED
+from kpybroker.wire.api import ApiKey
+
+from compat_tests.differential.compare import differences, report
+from compat_tests.differential.normalise import Normaliser
+from compat_tests.differential.play import Heard, Player
+from compat_tests.differential.script import Script, ask, script
+from compat_tests.support.services import Broker, ZooKeeper
+
+OVERRIDES = {
+    # five partitions of groups are loaded sooner than fifty
+    "offsets.topic.num.partitions": "5",
+    # members of the scripts go away without a word
+    "group.min.session.timeout.ms": "1000",
+    "message.max.bytes": "100000",
+}
+
+READY = script(
+    "ready",
+    ApiKey.FIND_COORDINATOR,
+    "the first group makes __consumer_offsets and its coordinator",
+    ask(ApiKey.FIND_COORDINATOR, v=0, key="{t}", until={"error_code": 0}),
+    *(
+        ask(ApiKey.HEARTBEAT, v=0, group_id=f"{{t}}-{n}", member_id="x", until={"error_code": 25})
+        for n in range(20)  # enough to meet each of the five coordinators
+    ),
+    versions=(0, 0),
+)
+
+
+class Side:
+    """One broker and what is known of it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.port = broker.port
+        self.data_dir = broker.data_dir
+
+    def play(self, played: Script, version: int) -> list[Heard]:
+        normaliser = Normaliser(self.port, self.data_dir)
+        names = {"t": f"{played.name}-v{version}"}
+        heard = Player(self.port, played, version, names).play()
+        return [Heard(one.label, one.api, normaliser.apply(one.api, one.answer)) for one in heard]
+
+
+class Pair:
+    """Both brokers, started and with their group coordinators loaded."""
+
+    def __init__(self, directory: Path, kind: str, coordination: str) -> None:
+        self._zookeeper = ZooKeeper(directory / "zookeeper")
+        self._zookeeper.start()
+        on_tree = f"{self._zookeeper.connect}/compared"
+        tested = on_tree if kind == "kafka" or coordination == "zookeeper" else None
+        brokers = [
+            Broker("kafka", directory / "reference", f"{self._zookeeper.connect}/reference", OVERRIDES),
+            Broker(kind, directory / "compared", tested, OVERRIDES),
+        ]
+        self._sides = [Side(broker) for broker in brokers]
+        try:
+            for broker in brokers:
+                broker.start()
+            assert not self.compare(READY, 0)
+        except BaseException:
+            self.close()
+            raise
+
+    def compare(self, played: Script, version: int) -> str:
+        """What differs, in words; empty when nothing does."""
+        assert version <= SERVED[played.api][1] or played.api is ApiKey.API_VERSIONS
+        reference, compared = (side.play(played, version) for side in self._sides)
+        return report(differences(played.name, reference, compared))
+
+    def close(self) -> None:
+        for side in self._sides:
+            side.broker.service.kill()
+        self._zookeeper.stop()

@@ -1,0 +1,35 @@
+"""Every script, in every version of its API, on real Kafka 3.9.1 and on kpybroker: the same answers, field by field.
+
+With `--broker=kafka` both sides are Kafka, each with its own files, which shows that the scripts say something that
+does not depend on chance. See docs/TESTING.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat_tests.differential.pair import Pair
+from compat_tests.differential.script import Script
+from compat_tests.differential.scripts import all_scripts
+
+CASES = [
+    pytest.param(script, version, id=f"{script.name}-v{version}")
+    for script in all_scripts()
+    for version in range(script.versions[0], script.versions[1] + 1)
+]
+
+
+@pytest.fixture(scope="module")
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    options = request.config.option
+    started = Pair(tmp_path_factory.mktemp("differential"), options.broker, options.coordination)
+    yield started
+    started.close()
+
+
+@pytest.mark.parametrize(("script", "version"), CASES)
+def test_answers_equal_kafka(pair: Pair, script: Script, version: int) -> None:
+    difference = pair.compare(script, version)
+    assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"
