@@ -127,7 +127,7 @@ class Broker:
         await self.configs.start()
         await startup.load_logs(self)
         self.bound = startup.bind(self)
-        await self.control.register()
+        await startup.register(self)
         await self.control.elect()
         for name, task in TASKS.items():
             self.spawn(name, task, self)

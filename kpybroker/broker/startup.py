@@ -189,3 +189,10 @@ def _bind_error(host: str, port: int, error: OSError) -> StartupError:
         )
     reason = error.strerror or str(error)
     return StartupError(f"{place} cannot be bound: {reason}", "correct the host in listeners (dev: --host)", EXIT_PORT)
+
+
+async def register(broker: Broker) -> None:
+    try:
+        await broker.control.register()
+    except registration.BrokerIdTaken as error:
+        raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error

@@ -38,13 +38,9 @@ class PiecewiseStream:
         self.pieces = []
 
 
-def reader(
-    pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024
-) -> FrameReader:
+def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
     stream = PiecewiseStream(pieces)
-    return FrameReader(
-        stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None
-    )
+    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None)
 
 
 def drain(frames: FrameReader) -> list[bytes]:

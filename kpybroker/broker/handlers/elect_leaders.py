@@ -77,4 +77,5 @@ def error_response(request: ElectLeadersRequest, context: RequestContext, error:
     partitions = [
         TopicPartition(topic.topic, index) for topic in request.topic_partitions or () for index in topic.partitions
     ]
-    return _response(error.code, dict.fromkeys(partitions, ApiError(error.code)))
+    top_level = error.code if context.api_version >= 1 else ErrorCode.NONE  # version 0 has no place for it
+    return _response(top_level, dict.fromkeys(partitions, ApiError(error.code)))

@@ -1,0 +1,330 @@
+"""Produce and Fetch on a whole broker: every version, sessions, limits, waiting, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.app import Broker
+from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.legacy import build_message_set
+from kpybroker.wire.records.record import Record, iter_records
+from tests.support.batches import batch
+from tests.support.running_broker import ask, create_topic, running_broker
+
+ZERO = bytes(16)
+
+
+def produce(topic: str, data: dict[int, bytes | bytearray | None], acks: int = 1) -> ProduceRequest:
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[
+                    ProduceRequest.PartitionProduceData(
+                        index=index, records=None if records is None else bytes(records)
+                    )
+                    for index, records in data.items()
+                ],
+            )
+        ],
+    )
+
+
+async def write(broker: Broker, topic: str, *values: bytes, index: int = 0) -> ProduceResponse.PartitionProduceResponse:
+    response = await ask(broker, produce(topic, {index: batch(*values)}), 9)
+    return response.responses[0].partition_responses[0]
+
+
+def fetch(
+    topic: str | bytes, offsets: dict[int, int], *, session: tuple[int, int] = (0, -1), **changes: Any
+) -> FetchRequest:
+    limits = {"partition_max_bytes": changes.pop("partition_max_bytes", 1_000_000)}
+    for name in ("current_leader_epoch", "last_fetched_epoch"):
+        if name in changes:
+            limits[name] = changes.pop(name)
+    named: dict[str, Any] = {"topic": topic} if isinstance(topic, str) else {"topic_id": topic}
+    topics = [
+        FetchRequest.FetchTopic(
+            **named,
+            partitions=[
+                FetchRequest.FetchPartition(partition=index, fetch_offset=offset, **limits)
+                for index, offset in offsets.items()
+            ],
+        )
+    ]
+    settings: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 10_000_000, **changes}
+    return FetchRequest(session_id=session[0], session_epoch=session[1], topics=topics if offsets else [], **settings)
+
+
+def values(response: FetchResponse) -> dict[int, list[bytes | None]]:
+    found: dict[int, list[bytes | None]] = {}
+    for topic in response.responses:
+        for data in topic.partitions:
+            records = bytes(data.records or b"")
+            found[data.partition_index] = [
+                record.value for at, header in iter_batches(records) for record in iter_records(records, header, at)
+            ]
+    return found
+
+
+def only(response: FetchResponse) -> FetchResponse.PartitionData:
+    ((data,),) = [topic.partitions for topic in response.responses]
+    return data
+
+
+@pytest.mark.parametrize("version", range(12))
+async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_path: Path, version: int) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        if version >= 3:
+            records: bytes | bytearray = batch(b"a", b"b")
+        else:
+            records = build_message_set(
+                [Record(0, 5, None, b"a"), Record(1, 6, None, b"b")], magic=1 if version == 2 else 0
+            )
+        response = await ask(broker, produce("t", {0: records}), version)
+        (answer,) = response.responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (0, 0)
+        for fetch_version in range(18):
+            request = fetch("t" if fetch_version < 13 else topic_id, {0: 0})
+            response = await ask(broker, request, fetch_version)
+            assert values(response) == {0: [b"a", b"b"]}, fetch_version
+            assert only(response).high_watermark == 2
+
+
+async def test_acks_0_has_no_answer_and_an_error_ends_the_connection(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        assert await ask(broker, produce("t", {0: batch(b"a")}, acks=0), 9) is None
+        assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"a"]}
+        with pytest.raises(ProtocolError):
+            await ask(broker, produce("missing", {0: batch(b"a")}, acks=0), 9)
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "records", "acks", "code"),
+    [
+        ("missing", 0, batch(b"a"), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 7, batch(b"a"), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 0, batch(b"a"), 2, ErrorCode.INVALID_REQUIRED_ACKS),
+        ("t", 0, batch(b"a") + batch(b"b"), 1, ErrorCode.INVALID_RECORD),
+        ("t", 0, batch(b"a")[:-1] + b"\xff", 1, ErrorCode.CORRUPT_MESSAGE),
+        ("t", 0, batch(b"a" * 2_000_000), 1, ErrorCode.MESSAGE_TOO_LARGE),
+    ],
+)
+async def test_what_cannot_be_appended_is_refused_and_loses_nothing(
+    tmp_path: Path, topic: str, index: int, records: bytes, acks: int, code: ErrorCode
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        response = await ask(broker, produce(topic, {index: records}, acks), 9)
+        (answer,) = response.responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (code, -1)
+        assert (await write(broker, "t", b"good")).base_offset == 0
+
+
+async def test_too_few_in_sync_replicas_refuse_acks_all_only(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", min_insync_replicas="2")
+        response = await ask(broker, produce("t", {0: batch(b"a")}, -1), 9)
+        assert response.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert (await write(broker, "t", b"a")).error_code == 0
+
+
+async def test_an_idempotent_producer_is_answered_twice_and_written_once(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        options = {"producer_id": 9, "producer_epoch": 0}
+        answers = []
+        for sequence in (0, 1, 1, 0, 3):
+            request = produce("t", {0: batch(b"%d" % sequence, base_sequence=sequence, **options)}, -1)
+            (answer,) = (await ask(broker, request, 9)).responses[0].partition_responses
+            answers.append((answer.error_code, answer.base_offset))
+        gap = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert answers == [(0, 0), (0, 1), (0, 1), (0, 0), (gap, -1)]
+        assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"0", b"1"]}
+
+
+async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", flush_messages="1")
+        await write(broker, "t", b"a")
+        log = broker.logs.get("t", 0)
+        assert log is not None
+        assert log.recovery_point == 1
+
+
+# --- fetch
+
+
+@pytest.mark.parametrize(
+    ("offsets", "changes", "code"),
+    [
+        ({0: 1}, {}, ErrorCode.NONE),
+        ({0: 2}, {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ({5: 0}, {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({0: 0}, {"current_leader_epoch": 9}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({0: 0}, {"current_leader_epoch": 0}, ErrorCode.NONE),
+        ({0: 0}, {"last_fetched_epoch": 5}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+async def test_each_mistake_has_its_code(
+    tmp_path: Path, offsets: dict[int, int], changes: dict[str, int], code: ErrorCode
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        await write(broker, "t", b"a")
+        assert only(await ask(broker, fetch("t", offsets, **changes), 12)).error_code == code
+
+
+async def test_topic_ids_unknown_and_of_a_topic_made_anew(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        old = await create_topic(broker, "t")
+        await write(broker, "t", b"a")
+        assert only(await ask(broker, fetch(b"x" * 16, {0: 0}), 13)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
+        new = await create_topic(broker, "t")
+        assert new != old
+        assert only(await ask(broker, fetch(old, {0: 0}), 13)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert only(await ask(broker, fetch(new, {0: 0}), 13)).high_watermark == 0
+
+
+async def test_the_first_batch_comes_whole_though_it_exceeds_the_limits(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", partitions=2)
+        await write(broker, "t", b"x" * 1000)
+        await write(broker, "t", b"y" * 1000, index=1)
+        response = await ask(broker, fetch("t", {0: 0, 1: 0}, partition_max_bytes=10, max_bytes=10), 12)
+        assert values(response) == {0: [b"x" * 1000], 1: []}
+
+
+async def test_a_fetch_below_the_first_offset_of_a_batch_brings_the_whole_batch(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        await write(broker, "t", b"a", b"b", b"c")
+        assert values(await ask(broker, fetch("t", {0: 2}), 12)) == {0: [b"a", b"b", b"c"]}
+
+
+async def test_a_session_tells_only_news_and_hears_of_every_append(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", partitions=3)
+        full = await ask(broker, fetch("t", {0: 0, 1: 0, 2: 0}, session=(0, 0)), 12)
+        assert full.session_id != 0
+        assert values(full) == {0: [], 1: [], 2: []}
+        session = full.session_id
+        quiet = await ask(broker, fetch("t", {}, session=(session, 1)), 12)
+        assert (quiet.session_id, quiet.responses) == (session, [])
+        await write(broker, "t", b"a", index=1)
+        assert values(await ask(broker, fetch("t", {}, session=(session, 2)), 12)) == {1: [b"a"]}
+        # Not asked to move on, the same records come again.
+        assert values(await ask(broker, fetch("t", {}, session=(session, 3)), 12)) == {1: [b"a"]}
+        moved = await ask(broker, fetch("t", {1: 1}, session=(session, 4)), 12)
+        assert moved.responses == []
+        wrong = await ask(broker, fetch("t", {}, session=(session, 4)), 12)
+        assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        unknown = await ask(broker, fetch("t", {}, session=(session + 1, 4)), 12)
+        assert unknown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_partitions_leave_and_join_a_session(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", partitions=2)
+        session = (await ask(broker, fetch("t", {0: 0}, session=(0, 0)), 12)).session_id
+        forget = [FetchRequest.ForgottenTopic(topic="t", partitions=[0])]
+        request = fetch("t", {1: 0}, session=(session, 1), forgotten_topics_data=forget)
+        assert values(await ask(broker, request, 12)) == {1: []}
+        await write(broker, "t", b"a", index=0)
+        await write(broker, "t", b"b", index=1)
+        assert values(await ask(broker, fetch("t", {}, session=(session, 2)), 12)) == {1: [b"b"]}
+        forget = [FetchRequest.ForgottenTopic(topic="t", partitions=[1])]
+        last = await ask(broker, fetch("t", {}, session=(session, 3), forgotten_topics_data=forget), 12)
+        assert (last.session_id, len(broker.fetches.sessions)) == (0, 0)
+
+
+async def test_a_session_notices_that_its_topic_is_gone_and_back(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        session = (await ask(broker, fetch("t", {0: 0}, session=(0, 0)), 12)).session_id
+        await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
+        gone = only(await ask(broker, fetch("t", {}, session=(session, 1)), 12))
+        assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await create_topic(broker, "t")
+        await write(broker, "t", b"a")
+        assert values(await ask(broker, fetch("t", {}, session=(session, 2)), 12)) == {0: [b"a"]}
+
+
+@pytest.mark.parametrize("session", [(0, -1), (0, 0)], ids=["no session", "session"])
+async def test_a_fetch_waits_until_there_is_enough(tmp_path: Path, session: tuple[int, int]) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", partitions=2)
+        answers: list[Any] = []
+
+        async def wait() -> None:
+            request = fetch("t", {0: 0, 1: 0}, session=session, max_wait_ms=60_000, min_bytes=150)
+            answers.append(await ask(broker, request, 12))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await write(broker, "t", b"a" * 50, index=0)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert not answers
+            await write(broker, "t", b"b" * 50, index=1)
+        assert values(answers[0]) == {0: [b"a" * 50], 1: [b"b" * 50]}
+
+
+async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        await write(broker, "t", b"a")
+        with trio.move_on_after(0.05):
+            await ask(broker, fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=10_000), 12)
+        partition = broker.replicas.partition("t", 0)
+        assert partition is not None
+        assert partition._sessions == {}
+        await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
+
+
+# --- list offsets
+
+
+@pytest.mark.parametrize("version", range(10))
+async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        for timestamp in (1000, 3000, 2000):
+            await ask(broker, produce("t", {0: batch(b"v", timestamp=timestamp)}), 9)
+
+        async def at(timestamp: int) -> Any:
+            wanted = ListOffsetsRequest.ListOffsetsPartition(
+                partition_index=0, timestamp=timestamp, max_num_offsets=5 if version == 0 else 1
+            )
+            topics = [ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[wanted])]
+            response = await ask(broker, ListOffsetsRequest(replica_id=-1, topics=topics), version)
+            return response.topics[0].partitions[0]
+
+        if version == 0:
+            assert (await at(-1)).old_style_offsets == [3, 0]
+            assert (await at(-2)).old_style_offsets == [0]
+            return
+        assert (await at(-1)).offset == 3
+        assert (await at(-2)).offset == 0
+        assert ((await at(1500)).offset, (await at(1500)).timestamp) == (1, 3000)
+        assert (await at(9999)).offset == -1
+        newest = await at(-3)
+        if version < 7:
+            assert newest.error_code == ErrorCode.UNSUPPORTED_VERSION
+        else:
+            assert (newest.offset, newest.timestamp) == (1, 3000)

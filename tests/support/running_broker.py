@@ -1,0 +1,73 @@
+"""A whole broker in this process on a tree in memory: requests go in as frames and come back as messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.clock import SystemClock
+from kpybroker.broker.context import PlainConnectionInfo
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
+from kpybroker.wire.messages.create_topics import CreateTopicsRequest
+from tests.support.memory_transport import MemoryTransport
+
+CLIENT = PlainConnectionInfo(connection_id="test")
+
+
+@asynccontextmanager
+async def running_broker(directory: Path, **settings: str) -> AsyncIterator[Broker]:
+    """Keys are Kafka's with `.` written as `_`; nothing is delayed, nothing listens on a real port."""
+    props = {
+        "broker.id": "0",
+        "log.dirs": str(directory),
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    props |= {name.replace("_", "."): value for name, value in settings.items()}
+    tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
+    async with Broker.open(BrokerConfig(props), transport=MemoryTransport(), tree=tree, seed=1) as broker:
+        yield broker
+
+
+async def ask(broker: Broker, request: Any, version: int) -> Any:
+    """The decoded answer; None when there is none (acks=0)."""
+    key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
+    frame = encode_request_header(RequestHeader(key, version, 7, "test")) + encode(request, version)
+    parts, context = await broker.dispatcher.answer(bytearray(frame), CLIENT)
+    if parts is None:
+        return None
+    answer = b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
+    for callback in context.on_sent or ():
+        callback()
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    from kpybroker.wire.api import API_INFO
+
+    correlation_id, position = parse_response_header(answer[4:], key, version)
+    assert correlation_id == 7
+    return decode(API_INFO[key].response_class(), answer[4 + position :], version)
+
+
+async def create_topic(broker: Broker, name: str, partitions: int = 1, **configs: str) -> bytes:
+    """Returns the topic id."""
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[
+            CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ],
+    )
+    response = await ask(broker, CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
+    assert response.topics[0].error_code == 0, response
+    topic_id: bytes = response.topics[0].topic_id
+    return topic_id
