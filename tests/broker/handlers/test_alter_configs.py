@@ -1,4 +1,4 @@
-"""AlterConfigs, and both it and IncrementalAlterConfigs compared with what Kafka 3.9.1 answered to the same requests."""
+"""AlterConfigs; both it and IncrementalAlterConfigs compared with what Kafka 3.9.1 answered to the same requests."""
 
 from __future__ import annotations
 

@@ -1,0 +1,36 @@
+"""`kpybroker dev`: what it fills in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpybroker.cli import dev
+from kpybroker.config.broker import BrokerConfig
+
+
+def test_the_host_is_bracketed_where_it_has_to_be() -> None:
+    assert dev.listener("127.0.0.1", 9092) == "PLAINTEXT://127.0.0.1:9092"
+    assert dev.listener("::1", 0) == "PLAINTEXT://[::1]:0"
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the XDG directories are for the other platforms")
+def test_data_are_kept_where_the_platform_keeps_a_users_data() -> None:
+    assert dev.default_data_dir({"XDG_DATA_HOME": "/data"}) == "/data/kpybroker"
+    assert dev.default_data_dir({}) == str(Path.home() / ".local" / "share" / "kpybroker")
+
+
+def test_the_defaults_are_good_values_that_one_broker_can_keep() -> None:
+    config = BrokerConfig(dev.DEFAULTS)
+    assert config.get_int("offsets.topic.replication.factor") == 1
+
+
+def test_ephemeral_and_a_place_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        dev.run_dev(0, "127.0.0.1", "/data", True, (), "text", None)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "kpybroker: --ephemeral keeps nothing, yet a data directory is named\nmend: leave one of the two out\n"
+    )

@@ -1,0 +1,24 @@
+"""`--override`, and names of levels."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.cli.options import parse_overrides, python_level
+
+
+def test_overrides_are_keys_and_values() -> None:
+    assert parse_overrides(["a=1", " b = x=y ", "a=2", "c="]) == {"a": "2", "b": "x=y", "c": ""}
+
+
+@pytest.mark.parametrize("override", ["a", "=1", ""])
+def test_anything_else_is_refused_in_two_lines(override: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse_overrides([override])
+    assert caught.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_kafkas_name_of_a_warning() -> None:
+    assert python_level("WARN") == "WARNING"
+    assert python_level("INFO") == "INFO"
