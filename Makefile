@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak fuzz demo specs clean
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -34,6 +34,7 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts, stale specs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m protocol_specs.generate --check
+	$(BIN)/python -m compat_tests.compatibility --check
 
 test: lint test-deps  ## everything that must pass before a change lands
 	$(PYTEST) tests compat_tests
@@ -42,10 +43,16 @@ unit: $(VENV)/.test-stamp  ## the fast tests only
 	$(PYTEST) tests
 
 compat: test-deps  ## other people's clients and tools against kpybroker
-	$(PYTEST) compat_tests --broker=kpybroker
+	$(PYTEST) compat_tests --broker=kpybroker --junitxml=.cache/compat-kpybroker.xml
 
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
-	$(PYTEST) compat_tests --broker=kafka
+	$(PYTEST) compat_tests --broker=kafka --junitxml=.cache/compat-kafka.xml
+
+compatibility: $(VENV)/.test-stamp  ## write docs/COMPATIBILITY.md from the ledgers and the last results
+	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
+
+fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
+	$(BIN)/python -m tests.wire.fuzz_decode --executions 1000000
 
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
 	$(BIN)/python -m protocol_specs.generate

@@ -1,4 +1,4 @@
-"""What is advertised is what is served; what cannot be understood ends the connection; what fails gets its API's answer."""
+"""What is advertised is served; what cannot be understood ends the connection; what fails gets its API's answer."""
 
 from __future__ import annotations
 
