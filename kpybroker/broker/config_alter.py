@@ -13,10 +13,11 @@ One difference: an operation on a key that does not exist, or of an unknown kind
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.config_describe import ConfigResourceType
+from kpybroker.config.definition import BROKER_KEYS
 from kpybroker.config.dynamic import (
     AlterConfigOp,
     NotAList,
@@ -28,7 +29,7 @@ from kpybroker.config.dynamic import (
     topic_list_default,
     validate_dynamic,
 )
-from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
+from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigConflict, ConfigError
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -144,7 +145,7 @@ async def _store_topic(broker: Broker, topic: str, props: dict[str, str], valida
     except ConfigError as error:
         raise _invalid_value("TOPIC", topic, error) from None
     if not validate_only:
-        log.info("Updating topic %s with new configuration : %s", topic, props)
+        log.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
         await broker.configs.write(znodes.CONFIG_TOPICS, topic, props)
 
 
@@ -163,9 +164,15 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
         check_storable(props, per_broker)
     except ConfigError as error:
         raise _invalid_value("BROKER", name, error) from None
-    log.info("Updating %s with new configuration : %s", f"broker {name}" if per_broker else "brokers", props)
+    whom = f"broker {name}" if per_broker else "brokers"
+    log.info("Updating %s with new configuration : %s", whom, _shown(props, BROKER_KEYS))
     entity = str(broker.node_id) if per_broker else znodes.CONFIG_DEFAULT_ENTITY
     await broker.configs.write(znodes.CONFIG_BROKERS, entity, props)
+
+
+def _shown(props: Mapping[str, str], known: Container[str]) -> dict[str, str]:
+    """For the log: of a key that is not known, nobody knows whether it is a password."""
+    return {name: value if name in known else "[hidden]" for name, value in props.items()}
 
 
 def _invalid_value(type_name: str, name: str, error: ConfigError) -> KafkaError:

@@ -27,6 +27,7 @@ from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
+    from kpybroker.storage.log import Log
 
 log = logging.getLogger("kafka.server.ZkConfigManager")
 dynamic_log = logging.getLogger("kafka.server.DynamicBrokerConfig")
@@ -36,6 +37,8 @@ NOTIFICATION_AGE_MAX_MS: Final = 15 * 60 * 1000
 
 READS_PER_BATCH: Final = 500
 """How many znodes are asked for at once: the loop breathes between batches."""
+
+TOPICS_PER_BREATH: Final = 100
 
 TopicListener = Callable[[str, LogConfig], None]
 
@@ -56,7 +59,6 @@ class ConfigRepository:
         loaded.
         """
         broker = self._broker
-        broker.config.on_change(self._on_broker_config_change)
         broker.on_tree_event(self._on_tree_event)
         await create_recursive(broker.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
         # Watch first, read second: what changes in between is read again, which is harmless.
@@ -209,7 +211,7 @@ class ConfigRepository:
     async def _reload(self, entity_type: str, entity: str) -> None:
         if entity_type == znodes.CONFIG_TOPICS:
             await self._load_topics([entity])
-            self._apply(entity)
+            self._apply(entity, self._broker.logs.logs_of(entity))
         elif entity_type == znodes.CONFIG_BROKERS:
             await self._load_brokers()
 
@@ -235,18 +237,23 @@ class ConfigRepository:
             return
         if changed:
             dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
+        if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
+            await self._apply_defaults()
 
-    def _on_broker_config_change(self, names: frozenset[str]) -> None:
-        """The defaults of every topic may have changed with the broker's keys."""
-        if not any(name.startswith(_LOG_KEY_PREFIXES) for name in names):
-            return
+    async def _apply_defaults(self) -> None:
+        """The defaults of every topic have changed with the broker's keys. Others may run in between."""
         self._log_configs.clear()
-        for topic in {one.partition.topic for one in self._broker.logs}:
-            self._apply(topic)
+        by_topic: dict[str, list[Log]] = {}
+        for one in self._broker.logs:
+            by_topic.setdefault(one.partition.topic, []).append(one)
+        for count, (topic, logs) in enumerate(by_topic.items(), 1):
+            self._apply(topic, logs)
+            if count % TOPICS_PER_BREATH == 0:
+                await trio.lowlevel.checkpoint()
 
-    def _apply(self, topic: str) -> None:
+    def _apply(self, topic: str, logs: Iterable[Log]) -> None:
         config = self.topic_config(topic)
-        for one in self._broker.logs.logs_of(topic):
+        for one in logs:
             one.update_config(config)
         for listener in self._listeners:
             listener(topic, config)
