@@ -205,9 +205,9 @@ def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sens
 
 
 def _documentation(name: str, *, topic: bool) -> str | None:
-    from kpybroker.config import docs
+    from kpybroker.config.docs import broker_doc, topic_doc  # hundreds of sentences, seldom asked for
 
-    return docs.topic_doc(name) if topic else docs.broker_doc(name)
+    return topic_doc(name) if topic else broker_doc(name)
 
 
 # --- loggers ----------------------------------------------------------------------------------------------
