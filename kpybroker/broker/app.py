@@ -12,6 +12,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -21,7 +22,6 @@ from kpybroker.broker.background import TASKS, supervised
 from kpybroker.broker.clock import Clock, SystemClock
 from kpybroker.broker.configs import ConfigRepository
 from kpybroker.broker.control import Control
-from kpybroker.broker.coordinators import GroupCoordinators
 from kpybroker.broker.dispatch import Dispatcher
 from kpybroker.broker.fetch import Fetches
 from kpybroker.broker.metadata import MetadataCache
@@ -37,6 +37,7 @@ from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.files import Files, OsFiles
 
 if TYPE_CHECKING:
+    from kpybroker.broker.coordinators import GroupCoordinators
     from kpybroker.broker.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -94,7 +95,6 @@ class Broker:
         self.producer_ids = ProducerIds(self)
         self.replicas = Replicas(self)
         self.fetches = Fetches(self)
-        self.groups = GroupCoordinators(self)
         self.control = Control(self)
 
     # --- life
@@ -147,7 +147,8 @@ class Broker:
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as it came."""
-        self.groups.stop()
+        if self._has("groups"):
+            self.groups.stop()
         await self.control.close()
         if self._has("logs"):
             self.logs.shutdown(self.control.broker_epoch)
@@ -168,6 +169,13 @@ class Broker:
         await self._stop_asked.wait()
 
     # --- what the parts use
+
+    @cached_property
+    def groups(self) -> GroupCoordinators:
+        """Built when the first group or offset is asked for: its machine is a tenth of all that a start imports."""
+        from kpybroker.broker.coordinators import GroupCoordinators
+
+        return GroupCoordinators(self)
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import trio
@@ -240,15 +240,15 @@ class ZooKeeperTree(Tree):
         if isinstance(op, t.Create | t.SetData | t.Delete | t.Check):
             return self._part_on_server(op)
         check_path(op.path)
-        return replace(op, path=self._remote(op.path))
+        return op._replace(path=self._remote(op.path))
 
     def _part_on_server(
         self, op: t.Create | t.SetData | t.Delete | t.Check
     ) -> t.Create | t.SetData | t.Delete | t.Check:
         check_path(op.path)
         if isinstance(op, t.Create) and op.acl is None:
-            return replace(op, path=self._remote(op.path), acl=self._default_acl(op.path))
-        return replace(op, path=self._remote(op.path))
+            return op._replace(path=self._remote(op.path), acl=self._default_acl(op.path))
+        return op._replace(path=self._remote(op.path))
 
     def _check_size(self, size: int, path: str) -> None:
         # A server that gets more than its own jute.maxbuffer closes the connection without a word.
@@ -343,7 +343,7 @@ class ZooKeeperTree(Tree):
         reads += [_Rewatch(t.Children(path, watch=True), seen) for path, seen in self._watches.children.items()]
         self._rewatches += len(reads)
         for read in reads:
-            client.send(replace(read.op, path=self._remote(read.op.path)), read)
+            client.send(read.op._replace(path=self._remote(read.op.path)), read)
 
     def _on_rewatched(self, read: _Rewatch, answer: Answer) -> None:
         missed = _missed(read, answer)

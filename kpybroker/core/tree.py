@@ -7,6 +7,8 @@ stories yield these operations) need not know which tree answers. Rules:
 * every error an operation can end with is a `TreeError`; the name says which of ZooKeeper's codes it is;
 * `ConnectionLoss` means *the outcome is unknown*: the operation may have been applied or not. It is never to
   be read as "not applied" (KafkaZkClient retries reads, and checks what it finds before it retries a write).
+* operations and events are named tuples, which cost the start a sixth of what frozen dataclasses do: tell them apart by
+  their class, never by equality. Results are no tuples, because the result of a `Multi` is one.
 
 Nothing here performs anything, and nothing here knows what Kafka keeps in the tree (see
 `kpybroker.wire.znodes`).
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 ANY_VERSION = -1
 """As the expected version of `SetData`, `Delete`, `Check`: whatever it is."""
@@ -44,8 +47,7 @@ READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16  # org.apache.zookeeper.ZooD
 ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
+class Acl(NamedTuple):
     permissions: int
     scheme: str
     identity: str
@@ -59,32 +61,28 @@ CREATOR_ALL_ACL = (Acl(ALL_PERMISSIONS, "auth", ""),)
 # --- operations ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Data and stat -> `NodeData`. `watch` is set only if the node exists."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(NamedTuple):
     """-> `Stat`, or None when the node is missing. `watch` is set in both cases."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Children:
+class Children(NamedTuple):
     """-> `NodeChildren`, names in no particular order. `watch` is set only if the node exists."""
 
     path: str
     watch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix. No
     `acl`: open to all."""
 
@@ -95,8 +93,7 @@ class Create:
     acl: tuple[Acl, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(NamedTuple):
     """-> the node's new `Stat`."""
 
     path: str
@@ -104,38 +101,33 @@ class SetData:
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """-> None."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """-> None; only as a part of a `Multi`."""
 
     path: str
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Multi:
+class Multi(NamedTuple):
     """All or nothing -> a tuple with one result an operation, or `MultiFailed`."""
 
     ops: tuple[Create | SetData | Delete | Check, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GetAcl:
+class GetAcl(NamedTuple):
     """-> `NodeAcl`."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetAcl:
+class SetAcl(NamedTuple):
     """-> the node's new `Stat`; `version` is compared with `Stat.aversion`."""
 
     path: str
@@ -191,8 +183,7 @@ class WatchType(Enum):
     NODE_CHILDREN_CHANGED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """One watch has fired, and is gone. `generation` is the session's (see `SessionEvent`)."""
 
     type: WatchType
@@ -211,8 +202,7 @@ class SessionState(Enum):
     """The tree refused the credentials; the session is of no use."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEvent:
+class SessionEvent(NamedTuple):
     """The session's state has changed. `generation` counts this tree's sessions: 1 for the first, 2 after an
     expiry."""
 
