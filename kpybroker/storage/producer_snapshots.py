@@ -16,12 +16,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from kpybroker.core.producer_state import NO_OFFSET, BatchMetadata, ProducerState, ProducerStateEntry
 from kpybroker.storage.errors import CorruptCheckpointError
 from kpybroker.storage.files import Files, read_file, unlink_if_exists, write_file
 from kpybroker.storage.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, offset_of, segment_file
+from kpybroker.wire.crc import crc32c
 
 VERSION = 1
 

@@ -18,9 +18,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kpybroker.wire.compression import Codec
+from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 Buffer = bytes | bytearray | memoryview

@@ -9,9 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
-from crc32c import crc32c
-
 from kpybroker.wire.compression import Codec, compress
+from kpybroker.wire.crc import crc32c
 from kpybroker.wire.records.batch import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
