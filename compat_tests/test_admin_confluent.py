@@ -72,7 +72,7 @@ def test_create_topics_refused(admin: AdminClient, topic: MakeTopic, name: str) 
         NewTopic(f"{name}/slash", 1, 1): KafkaError.TOPIC_EXCEPTION,
         NewTopic("x" * 250, 1, 1): KafkaError.TOPIC_EXCEPTION,
         NewTopic(f"{name}-many", 1, 2): KafkaError.INVALID_REPLICATION_FACTOR,
-        NewTopic(f"{name}-elsewhere", 1, replica_assignment=[[7]]): KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        NewTopic(f"{name}-twice", 1, replica_assignment=[[0, 0]]): KafkaError.INVALID_REPLICA_ASSIGNMENT,
         NewTopic(f"{name}-key", 1, 1, config={"no.such.key": "1"}): KafkaError.INVALID_CONFIG,
         NewTopic(f"{name}-value", 1, 1, config={"retention.ms": "soon"}): KafkaError.INVALID_CONFIG,
     }

@@ -39,7 +39,8 @@ def shared(topic: str, partitions: int, *members: Member) -> bool:
     """Every partition has exactly one owner, and no member has two more than another."""
     owned = [part for member in members for part in member.assignment]
     sizes = [len(member.assignment) for member in members]
-    assert sorted(owned) == [(topic, n) for n in range(partitions)], [sorted(m.assignment) for m in members]
+    if sorted(owned) != [(topic, n) for n in range(partitions)]:
+        raise AssertionError("\n".join(f"{sorted(m.assignment)}: {m.said()}" for m in members))
     return max(sizes) - min(sizes) <= 1
 
 

@@ -1,7 +1,7 @@
 """One Spark for all of the Spark tests: a JVM takes seconds to start and hundreds of megabytes to keep.
 
-It runs in local mode with Spark's own Kafka connector from `.cache/jvm/spark-4.0.0`; the broker is whatever the harness was
-told to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
+It runs in local mode with Spark's own Kafka connector from `.cache/jvm/spark-4.0.0`; the broker is whatever the harness
+was told to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def test_subscribe_reads_every_column_of_every_record(
 def test_subscribe_pattern_reads_the_topics_that_match_whole(
     spark: SparkSession, broker: Broker, name: str, topic: MakeTopic
 ) -> None:
-    """Anchored, because Spark's AdminClient way finds a pattern anywhere in a name, and its consumer way matches the whole."""
+    """Anchored: Spark's AdminClient way finds a pattern anywhere in a name, its consumer way matches all of it."""
     expected = []
     for suffix in ("-a1", "-a2", "-b1", "-a1x"):
         made = topic(suffix=suffix)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -26,8 +26,17 @@ def delete_records(broker: Broker, topic: str, before: int) -> None:
 def recreate(broker: Broker, topic: str) -> None:
     admin = admin_client(broker.bootstrap)
     admin.delete_topics([topic])[topic].result(30)
-    eventually(lambda: topic not in admin.list_topics(timeout=30).topics, "the end of the topic")
-    create_topic(broker.bootstrap, topic, 1)
+
+    def made() -> bool:
+        try:
+            create_topic(broker.bootstrap, topic, 1)
+        except KafkaException as error:
+            # real Kafka answers a deletion before its files are gone
+            assert error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS
+            raise
+        return True
+
+    eventually(made, "the topic again")
 
 
 def options(topic: str, fail: str) -> dict[str, object]:

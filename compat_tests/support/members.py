@@ -63,7 +63,7 @@ class Member:
         return self.assignments[-1] if self.assignments else frozenset()
 
     def said(self) -> str:
-        return "".join(self._said[-30:])
+        return "".join(self._said[-60:])
 
     def order(self, word: str) -> None:
         assert self._process.stdin is not None

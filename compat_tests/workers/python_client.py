@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
+import os
 import queue
 import sys
 import threading
@@ -19,6 +21,9 @@ from typing import Any
 
 LONG_VALUE = 10_000
 DEADLINE_S = 60.0
+# kafka-python 3.0.12 joins before it knows its topics, learns them retry_backoff_ms (100) later and joins again; a poll
+# that times out at that very moment leaves the second join unfinished for good (SyncGroup is answered, nobody looks).
+KAFKA_PYTHON_POLL_MS = 330
 
 
 def text(data: bytes | None) -> str | None:
@@ -225,7 +230,7 @@ class KafkaPython:
             self.consumer.subscribe(spec["topics"])
 
     def poll(self) -> list[dict[str, Any]]:
-        batches = self.consumer.poll(timeout_ms=100, max_records=500)
+        batches = self.consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS, max_records=500)
         return [
             shape(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp)
             for records in batches.values()
@@ -383,6 +388,8 @@ COMMANDS = {"produce": produce, "consume": consume, "member": member}
 
 
 def main() -> None:
+    # to stderr, where a test that fails finds what the library had to say
+    logging.basicConfig(level=os.environ.get("COMPAT_LOG", "INFO"), format="%(asctime)s %(name)s %(levelname)s %(message)s")
     library, command, spec = sys.argv[1:4]
     COMMANDS[command](LIBRARIES[library](), json.loads(sys.stdin.readline() if spec == "-" else spec))
 

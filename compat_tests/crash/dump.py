@@ -1,0 +1,59 @@
+"""Kafka's own DumpLogSegments over every segment of a data directory, its output parsed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from compat_tests.support.tools import Tools
+
+FILES_PER_RUN = 200
+DEADLINE_S = 600.0
+DAMAGE = (
+    "isvalid: false",
+    "Mismatches in",
+    "Found timestamp mismatch",
+    "Found out of order",
+    "Non-consecutive offsets",
+)
+_FILE = re.compile(r"^Dumping (\S+)$", re.MULTILINE)
+_BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) count: \d+ ", re.MULTILINE)
+
+
+def dump_segments(data_dir: Path) -> str:
+    """What `--deep-iteration` says of every .log, .index and .timeindex of live partitions."""
+    live = [place for place in sorted(data_dir.iterdir()) if place.is_dir() and not place.name.endswith("-delete")]
+    files = [
+        file for place in live for file in sorted(place.iterdir()) if file.suffix in (".log", ".index", ".timeindex")
+    ]
+    assert files, f"no segments in {data_dir}"
+    tools = Tools("3.9.1", "unused")
+    said: list[str] = []
+    for start in range(0, len(files), FILES_PER_RUN):
+        names = ",".join(map(str, files[start : start + FILES_PER_RUN]))
+        options = ("--files", names, "--deep-iteration", "--max-message-size", "70000000")
+        result = tools.run("dump-log", *options, deadline_s=DEADLINE_S)
+        said += [result.out, *(f"STDERR {line}" for line in result.err.splitlines() if "Exception" in line)]
+    return "\n".join(said)
+
+
+def find_damage(output: str) -> list[str]:
+    """What is wrong in the tool's output: its own complaints, and batches of a partition that do not join up."""
+    problems = []
+    for words in (*DAMAGE, "STDERR "):
+        at = output.find(words)
+        if at >= 0:
+            problems.append(f"DumpLogSegments: {output[max(0, at - 300) : at + 300]}")
+    ends: dict[str, int] = {}
+    parts = _FILE.split(output)[1:]
+    for file, text in zip(parts[::2], parts[1::2], strict=True):
+        if not file.endswith(".log"):
+            continue
+        partition, _, name = file.rpartition("/")
+        expected = ends.get(partition, int(name.removesuffix(".log")))
+        for first, last in _BATCH.findall(text):
+            if int(first) != expected:
+                problems.append(f"DumpLogSegments: {file} goes on at {first} where {expected} should be")
+            expected = int(last) + 1
+        ends[partition] = expected
+    return problems

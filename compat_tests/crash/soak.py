@@ -1,0 +1,189 @@
+"""Kill a broker under load, again and again, and check that it kept everything that it acknowledged.
+
+    python -m compat_tests.crash.soak --kills 200 --seed 7 [--zookeeper] [--broker kafka] [--keep-files]
+
+A seed fixes the moments of the kills and what the producers send; what is on its way at such a moment is the machine's
+affair. SIGKILL leaves the page cache alone, so this is about a process that dies and not about power cuts: those are
+the affair of `tests/storage`, on files that lose what was not synced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from compat_tests.crash.dump import dump_segments, find_damage
+from compat_tests.crash.history import History, Partition, check
+from compat_tests.crash.load import Client, Reader, TopicMaker, Writer, WriterKind, log_ends, read_all
+from compat_tests.support.quick import admin_client, create_topic
+from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.waiting import eventually
+
+WRITERS = (
+    WriterKind("none"),
+    WriterKind("gzip"),
+    WriterKind("snappy"),
+    WriterKind("lz4"),
+    WriterKind("zstd", value_bytes_max=40_000),
+    WriterKind("none", idempotent=False),
+)
+# topic -> its configuration: as it comes, with a roll every second or so, and with an fsync before every answer
+TOPICS: dict[str, dict[str, int]] = {
+    "plain": {},
+    "rolling": {"segment_bytes": 150_000, "index_interval_bytes": 512},
+    "flushed": {"segment_bytes": 400_000, "flush_messages": 1},
+}
+PARTITIONS_PER_TOPIC = 2
+OVERRIDES = {
+    # so that recovery points, checkpoints and flushes are at every stage when the broker dies
+    "log.flush.offset.checkpoint.interval.ms": "300",
+    "log.flush.start.offset.checkpoint.interval.ms": "300",
+    "replica.high.watermark.checkpoint.interval.ms": "300",
+    "log.flush.scheduler.interval.ms": "200",
+    "log.flush.interval.ms": "500",
+    "log.segment.delete.delay.ms": "500",
+    "offsets.topic.num.partitions": "4",
+    "zookeeper.session.timeout.ms": "2000",
+}
+ANSWERS_BEFORE_KILL = 300
+PROGRESS_DEADLINE_S = 60.0
+KILL_AFTER_S_MAX = 0.6
+KILLED_WHILE_STARTING = 0.25
+
+
+@dataclass(slots=True)
+class Soak:
+    """One broker, its clients, and what they saw."""
+
+    broker: Broker
+    seed: int
+    say: Callable[[str], None] = print
+    history: History = field(default_factory=History)
+    writers: list[Writer] = field(default_factory=list)
+    clients: list[Client] = field(default_factory=list)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [(topic, index) for topic in TOPICS for index in range(PARTITIONS_PER_TOPIC)]
+
+    def run(self, kills: int) -> list[str]:
+        """Kill `kills` times; everything that is wrong afterwards. The broker is left stopped."""
+        random = Random(self.seed)
+        for topic, config in TOPICS.items():
+            create_topic(self.broker.bootstrap, topic, PARTITIONS_PER_TOPIC, **config)
+        self._start_clients()
+        for number in range(1, kills + 1):
+            self._await_load()
+            time.sleep(random.uniform(0, KILL_AFTER_S_MAX))
+            self._note_ends()
+            time.sleep(random.uniform(0, 0.05))
+            self.broker.kill()
+            if random.random() < KILLED_WHILE_STARTING:
+                self._kill_while_starting(random.uniform(0.05, 1.0))
+            self.broker.start()
+            self._note_ends()
+            self.say(f"kill {number}/{kills}: {self._acknowledged} records acknowledged")
+        self._await_load()
+        self._stop_clients()
+        return self._judge()
+
+    @property
+    def _acknowledged(self) -> int:
+        return sum(writer.acknowledged for writer in self.writers)
+
+    def _start_clients(self) -> None:
+        lock, bootstrap = threading.Lock(), self.broker.bootstrap
+        for number, kind in enumerate(WRITERS):
+            seed = self.seed * 1000 + number
+            self.writers.append(Writer(number, kind, bootstrap, self.partitions, self.history, lock, seed))
+        for group, subscribes in (("assigned", False), ("subscribed", True)):
+            self.clients.append(Reader(group, bootstrap, self.partitions, self.history, lock, subscribes=subscribes))
+        self.clients.append(TopicMaker(bootstrap, self.history, lock, self.seed))
+        self.clients += self.writers
+        for client in self.clients:
+            client.start()
+
+    def _await_load(self) -> None:
+        """Every kill meets a broker that serves every producer, and a reader."""
+        before = {writer: writer.acknowledged for writer in self.writers}
+        each = ANSWERS_BEFORE_KILL // len(self.writers)
+
+        def is_loaded() -> bool:
+            missing = [w.name for w in self.writers if w.acknowledged < before[w] + each]
+            assert not missing, f"no answers for {missing}; {self.history.failures[:3]}"
+            return True
+
+        eventually(is_loaded, "progress of every producer", PROGRESS_DEADLINE_S)
+
+    def _note_ends(self) -> None:
+        for partition, end in log_ends(self.broker.bootstrap, self.partitions).items():
+            self.history.ends[partition].append(end)
+
+    def _kill_while_starting(self, after_s: float) -> None:
+        end = time.monotonic() + after_s
+        self.broker.service.start(lambda _: time.monotonic() > end)
+        self.broker.kill()
+
+    def _stop_clients(self) -> None:
+        for client in self.clients:
+            client.stop()
+        for client in self.clients:
+            client.join(PROGRESS_DEADLINE_S)
+            if client.is_alive():
+                self.history.failures.append(f"{client.name} did not end")
+
+    def _judge(self) -> list[str]:
+        stored = read_all(self.broker.bootstrap, self.partitions)
+        topics = set(admin_client(self.broker.bootstrap).list_topics(timeout=30).topics)
+        problems = check(self.history, stored, topics)
+        self.broker.stop()
+        problems += find_damage(dump_segments(self.broker.data_dir))
+        count = sum(map(len, stored.values()))
+        self.say(
+            f"{count} records stored, {self._acknowledged} acknowledged, {len(self.history.commits)} looks at commits"
+        )
+        return problems
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Kill a broker under load and check what it kept.")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
+    parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
+    parser.add_argument("--keep-files", action="store_true")
+    options = parser.parse_args(arguments)
+    print(f"{options.kills} kills of {options.broker}, seed {options.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="soak-"))
+    zookeeper = ZooKeeper(directory / "zookeeper") if options.zookeeper or options.broker == "kafka" else None
+    if zookeeper is not None:
+        zookeeper.start()
+    connect = None if zookeeper is None else f"{zookeeper.connect}/soak"
+    broker = Broker(options.broker, directory / "broker", connect, OVERRIDES)
+    try:
+        broker.start()
+        problems = Soak(broker, options.seed, lambda text: print(text, flush=True)).run(options.kills)
+    finally:
+        broker.service.kill()
+        if zookeeper is not None:
+            zookeeper.stop()
+    for problem in problems:
+        print(f"PROBLEM {problem}")
+    if problems or options.keep_files:
+        print(f"the broker's files: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"seed {options.seed}: {f'{len(problems)} problems' if problems else 'everything was kept'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
