@@ -32,7 +32,8 @@ def recreate(broker: Broker, topic: str) -> None:
             create_topic(broker.bootstrap, topic, 1)
         except KafkaException as error:
             # real Kafka answers a deletion before its files are gone
-            assert error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
             raise
         return True
 

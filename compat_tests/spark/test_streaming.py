@@ -1,4 +1,7 @@
-"""Structured streaming with a checkpoint: stopped and started again, each row comes out once."""
+"""Structured streaming with a checkpoint: stopped and started again, each row comes out once.
+
+`own_broker` comes before `stream` in a test's arguments: a query is stopped before its broker, or stopping it takes a minute.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def test_a_timestamp_chooses_where_a_query_starts(stream: Stream, broker: Broker
 
 @by_both
 def test_a_running_query_lives_through_a_restart_of_the_broker(
-    stream: Stream, own_broker: StartBroker, name: str
+    own_broker: StartBroker, stream: Stream, name: str
 ) -> None:
     broker = own_broker()
     create_topic(broker.bootstrap, name, 2)
@@ -85,7 +88,7 @@ def test_a_running_query_lives_through_a_restart_of_the_broker(
 
 
 def test_a_query_goes_on_after_the_broker_was_killed_and_started_again(
-    stream: Stream, own_broker: StartBroker, name: str
+    own_broker: StartBroker, stream: Stream, name: str
 ) -> None:
     broker = own_broker()
     create_topic(broker.bootstrap, name, 1)
