@@ -7,6 +7,7 @@ idempotent producer, a position that is out of range) goes to the history; what 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -19,12 +20,13 @@ from compat_tests.crash.history import Commit, History, Partition, Sent, Stored,
 
 QUIET: dict[str, Any] = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
 IN_FLIGHT_MAX = 400
-BURST_MAX = 40
-PACE_S = 0.02
+BURST_MAX = 20
+PACE_S = 0.03
 BATCH_BYTES_MAX = 100_000  # below the smallest segment.bytes in use
 MESSAGE_TIMEOUT_MS = 300_000
 READ_DEADLINE_S = 60.0
 CHURN_KEPT_MAX = 10
+TURNS_BETWEEN_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class Reader(Client):
         self._partitions = partitions
         self._commits: dict[Partition, tuple[int, int]] = {}
         self._unsure: set[Partition] = set()
+        self._turns = 0
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -194,8 +197,9 @@ class Reader(Client):
             news[partition] = offset + 1
         for partition, position in news.items():
             self._commit(partition, position)
-        if self._unsure:
-            self._look(self._unsure, timeout_s=1.0)
+        self._turns += 1
+        if self._unsure or self._turns % TURNS_BETWEEN_LOOKS == 0:
+            self._look(self._unsure or self._partitions, timeout_s=1.0)
 
     def _judge(self, error: KafkaError) -> None:
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._BAD_MSG):
@@ -218,11 +222,15 @@ class Reader(Client):
     def _look(self, partitions: Iterable[Partition], timeout_s: float) -> None:
         """Ask what is committed, of partitions that this client has committed."""
         wanted = [TopicPartition(*partition) for partition in partitions if partition in self._commits]
+        if not wanted:
+            return
         try:
             found = self._consumer.committed(wanted, timeout=timeout_s)
         except KafkaException:
             return
-        for one in found:
+        for one in found or ():
+            if one.error is not None:
+                return
             low, high = self._commits[one.topic, one.partition]
             with self.lock:
                 self.history.commits.append(Commit(f"{self._group} {one.topic}-{one.partition}", low, high, one.offset))
@@ -304,9 +312,12 @@ def read_all(bootstrap: str, partitions: Sequence[Partition]) -> dict[Partition,
     unfinished = set(partitions)
     consumer.assign([TopicPartition(*partition, 0) for partition in partitions])
     try:
+        progress = time.monotonic()
         while unfinished:
-            messages = consumer.consume(2000, READ_DEADLINE_S)
-            assert messages, f"nothing more came of {unfinished} within {READ_DEADLINE_S} s"
+            messages = consumer.consume(2000, 0.2)
+            progress = time.monotonic() if messages else progress
+            late = time.monotonic() > progress + READ_DEADLINE_S
+            assert not late, f"nothing more came of {unfinished} within {READ_DEADLINE_S} s"
             for message in messages:
                 partition = (message.topic() or "", message.partition() or 0)
                 error = message.error()

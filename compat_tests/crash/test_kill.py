@@ -1,0 +1,48 @@
+"""SIGKILL under load, ten times, and thrice on a real ZooKeeper: what was acknowledged is there, once and in order.
+
+`make soak` does the same two hundred times; a failure here prints its seed for `--seed`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.conftest import StartBroker
+from compat_tests.crash.soak import OVERRIDES, Soak
+from compat_tests.support.services import Broker, ZooKeeper
+
+KILLS = 10
+KILLS_ON_ZOOKEEPER = 3
+
+
+@pytest.fixture
+def seed() -> int:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    return seed
+
+
+@pytest.fixture
+def broker_on_zookeeper(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+    zookeeper = ZooKeeper(tmp_path / "zookeeper")
+    broker = Broker(request.config.option.broker, tmp_path / "broker", f"{zookeeper.connect}/killed", OVERRIDES)
+    try:
+        zookeeper.start()
+        broker.start()
+        yield broker
+    finally:
+        broker.service.kill()
+        zookeeper.stop()
+
+
+def test_kill(own_broker: StartBroker, seed: int) -> None:
+    broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
+    assert Soak(broker, seed).run(KILLS) == []
+
+
+def test_kill_on_zookeeper(broker_on_zookeeper: Broker, seed: int) -> None:
+    assert Soak(broker_on_zookeeper, seed).run(KILLS_ON_ZOOKEEPER) == []
