@@ -1,4 +1,4 @@
-"""The two brokers as they are measured: each as its own download starts it, on one core, with its costs read from /proc.
+"""The two brokers as they are measured: each as its own download starts it, on one core; and what each costs.
 
 Kafka runs with the heap and the JVM options of its `kafka-server-start.sh` and `kafka-run-class.sh`, ZooKeeper with
 those of `zookeeper-server-start.sh`; both brokers get the same server.properties.
