@@ -283,7 +283,9 @@ class GroupCoordinators:
         pause = _Pause(self._broker.clock.monotonic)
         outcomes = []
         for group_id in list(machine.groups):
-            outcomes.append(machine.revive((group_id,), shard.now()))
+            outcome = machine.revive((group_id,), shard.now())
+            if not outcome.is_empty:
+                outcomes.append(outcome)
             await pause.maybe()
             if not is_current():
                 return None

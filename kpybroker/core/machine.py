@@ -78,3 +78,7 @@ class Outcome(Generic[R, S]):
     replies: list[tuple[Ticket, object]] = field(default_factory=list)
     writes: list[Write[R, S]] = field(default_factory=list)
     reads: list[Read[S]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.effects or self.replies or self.writes or self.reads)
