@@ -61,6 +61,7 @@ def lock_log_dirs(broker: Broker) -> LogManager:
             config.log_dirs,
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
             verification_enabled=config.get_bool("transaction.partition.verification.enable"),
+            walk_records=config.get_bool("kpybroker.validate.records"),
             random_below=broker.random.randrange,
             new_id=lambda: f"{broker.random.getrandbits(128):032x}",
         )

@@ -75,6 +75,7 @@ def _all_keys() -> dict[str, Key]:
         keys_kraft,
         keys_log,
         keys_network,
+        keys_own,
         keys_remote,
         keys_replication,
         keys_security,
@@ -90,6 +91,7 @@ def _all_keys() -> dict[str, Key]:
         keys_group,
         keys_kraft,
         keys_security,
+        keys_own,
     )
     return {row[0]: Key._make(row) for table in tables for row in table.ROWS}
 

@@ -24,6 +24,7 @@ AREAS: Final = (
     ("security", "Security"),
     ("kraft", "KRaft"),
     ("remote", "Tiered storage"),
+    ("own", "kpybroker's own"),
 )
 
 _HEAD: Final = f"""\

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.config import keys_own
 from kpybroker.config.definition import BROKER_KEYS, CLUSTER_WIDE, INTERNAL, PER_BROKER, READ_ONLY
 from kpybroker.config.dynamic import FIXED_AT_START, SECURITY_KEYS, THREAD_KEYS
 from kpybroker.config.synonyms import TOPIC_SYNONYMS
@@ -16,8 +17,10 @@ KAFKA = json.loads((Path(__file__).parent / "kafka_3_9_1_configs.json").read_tex
 """What DescribeConfigs of Kafka 3.9.1 answers: name, value, type, source, read-only, sensitive, synonyms."""
 
 
-def test_no_key_of_kafka_is_missing_and_none_is_ours() -> None:
-    assert BROKER_KEYS.keys() - INTERNAL == {row[0] for row in KAFKA["broker"]}
+def test_no_key_of_kafka_is_missing_and_ours_stand_apart() -> None:
+    ours = {row[0] for row in keys_own.ROWS}
+    assert all(name.startswith("kpybroker.") for name in ours)
+    assert BROKER_KEYS.keys() - INTERNAL - ours == {row[0] for row in KAFKA["broker"]}
     assert {row[0] for row in TOPIC_ROWS} == {row[0] for row in KAFKA["topic"]}
 
 
