@@ -71,7 +71,10 @@ def clients(results: Sequence[Path]) -> str:
             outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
             suite = case.get("classname", "").removeprefix("compat_tests.")
             counts.setdefault(suite, {}).setdefault(broker, Counter())[outcome] += 1
-    lines = [CLIENTS_HEADING, "Tests of `compat_tests/` that passed, of those that ran; the same ids on both brokers.\n"]
+    lines = [
+        CLIENTS_HEADING,
+        "Tests of `compat_tests/` that passed, of those that ran; the same ids on both brokers.\n",
+    ]
     lines.append("| suite | " + " | ".join(brokers) + " |")
     lines.append("|---|" + "---|" * len(brokers))
     for suite in sorted(counts):

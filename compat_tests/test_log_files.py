@@ -153,7 +153,6 @@ def test_directory(stopped: Path) -> None:
         "recovery-point-offset-checkpoint",
         "log-start-offset-checkpoint",
         "replication-offset-checkpoint",
-        "cleaner-offset-checkpoint",
     } <= names
     files = {path.name for path in (stopped / "dumped-0").iterdir()}
     assert {"partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.log"} <= files

@@ -54,7 +54,8 @@ class Normaliser:
         return "<port>" if value == self._port else value
 
     def now(self, value: Any) -> Any:
-        return "<now>" if abs(value - self._now_ms) < NOW_TOLERANCE_MS else value
+        recent = isinstance(value, int) and abs(value - self._now_ms) < NOW_TOLERANCE_MS
+        return "<now>" if recent else value
 
 
 def _token(kind: str, *plain: Any) -> Rule:
@@ -69,6 +70,16 @@ def _sorted_by(*fields: str) -> Rule:
     return lambda _normaliser, value: sorted(value, key=lambda element: tuple(element[field] for field in fields))
 
 
+def _keyed_by(field: str) -> Rule:
+    """A dict instead of a list, so that one element more shifts nothing; a list with a key twice stays one."""
+
+    def keyed(_normaliser: Normaliser, value: Any) -> Any:
+        found = {str(element[field]): element for element in value}
+        return found if len(found) == len(value) else sorted(value, key=lambda element: str(element[field]))
+
+    return keyed
+
+
 # (API, path) or (None, name of the field in any answer)
 RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # random at creation
@@ -78,8 +89,22 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # counted by the broker: depends on what ran before
     (None, "producer_id"): _token("producer id", -1),
     (None, "port"): Normaliser.port,
-    # the order of Java's and Scala's hash maps
-    (ApiKey.CREATE_TOPICS, "topics[].configs"): _sorted_by("name"),
-    # clock
+    # the clock
     (ApiKey.PRODUCE, "responses[].partition_responses[].log_append_time_ms"): Normaliser.now,
+    (ApiKey.FETCH, "responses[].partitions[].records[].max_timestamp"): Normaliser.now,
+    (ApiKey.FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
+    # of one disk, that changes meanwhile
+    (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
+    # in the order of Java's and Scala's hash maps
+    (ApiKey.API_VERSIONS, "api_keys"): _keyed_by("api_key"),
+    (ApiKey.CREATE_TOPICS, "topics[].configs"): _keyed_by("name"),
+    (ApiKey.DESCRIBE_CONFIGS, "results[].configs"): _keyed_by("name"),
+    (ApiKey.METADATA, "topics"): _sorted_by("name"),
+    (ApiKey.METADATA, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics"): _sorted_by("name"),
+    (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.DELETE_RECORDS, "topics"): _sorted_by("name"),
+    (ApiKey.DELETE_RECORDS, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
+    (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
 }

@@ -30,6 +30,8 @@ READY = script(
         ask(ApiKey.HEARTBEAT, v=0, group_id=f"{{t}}-{n}", member_id="x", until={"error_code": 25})
         for n in range(20)  # enough to meet each of the five coordinators
     ),
+    # the first id waits for a block of ids from the controller
+    ask(ApiKey.INIT_PRODUCER_ID, v=0, transactional_id=None, transaction_timeout_ms=1, until={"error_code": 0}),
     versions=(0, 0),
 )
 

@@ -9,11 +9,18 @@ from kpybroker.wire.api import ApiKey
 from compat_tests.differential.script import Ask, ask
 
 
-def create(topic: str, partitions: int = 1, *, bind: dict[str, str] | None = None, **config: object) -> Ask:
+def create(
+    topic: str,
+    partitions: int = 1,
+    *,
+    bind: dict[str, str] | None = None,
+    until: dict[str, Any] | None = None,
+    **config: object,
+) -> Ask:
     """A topic; keys of `config` have `_` for `.`."""
     configs = [{"name": key.replace("_", "."), "value": str(value)} for key, value in config.items()]
     wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": configs}
-    return ask(ApiKey.CREATE_TOPICS, v=7, topics=[wanted], timeout_ms=10_000, bind=bind)
+    return ask(ApiKey.CREATE_TOPICS, v=7, topics=[wanted], timeout_ms=10_000, bind=bind, until=until)
 
 
 def produce(topic: str, records: Any, *, partition: int = 0, acks: int = 1, **options: Any) -> Ask:

@@ -1,6 +1,6 @@
 """Structured streaming with a checkpoint: stopped and started again, each row comes out once.
 
-`own_broker` comes before `stream` in a test's arguments: a query is stopped before its broker, or stopping it takes a minute.
+`own_broker` comes before `stream` in a test's arguments: a query that outlives its broker takes a minute to stop.
 """
 
 from __future__ import annotations

@@ -389,7 +389,9 @@ COMMANDS = {"produce": produce, "consume": consume, "member": member}
 
 def main() -> None:
     # to stderr, where a test that fails finds what the library had to say
-    logging.basicConfig(level=os.environ.get("COMPAT_LOG", "INFO"), format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.basicConfig(
+        level=os.environ.get("COMPAT_LOG", "INFO"), format="%(asctime)s %(name)s %(levelname)s %(message)s"
+    )
     library, command, spec = sys.argv[1:4]
     COMMANDS[command](LIBRARIES[library](), json.loads(sys.stdin.readline() if spec == "-" else spec))
 

@@ -1,0 +1,277 @@
+"""Where the microseconds of one Produce and one Fetch go, stage by stage, in CPU time of this process.
+
+    python -m compat_tests.bench.budget [--profile NAME]
+
+A broker runs in this process on a temporary directory. Each stage is the very function that the broker calls, called
+many times with what a client sent; the least of several rounds counts, so that a busy machine matters little. An
+indented stage is part of the one above it. The socket's share is one receive and one send on a loopback connection,
+without the wait between them. With `--profile` the answers to one request are profiled instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from compat_tests.bench.one_record import request_frame
+from kpybroker.broker.app import Broker
+from kpybroker.broker.context import PlainConnectionInfo, RequestContext
+from kpybroker.broker.handlers import fetch, produce
+from kpybroker.broker.transport import SocketStream
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode_from, encode, encode_parts
+from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
+from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.records.batch import computed_crc, parse_header
+from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.validate import validate_and_assign
+
+TOPIC = "budget"
+PRODUCE_VERSION, FETCH_VERSION = 7, 12
+ROUNDS, CALLS = 12, 2_000
+
+Stage = tuple[str, float]
+Call = Callable[[], Any]
+
+
+def microseconds(call: Call) -> float:
+    """The least time of one call over the rounds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begin = time.thread_time()
+        for _ in range(CALLS):
+            call()
+        best = min(best, time.thread_time() - begin)
+    return best / CALLS * 1e6
+
+
+async def microseconds_async(call: Callable[[], Awaitable[Any]]) -> float:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begin = time.thread_time()
+        for _ in range(CALLS):
+            await call()
+        best = min(best, time.thread_time() - begin)
+    return best / CALLS * 1e6
+
+
+def produce_frame(batch: bytes) -> bytearray:
+    data = ProduceRequest.PartitionProduceData(index=0, records=memoryview(batch))
+    topic = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[data])
+    return _frame(ApiKey.PRODUCE, PRODUCE_VERSION, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
+
+
+def fetch_frame(offset: int) -> bytearray:
+    partition = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    topic = FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+    return _frame(ApiKey.FETCH, FETCH_VERSION, request)
+
+
+def _frame(key: ApiKey, version: int, request: Any) -> bytearray:
+    header = RequestHeader(key, version, 1, "budget")
+    return bytearray(encode_request_header(header) + encode(request, version))
+
+
+def one_record() -> bytes:
+    return bytes(build_batch([(None, b"x" * 100, int(time.time() * 1000))]))
+
+
+def sixteen_kilobytes() -> bytes:
+    now_ms = int(time.time() * 1000)
+    return bytes(build_batch([(None, b"x" * 100, now_ms) for _ in range(150)]))
+
+
+async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
+    frame = produce_frame(batch)
+    connection = PlainConnectionInfo()
+    header = parse_request_header(frame)
+    request: ProduceRequest
+    request, _ = decode_from(ProduceRequest, memoryview(frame), header.body_offset, PRODUCE_VERSION)
+    records = request.topic_data[0].partition_data[0].records
+    context = RequestContext(connection, broker.authorizer, ApiKey.PRODUCE, PRODUCE_VERSION)
+    partition = broker.replicas.hosted(TOPIC, 0)
+    log = partition.leader_log()
+    pristine = bytes(records)
+
+    def reset() -> None:
+        records[:12] = pristine[:12]  # a client sends base offset 0, and the append stamps its own
+
+    async def answer() -> None:
+        reset()
+        await broker.dispatcher.answer(frame, connection)
+
+    async def handle() -> None:
+        reset()
+        await produce.handle(broker, request, context)
+
+    def append() -> None:
+        reset()
+        partition.append(records, 1, PRODUCE_VERSION, now_ms)
+
+    def append_to_log() -> None:
+        reset()
+        log.append_as_leader(records, 0, now_ms=now_ms, request_version=PRODUCE_VERSION)
+
+    def validate() -> None:
+        reset()
+        validate_and_assign(records, log.rules, base_offset=7, now_ms=now_ms, leader_epoch=0)
+
+    now_ms = broker.clock.time_ms()
+    response = await produce.handle(broker, request, context)
+    assert response is not None
+    assert response.responses[0].partition_responses[0].error_code == 0
+    batch_header = parse_header(pristine)
+    active = log.active_segment.records
+    resetting = microseconds(reset)
+    return [
+        ("socket: receive and send", await socket_share(len(frame) + 4, 60)),
+        ("answer", await microseconds_async(answer) - resetting),
+        ("  header", microseconds(lambda: parse_request_header(frame))),
+        ("  decode", microseconds(lambda: decode_from(ProduceRequest, memoryview(frame), 20, PRODUCE_VERSION))),
+        ("  handler", await microseconds_async(handle) - resetting),
+        ("    partition", microseconds(append) - resetting),
+        ("      log", microseconds(append_to_log) - resetting),
+        ("        validate and stamp", microseconds(validate) - resetting),
+        ("          CRC-32C", microseconds(lambda: computed_crc(records, 0, batch_header))),
+        ("        write to the page cache", microseconds(lambda: active.shared.file.pwrite(records, active.size))),
+        ("  encode", microseconds(lambda: encode_parts(response, PRODUCE_VERSION))),
+    ]
+
+
+async def fetch_stages(broker: Broker) -> list[Stage]:
+    partition = broker.replicas.hosted(TOPIC, 0)
+    log = partition.leader_log()
+    frame = fetch_frame(log.log_end_offset - 1)
+    connection = PlainConnectionInfo()
+    header = parse_request_header(frame)
+    request: FetchRequest
+    request, _ = decode_from(FetchRequest, memoryview(frame), header.body_offset, FETCH_VERSION)
+
+    def context() -> RequestContext:
+        return RequestContext(connection, broker.authorizer, ApiKey.FETCH, FETCH_VERSION)
+
+    def sent(spoken: RequestContext) -> None:
+        for callback in spoken.on_sent or ():
+            callback()
+
+    async def answer() -> None:
+        _, spoken = await broker.dispatcher.answer(frame, connection)
+        sent(spoken)
+
+    async def handle() -> None:
+        spoken = context()
+        await fetch.handle(broker, request, spoken)
+        sent(spoken)
+
+    def read() -> None:
+        found = log.read(log.log_end_offset - 1, 1 << 20, log.high_watermark, True)
+        assert found.slice is not None
+        found.slice.release()
+
+    spoken = context()
+    response = await fetch.handle(broker, request, spoken)
+    sent(spoken)
+    return [
+        ("socket: receive and send", await socket_share(len(frame) + 4, 250)),
+        ("answer", await microseconds_async(answer)),
+        ("  header", microseconds(lambda: parse_request_header(frame))),
+        (
+            "  decode",
+            microseconds(lambda: decode_from(FetchRequest, memoryview(frame), header.body_offset, FETCH_VERSION)),
+        ),
+        ("  handler", await microseconds_async(handle)),
+        ("    log read", microseconds(read)),
+        ("  encode", microseconds(lambda: encode_parts(response, FETCH_VERSION))),
+    ]
+
+
+async def socket_share(request_bytes: int, response_bytes: int) -> float:
+    """One `receive_into` and one `send_parts`, with the peer's own two calls measured apart and taken off."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    stream = SocketStream(ours)
+    scratch = memoryview(bytearray(256 * 1024))
+    request, answer = bytes(request_bytes), [bytes(response_bytes)]
+    into = bytearray(256 * 1024)
+
+    async def exchange() -> None:
+        peer.send(request)
+        await stream.receive_into(scratch)
+        await stream.send_parts(answer)
+        peer.recv_into(into)
+
+    def peers_half() -> None:
+        peer.send(request)
+        ours.recv_into(scratch)
+
+    try:
+        both = await microseconds_async(exchange)
+        ours.setblocking(True)
+        return both - microseconds(peers_half)
+    finally:
+        stream.close()
+        peer.close()
+
+
+def table(title: str, stages: list[Stage]) -> str:
+    lines = [f"{title:40} µs"]
+    lines += [f"{name:38} {value:6.1f}" for name, value in stages]
+    return "\n".join(lines)
+
+
+async def profile(broker: Broker, name: str) -> None:
+    frame = fetch_frame(0) if name == "fetch" else produce_frame(one_record())
+    connection = PlainConnectionInfo()
+    profiler = cProfile.Profile()
+    for enabled in (False, True):
+        if enabled:
+            profiler.enable()
+        for _ in range(CALLS * 5):
+            sending = bytearray(frame)
+            _, context = await broker.dispatcher.answer(sending, connection)
+            for callback in context.on_sent or ():
+                callback()
+    profiler.disable()
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
+
+
+async def measure(directory: str, profiled: str | None) -> None:
+    props = {
+        "broker.id": "0",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": directory,
+        "offsets.topic.replication.factor": "1",
+    }
+    async with Broker.open(BrokerConfig(props)) as broker:
+        await broker.control.topics.auto_create([TOPIC])
+        await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
+        if profiled is not None:
+            await profile(broker, profiled)
+            return
+        print(table("Produce, one 100-byte record", await produce_stages(broker, one_record())))
+        print(table("Produce, a batch of 16 KB", await produce_stages(broker, sixteen_kilobytes())))
+        print(table("Fetch, one small batch", await fetch_stages(broker)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile", choices=("produce", "fetch"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kpybroker-budget-") as directory:
+        trio.run(measure, directory, options.profile)
+
+
+if __name__ == "__main__":
+    main()
