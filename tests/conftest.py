@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ TEST_SECONDS_MAX = 120
 
 
 @pytest.fixture
-def autojump_clock() -> Iterator[trio.testing.MockClock]:
+def autojump_clock() -> trio.testing.MockClock:
     """A mock clock that jumps to the next deadline as soon as every task is blocked."""
-    yield trio.testing.MockClock(autojump_threshold=0)
+    return trio.testing.MockClock(autojump_threshold=0)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 DOCS: Final[dict[str, str]] = {
-    "kpybroker.validate.records": "Whether every produced record is walked and validated as Kafka does. Otherwise records are "
-    "looked at only where the answer depends on them; batch headers and checksums always are.",
+    "kpybroker.validate.records": "Whether every produced record is walked and validated as Kafka does. Otherwise "
+    "records are looked at only where the answer depends on them; batch headers and checksums always are.",
 }

@@ -8,6 +8,4 @@ from kpybroker.config.definition import LOW, READ_ONLY, Row
 from kpybroker.config.status import HONOURED
 from kpybroker.config.values import ANYTHING, BOOLEAN
 
-ROWS: Final[tuple[Row, ...]] = (
-    ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
-)
+ROWS: Final[tuple[Row, ...]] = (("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),)

@@ -70,9 +70,7 @@ class CachedPartition:
         self.last_fetched_epoch = other.last_fetched_epoch
         self.log_start_offset = other.log_start_offset
 
-    def is_news(
-        self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool
-    ) -> bool:
+    def is_news(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
         """Whether an incremental answer must name this partition; remembers what is sent.
 
         `is_special` is an error, a preferred read replica or a diverging epoch; the next answer names it again.

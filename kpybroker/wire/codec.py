@@ -106,9 +106,7 @@ def _protocol_error(message_class: type[Message], version: int, error: Exception
     if isinstance(error, ProtocolError):
         text = str(error)
     else:
-        text = (
-            "a string is not UTF-8" if isinstance(error, UnicodeDecodeError) else "the frame ends too early"
-        )
+        text = "a string is not UTF-8" if isinstance(error, UnicodeDecodeError) else "the frame ends too early"
     return ProtocolError(f"{message_class.__name__} v{version}: {text}")
 
 

@@ -22,8 +22,7 @@ RawField: TypeAlias = "tuple[str, str, Range, Range | None, Range | None, int | 
 TaggedFields: TypeAlias = "tuple[tuple[int, bytes], ...]"
 
 PRIMITIVES: Final = frozenset(
-    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"}
-    | {"uuid", "string", "bytes", "records"}
+    {"bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64"} | {"uuid", "string", "bytes", "records"}
 )
 
 
@@ -84,15 +83,11 @@ class Field:
 def struct_fields(message_class: type[Message], struct: type[Message] | None = None) -> Sequence[Field]:
     """The fields of a message, or of one of the structs nested in it."""
     fields = []
-    for name, type_text, versions, nullable, tagged, tag, ignorable, default in (
-        struct or message_class
-    ).FIELDS:
+    for name, type_text, versions, nullable, tagged, tag, ignorable, default in (struct or message_class).FIELDS:
         type_name = type_text.strip("[]")
         nested = None if type_name in PRIMITIVES else getattr(message_class, type_name)
         array = type_text.startswith("[")
-        fields.append(
-            Field(name, type_name, array, versions, nullable, tagged, tag, ignorable, default, nested)
-        )
+        fields.append(Field(name, type_name, array, versions, nullable, tagged, tag, ignorable, default, nested))
     return fields
 
 

@@ -45,9 +45,7 @@ class Source:
         return self.bind_made("pack_" + _identifier(formats), _struct_method(formats, "pack"))
 
     def unpacker(self, formats: str) -> str:
-        return self.bind_made(
-            "unpack_" + _identifier(formats), lambda: struct.Struct(">" + formats).unpack_from
-        )
+        return self.bind_made("unpack_" + _identifier(formats), lambda: struct.Struct(">" + formats).unpack_from)
 
     def bind_made(self, name: str, make: Callable[[], Any]) -> str:
         """A global of that name, made on its first use."""

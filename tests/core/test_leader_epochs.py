@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,5 +120,5 @@ def test_epochs_and_offsets_always_increase_and_version_follows_changes(
             changed = epochs.truncate_from_start(first)
         entries = epochs.entries
         assert changed == (entries != before) == (epochs.version != version)
-        assert all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in zip(entries, entries[1:]))
+        assert all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(entries))
         assert epochs.latest_epoch == (entries[-1].epoch if entries else -1)

@@ -53,9 +53,7 @@ class Pipe:
 
 
 class MemoryStream:
-    def __init__(
-        self, incoming: Pipe, outgoing: Pipe, local: tuple[str, int], remote: tuple[str, int]
-    ) -> None:
+    def __init__(self, incoming: Pipe, outgoing: Pipe, local: tuple[str, int], remote: tuple[str, int]) -> None:
         self.incoming, self.outgoing = incoming, outgoing
         self.local_address, self.remote_address = local, remote
 
@@ -64,9 +62,7 @@ class MemoryStream:
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         for part in parts:
-            await self.outgoing.write(
-                part if isinstance(part, bytes | bytearray | memoryview) else part.read()
-            )
+            await self.outgoing.write(part if isinstance(part, bytes | bytearray | memoryview) else part.read())
 
     def close(self) -> None:
         self.incoming.close()

@@ -24,9 +24,7 @@ KEYS_AND_VERSIONS = [
 
 
 @given(st.sampled_from(KEYS_AND_VERSIONS), st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=40))
-def test_request_headers_round_trip(
-    which: tuple[ApiKey, int], correlation_id: int, client_id: str | None
-) -> None:
+def test_request_headers_round_trip(which: tuple[ApiKey, int], correlation_id: int, client_id: str | None) -> None:
     key, version = which
     if API_INFO[key].request_header_version(version) == 0:
         client_id = None
@@ -73,10 +71,7 @@ def test_an_unknown_api_is_read_as_far_as_its_client_id() -> None:
 
 def test_tags_in_the_header_are_kept() -> None:
     header = RequestHeader(18, 3, 7, "", unknown_tagged_fields=((4, b"four"), (9, b"")))
-    assert (
-        parse_request_header(encode_request_header(header)).unknown_tagged_fields
-        == header.unknown_tagged_fields
-    )
+    assert parse_request_header(encode_request_header(header)).unknown_tagged_fields == header.unknown_tagged_fields
 
 
 @pytest.mark.parametrize(

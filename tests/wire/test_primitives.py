@@ -74,9 +74,7 @@ def test_tagged_fields_are_written_in_ascending_order_only() -> None:
 @pytest.mark.parametrize(
     ("count", "min_size", "remaining", "budget"), [(-1, 1, 10, 10), (3, 4, 11, 10), (11, 1, 100, 10)]
 )
-def test_claims_are_held_against_bytes_and_budget(
-    count: int, min_size: int, remaining: int, budget: int
-) -> None:
+def test_claims_are_held_against_bytes_and_budget(count: int, min_size: int, remaining: int, budget: int) -> None:
     with pytest.raises(ProtocolError):
         claim(count, min_size, remaining, budget)
     assert claim(3, 4, 12, 10) == 7
