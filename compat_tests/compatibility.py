@@ -1,4 +1,4 @@
-"""Writes docs/COMPATIBILITY.md: what is served, from the handlers' own ledgers, and what ran against it, from test results.
+"""Writes docs/COMPATIBILITY.md: what is served, from the handlers' ledgers, and what ran against it, from results.
 
     python -m compat_tests.compatibility [--check] [--results FILE.xml ...]
 
