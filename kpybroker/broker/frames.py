@@ -8,6 +8,7 @@ grows by is taken from `RequestMemory`, the server's budget.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 import trio
@@ -18,6 +19,7 @@ from kpybroker.wire.errors import ProtocolError
 SCRATCH_BYTES = 256 * 1024
 SMALL_FRAME_BYTES_MAX = 4 * 1024 * 1024
 GROWTH_BYTES_MAX = 4 * 1024 * 1024
+_SIZE = struct.Struct(">i")
 _PRODUCE_KEY = b"\x00\x00"
 
 
@@ -102,7 +104,7 @@ class FrameReader:
         while True:
             pending = self._pending
             if len(pending) >= 4:
-                size = int.from_bytes(pending[:4], "big", signed=True)
+                (size,) = _SIZE.unpack_from(pending)
                 self._check(size)
                 if len(pending) >= 4 + size:
                     if len(pending) == 4 + size:

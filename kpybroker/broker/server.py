@@ -59,6 +59,7 @@ class Connection:
         "security_protocol",
         "stream",
         "waiting_on_broker",
+        "was_active",
     )
 
     def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
@@ -72,6 +73,7 @@ class Connection:
         self.client_software_version = "unknown"
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
+        self.was_active = False  # since `last_active`; a flag, because reading the clock costs as much as a dozen of it
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
 
@@ -170,7 +172,7 @@ class Server:
 
     async def _serve_requests(self, connection: Connection) -> None:
         def mark_active() -> None:
-            connection.last_active = self._clock.monotonic()
+            connection.was_active = True
 
         frames = FrameReader(
             connection.stream,
@@ -185,7 +187,7 @@ class Server:
                 await self._serve_one(connection, frame)
                 del frame
                 frames.done()
-                mark_active()
+                connection.was_active = True
                 served += 1
                 if served % REQUESTS_BETWEEN_CHECKPOINTS == 0:
                     await trio.lowlevel.checkpoint()
@@ -198,7 +200,7 @@ class Server:
         connection.waiting_on_broker = False
         try:
             if parts is not None:
-                connection.last_active = self._clock.monotonic()
+                connection.was_active = True
                 await connection.stream.send_parts(parts)
         finally:
             _run_on_sent(context)
@@ -211,9 +213,12 @@ class Server:
                 await trio.sleep(60)
                 continue
             await trio.sleep(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
-            horizon = self._clock.monotonic() - idle_s
+            now = self._clock.monotonic()
             for connection in list(self._connections.values()):
-                if connection.last_active < horizon and not connection.waiting_on_broker:
+                if connection.was_active or connection.waiting_on_broker:
+                    connection.was_active = False
+                    connection.last_active = now
+                elif connection.last_active <= now - idle_s:
                     log.debug("About to close the idle connection from %s", connection.connection_id)
                     connection.scope.cancel()
 

@@ -42,6 +42,7 @@ class FileSlice(Protocol):
 
 
 Buffer = bytes | bytearray | memoryview
+_BUFFERS = (bytes, bytearray, memoryview)
 Part = Buffer | FileSlice
 
 
@@ -165,7 +166,7 @@ class SocketStream:
     async def send_parts(self, parts: Sequence[Part]) -> None:
         buffers: list[Buffer] = []
         for part in parts:
-            if isinstance(part, bytes | bytearray | memoryview):
+            if isinstance(part, _BUFFERS):
                 buffers.append(part)
             elif part.size <= SMALL_SLICE_BYTES or not HAS_SENDFILE:
                 buffers.append(await _read_slice(part))
