@@ -59,6 +59,12 @@ compatibility: $(VENV)/.test-stamp  ## write docs/COMPATIBILITY.md from the ledg
 fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 	$(BIN)/python -m tests.wire.fuzz_decode --executions 1000000
 
+bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
+	$(BIN)/python -m compat_tests.bench.start
+
+bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minutes; BENCH=--quick takes 3 and writes nothing
+	$(BIN)/python -m compat_tests.bench.run $(BENCH)
+
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
 	$(BIN)/python -m protocol_specs.generate
 
