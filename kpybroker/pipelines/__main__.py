@@ -1,0 +1,45 @@
+"""`python -m kpybroker.pipelines`: one command runs the job. Exit codes: 0 done, 1 failed, 2 a wrong argument."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.job import Report, run
+from kpybroker.pipelines.options import Options, check_reachable, parse
+from kpybroker.pipelines.session import open_spark
+from kpybroker.pipelines.sinks import KEYS, Sinks
+
+
+def _summary(options: Options, report: Report) -> list[str]:
+    sinks = Sinks(options, {}, print)
+    lines = [f"{report.read} lines read, {report.not_understood} of them not understood as '{options.format}'"]
+    for result in KEYS:
+        places = [f"topic {options.result_topic(result)}"] if options.to_topics is not None else []
+        places += [sinks.directory(result)] if options.to_parquet is not None else []
+        lines.append(f"{result}: {report.rows[result]} rows to {' and '.join(places)}")
+    return lines
+
+
+def main(arguments: Sequence[str]) -> int:
+    # a service manager's SIGTERM ends a run as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        options = parse(arguments)
+        check_reachable(options.bootstrap_servers)
+        spark = open_spark(options.master, options.jars, options.packages)
+        try:
+            report = run(spark, options, lambda line: print(line, flush=True))
+        finally:
+            spark.stop()
+    except PipelineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print("\n".join(_summary(options, report)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

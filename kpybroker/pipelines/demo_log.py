@@ -1,0 +1,135 @@
+"""The demo's input: which files, which format, and how their lines get into a topic (with librdkafka)."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kpybroker.pipelines.activity import HEARTBEAT_KEY
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.formats import guess
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+SAMPLE_LINES = 200
+# moves event time past every window: nothing more will come
+END_OF_LOG = "9999-01-01T00:00:00Z"
+DELIVERY_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    files: tuple[Path, ...]
+    format: str
+    lines: int
+
+    @property
+    def says(self) -> str:
+        return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files, from {self.files[0]} on"
+
+
+def read_lines(file: Path) -> Iterator[str]:
+    """The lines of a file, plain or gzipped, without the empty ones; what is not UTF-8 is marked, not refused."""
+    opener = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "rt", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if text := line.rstrip("\r\n"):
+                yield text
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or the folder's files from the oldest to the newest (a rotated log in its order)."""
+    if path.is_dir():
+        return sorted((one for one in path.iterdir() if one.is_file()), key=lambda one: (one.stat().st_mtime, one.name))
+    return [path] if path.exists() else []
+
+
+def _looks(file: Path) -> str | None:
+    try:
+        return guess(itertools.islice(read_lines(file), SAMPLE_LINES))
+    except (OSError, EOFError):
+        return None
+
+
+def open_log(path: Path, format_name: str | None) -> Log:
+    """The log at `path`; PipelineError when it is missing, empty, or of no format that the job knows.
+
+    In a folder the files of one format are taken: the asked one, or the one that most bytes have.
+    """
+    mend = "Name a file or a folder: make demo LOG=/path/to/access.log"
+    files = _files(path)
+    if not files:
+        what = "has no files in it" if path.is_dir() else "does not exist"
+        raise PipelineError(f"The log {path} {what}.", mend, 2)
+    if len(files) == 1 and format_name is not None:
+        formats: dict[Path, str | None] = {files[0]: format_name}
+    else:
+        formats = {file: _looks(file) for file in files}
+    sizes: dict[str, int] = {}
+    for file, found in formats.items():
+        if found is not None:
+            sizes[found] = sizes.get(found, 0) + file.stat().st_size
+    wanted = format_name or max(sizes, key=lambda one: sizes[one], default=None)
+    taken = tuple(file for file, found in formats.items() if found == wanted)
+    try:
+        count = sum(1 for file in taken for _ in read_lines(file))
+        if not taken and len(files) == 1 and next(read_lines(files[0]), None) is None:
+            raise PipelineError(f"The log {path} is empty.", mend, 2)
+    except (OSError, EOFError) as error:
+        raise PipelineError(f"The log {path} cannot be read: {error}.", mend, 2) from None
+    if wanted is None or not taken:
+        known = "access log lines, JSON activity events, dpkg.log lines"
+        raise PipelineError(f"The log {path} is of no format that the job knows ({known}).", mend, 2)
+    if count == 0:
+        raise PipelineError(f"The log {path} is empty.", mend, 2)
+    return Log(taken, wanted, count)
+
+
+def feed(bootstrap: str, topic: str, log: Log, progress: Callable[[int], None]) -> None:
+    """Write every line, then the heartbeat that closes the log; return when all of it is acknowledged.
+
+    One partition: the heartbeat must come after every line. `progress` is called with the lines acknowledged so far.
+    """
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(DELIVERY_SECONDS_MAX)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "gzip"})
+    done = 0
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        nonlocal done
+        done += 1
+        if error is not None:
+            failures.append(str(error))
+        progress(min(done, log.lines))
+
+    for line in itertools.chain.from_iterable(map(read_lines, log.files)):
+        _produce(producer, topic, None, line, delivered)
+    _produce(producer, topic, HEARTBEAT_KEY, END_OF_LOG, delivered)
+    left = producer.flush(DELIVERY_SECONDS_MAX)
+    if left or failures:
+        reason = failures[0] if failures else f"no answer within {DELIVERY_SECONDS_MAX:.0f} s"
+        raise PipelineError(f"{left + len(failures)} lines were not taken: {reason}.", "Look at the broker's log.")
+
+
+def _produce(
+    producer: Producer, topic: str, key: str | None, value: str, delivered: Callable[[KafkaError | None, Message], None]
+) -> None:
+    """Wait for room in the client's queue rather than fail."""
+    while True:
+        try:
+            producer.produce(topic, value.encode(), key, on_delivery=delivered)
+        except BufferError:
+            producer.poll(1.0)
+        else:
+            producer.poll(0)
+            return

@@ -1,0 +1,171 @@
+"""The job: two queries over one topic, one for pages and one for sessions, until it is read or someone stops it.
+
+Each query keeps its offsets, its open windows and its watermark under the checkpoint; a run that is stopped, in
+whatever way, is continued by the next one with the same checkpoint and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.pipelines.activity import HEARTBEAT_KEY, LINES, events, page_counts, sessions, top_pages
+from kpybroker.pipelines.errors import PipelineError, explain
+from kpybroker.pipelines.options import Options, Run
+from kpybroker.pipelines.session import JOB_SETTINGS
+from kpybroker.pipelines.sinks import Sinks, exists
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL_S = 1
+Batch = Callable[["DataFrame", int], None]
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did. `rows` is by result; of the lines, `read` are all but heartbeats."""
+
+    rows: dict[str, int]
+    read: int = 0
+    not_understood: int = 0
+    heartbeats: int = 0
+    last_batch: int = -1
+
+    def add_lines(self, metrics: dict[str, int]) -> None:
+        self.read += metrics["read"]
+        self.not_understood += metrics["not_understood"]
+        self.heartbeats += metrics["heartbeats"]
+
+
+def run(spark: SparkSession, options: Options, say: Callable[[str], None] = lambda _line: None) -> Report:
+    """Run to the end; PipelineError for what a person can mend."""
+    spark = spark.newSession()
+    for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
+        spark.conf.set(key, value)
+    sinks = Sinks(options, _client(options), say)
+    report = Report(sinks.rows)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        if options.run is Run.WHOLE:
+            _run_whole(spark, options, sinks, report)
+        else:
+            _run_stream(spark, options, sinks, report)
+    except (PySparkException, Py4JJavaError) as error:
+        raise explain(str(error)) from error
+    return report
+
+
+def _client(options: Options) -> dict[str, str]:
+    own = {key.removeprefix("kafka."): value for key, value in options.kafka.items()}
+    return {f"kafka.{key}": value for key, value in {**own, "bootstrap.servers": options.bootstrap_servers}.items()}
+
+
+def _source(options: Options) -> dict[str, str]:
+    source = {
+        **_client(options),
+        "subscribe": options.topic,
+        "startingOffsets": options.starting_offsets,
+        "failOnDataLoss": "false" if options.allow_data_loss else "true",
+    }
+    if options.max_offsets is not None:
+        source["maxOffsetsPerTrigger"] = str(options.max_offsets)
+    return source
+
+
+def _events(records: DataFrame, options: Options) -> DataFrame:
+    return events(records, options.format, options.fields, options.watermark)
+
+
+def _pages_batch(sinks: Sinks, top: int) -> Batch:
+    def keep(counts: DataFrame, batch_id: int) -> None:
+        held = counts.persist()
+        sinks.keep("page_counts", held, batch_id)
+        best = top_pages(held, top).persist()
+        sinks.keep("top_pages", best, batch_id)
+        best.unpersist()
+        held.unpersist()
+
+    return keep
+
+
+def _sessions_batch(sinks: Sinks) -> Batch:
+    def keep(found: DataFrame, batch_id: int) -> None:
+        held = found.persist()
+        sinks.keep("sessions", held, batch_id)
+        held.unpersist()
+
+    return keep
+
+
+def _run_whole(spark: SparkSession, options: Options, sinks: Sinks, report: Report) -> None:
+    from pyspark.sql import functions as F
+
+    sinks.refuse_leftovers(spark)
+    source = _source(options)
+    source.pop("maxOffsetsPerTrigger", None)
+    records = (
+        spark.read.format("kafka").options(**source).load().select("key", "value", "partition", "offset").persist()
+    )
+    activity = _events(records, options)
+    _pages_batch(sinks, options.top)(page_counts(activity, options.window, options.slide), 0)
+    _sessions_batch(sinks)(sessions(activity, options.session_gap), 0)
+    report.heartbeats = records.where(F.col("key").cast("string") == HEARTBEAT_KEY).count()
+    report.read = records.count() - report.heartbeats
+    report.not_understood = report.read - activity.count()
+    records.unpersist()
+
+
+def _run_stream(spark: SparkSession, options: Options, sinks: Sinks, report: Report) -> None:
+    assert options.checkpoint is not None
+    if not exists(spark, f"{options.checkpoint}/pages"):
+        sinks.refuse_leftovers(spark)
+    records = spark.readStream.format("kafka").options(**_source(options)).load()
+    activity = _events(records, options)
+    counts = page_counts(activity, options.window, options.slide)
+    plan: list[tuple[str, DataFrame, Batch]] = [
+        ("pages", counts, _pages_batch(sinks, options.top)),
+        ("sessions", sessions(activity, options.session_gap), _sessions_batch(sinks)),
+    ]
+    queries = [_start(name, frame, keep, options) for name, frame, keep in plan]
+    try:
+        running = queries
+        while running:
+            running = [query for query in running if _watch(query, report)]
+    except KeyboardInterrupt:
+        sinks.say("stopping: the next run with this checkpoint goes on from here")
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def _start(name: str, frame: DataFrame, keep: Batch, options: Options) -> StreamingQuery:
+    writer = frame.writeStream.queryName(name).outputMode("append").foreachBatch(keep)
+    writer = writer.option("checkpointLocation", f"{options.checkpoint}/{name}")
+    if options.run is Run.FOLLOW:
+        return writer.trigger(processingTime=options.every).start()
+    return writer.trigger(availableNow=True).start()
+
+
+def _watch(query: StreamingQuery, report: Report) -> bool:
+    """Wait a moment for `query` and note what it has read; False once it has ended. Raises what ended it."""
+    ended = query.awaitTermination(POLL_S)
+    for progress in query.recentProgress:
+        _note(query.name, progress, report)
+    return not ended
+
+
+def _note(name: str, progress: Any, report: Report) -> None:
+    """Both queries read every line: those of one are counted."""
+    metrics = progress["observedMetrics"].get(LINES)
+    if name != "pages" or metrics is None or progress["batchId"] <= report.last_batch or not progress["numInputRows"]:
+        return
+    report.last_batch = progress["batchId"]
+    report.add_lines(metrics.asDict() if hasattr(metrics, "asDict") else dict(metrics))
+
+
+__all__ = ["PipelineError", "Report", "run"]
