@@ -38,8 +38,12 @@ class RequestMemory:
     def used(self) -> int:
         return self._used
 
+    @property
+    def is_full(self) -> bool:
+        return 0 < self._bytes_max <= self._used
+
     async def wait_room(self) -> None:
-        while 0 < self._bytes_max <= self._used:
+        while self.is_full:
             await self._lot.park()
 
     def take(self, size: int) -> None:
@@ -85,7 +89,8 @@ class FrameReader:
 
         Raises ProtocolError for a size out of bounds, OSError when the stream breaks, EOFError inside a frame.
         """
-        await self._memory.wait_room()
+        if self._memory.is_full:
+            await self._memory.wait_room()
         frame = await self._read_frame()
         if frame is not None and not self._held:
             self._hold(len(frame))
@@ -116,10 +121,24 @@ class FrameReader:
                     return frame
                 if size > len(self._scratch):
                     return await self._large_frame(size)
-            if not await self._receive():
-                if self._pending:
+            received = await self._receive()
+            if not received:
+                if pending:
                     raise EOFError("connection closed inside a frame")
                 return None
+            if not pending and (only := self._only_frame(received)) is not None:
+                return only
+            pending += self._scratch[:received]
+
+    def _only_frame(self, received: int) -> bytearray | None:
+        """What came when it is exactly one frame, as it nearly always is; it is copied once."""
+        if received < 4:
+            return None
+        (size,) = _SIZE.unpack_from(self._scratch)
+        if size != received - 4:
+            return None
+        self._check(size)
+        return bytearray(self._scratch[4:received])
 
     def _check(self, size: int) -> None:
         if size < 0 or size > self._frame_bytes_max:
@@ -128,16 +147,18 @@ class FrameReader:
             raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")
 
     async def _receive(self) -> int:
+        """Bytes at the start of `scratch`, to be taken out before the next checkpoint; 0 at the end of the stream."""
         received = await self._stream.receive_into(self._scratch)
-        self._pending += self._scratch[:received]
         self._on_bytes()
         return received
 
     async def _large_frame(self, size: int) -> bytearray:
         """Fill a frame in place, growing it as its bytes come."""
         while len(self._pending) < 6:
-            if not await self._receive():
+            received = await self._receive()
+            if not received:
                 raise EOFError("connection closed inside a frame")
+            self._pending += self._scratch[:received]
         self._check(size)
         frame = self._pending
         self._pending = bytearray()

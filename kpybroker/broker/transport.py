@@ -164,6 +164,9 @@ class SocketStream:
                 continue
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
+        if len(parts) == 1 and isinstance(answer := parts[0], bytes):
+            await self._send(answer, 0)
+            return
         buffers: list[Buffer] = []
         for part in parts:
             if isinstance(part, _BUFFERS):
@@ -185,14 +188,15 @@ class SocketStream:
         if not buffers:
             return
         flags = socket.MSG_MORE if more and HAS_SENDFILE else 0
-        sock = self._sock
         if len(buffers) == 1:
-            view: Buffer = buffers[0]
+            await self._send(buffers[0], flags)
         elif sum(map(len, buffers)) <= SMALL_SLICE_BYTES:
-            view = b"".join(buffers)
+            await self._send(b"".join(buffers), flags)
         else:
             await self._send_many(buffers, flags)
-            return
+
+    async def _send(self, view: Buffer, flags: int) -> None:
+        sock = self._sock
         while True:
             try:
                 sent = sock.send(view, flags)
