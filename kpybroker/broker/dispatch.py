@@ -9,26 +9,41 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
 from kpybroker.broker.context import ConnectionInfo, RequestContext
 from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode_from, decode_steps, encode_parts
+from kpybroker.wire.codec import decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import parse_request_header
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
 
+T = TypeVar("T")
+
 log = logging.getLogger("kafka.request.logger")
 api_log = logging.getLogger("kafka.server.KafkaApis")
 
-LARGE_FRAME_BYTES = 64 * 1024
+LARGE_FRAME_BYTES = 16 * 1024
+"""Above this a frame may hold so many elements that decoding it or encoding its answer is done in steps."""
+
+ANSWERS_MORE_THAN_ASKED = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)
+"""Whose answers may be large though the request is small."""
 
 # What is served, and so what ApiVersions says: (oldest, newest) version.
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -69,6 +84,17 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 
 Handle = Callable[["Broker", Any, RequestContext], Awaitable[Any]]
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
+
+
+async def _in_steps(steps: Generator[None, None, T]) -> T:
+    """Run a generator to its end, with the loop given back at each of its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        await trio.lowlevel.checkpoint()
 
 
 class Route:
@@ -134,25 +160,20 @@ class Dispatcher:
         self.requests[counter] = self.requests.get(counter, 0) + 1
         if route.version != header.api_version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
-        else:
+        elif len(frame) <= LARGE_FRAME_BYTES:
             request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, route.version)
+        else:
+            body = memoryview(frame)[header.body_offset :]
+            request = await _in_steps(decode_steps(route.request_class, body, route.version))
         response = await self._handle(route, request, context)
+        del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
             return None, context
-        return self._frame(route, header.correlation_id, response), context
-
-    @staticmethod
-    async def _decode(route: Route, frame: memoryview, position: int) -> Any:
-        """Large frames of many elements give the loop back on the way; Produce's are mostly records."""
-        if len(frame) <= LARGE_FRAME_BYTES or route.key is ApiKey.PRODUCE:
-            return decode_from(route.request_class, frame, position, route.version)[0]
-        steps = decode_steps(route.request_class, frame[position:], route.version)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as finished:
-                return finished.value
-            await trio.lowlevel.checkpoint()
+        if len(frame) <= LARGE_FRAME_BYTES and route.key not in ANSWERS_MORE_THAN_ASKED:
+            parts = encode_parts(response, route.version)
+        else:
+            parts = await _in_steps(encode_steps(response, route.version))
+        return self._frame(route, header.correlation_id, parts), context
 
     async def _handle(self, route: Route, request: Any, context: RequestContext) -> Any:
         try:
@@ -173,8 +194,7 @@ class Dispatcher:
             return route.error_response(request, context, unknown)
 
     @staticmethod
-    def _frame(route: Route, correlation_id: int, response: Any) -> list[Part]:
-        parts: list[Part] = encode_parts(response, route.version)
+    def _frame(route: Route, correlation_id: int, parts: list[Part]) -> list[Part]:
         head = correlation_id.to_bytes(4, "big", signed=True)
         if route.flexible_response:
             head += b"\x00"

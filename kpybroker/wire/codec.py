@@ -1,4 +1,4 @@
-"""Messages to bytes and back: `encode`, `encode_parts`, `decode`, `decode_steps`.
+"""Messages to bytes and back: `encode`, `encode_parts`, `encode_steps`, `decode`, `decode_steps`.
 
 Each (message class, version) gets its function on first use, by compiling the class's schema
 (`compile_encode`, `compile_decode`). Decoding raises ProtocolError and nothing else, whatever the bytes;
@@ -14,7 +14,14 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from kpybroker.wire.compile_decode import Decoder, StepDecoder, compile_decoder, compile_step_decoder
-from kpybroker.wire.compile_encode import Encoder, UnsupportedFieldError, compile_encoder, size_of
+from kpybroker.wire.compile_encode import (
+    Encoder,
+    StepEncoder,
+    UnsupportedFieldError,
+    compile_encoder,
+    compile_step_encoder,
+    size_of,
+)
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.schema import Message
@@ -27,6 +34,7 @@ __all__ = [
     "decode_steps",
     "encode",
     "encode_parts",
+    "encode_steps",
     "size_of",
 ]
 
@@ -36,6 +44,7 @@ MAX_ELEMENTS = 100_000
 """Array elements and unknown tagged fields that one frame may hold, unless the caller allows more."""
 
 _encoders: dict[tuple[type[Message], int], Encoder] = {}
+_step_encoders: dict[tuple[type[Message], int], StepEncoder] = {}
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
 _step_decoders: dict[tuple[type[Message], int], StepDecoder] = {}
 
@@ -54,6 +63,22 @@ def encode_parts(message: Message, version: int) -> list[Any]:
     """
     chunks: list[Any] = []
     (_encoders.get((type(message), version)) or _encoder(type(message), version))(message, chunks.append)
+    return _parts(chunks)
+
+
+def encode_steps(message: Message, version: int) -> Generator[None, None, list[Any]]:
+    """`encode_parts` as a generator that yields every STEP_ELEMENTS elements, for answers that would hold a loop."""
+    chunks: list[Any] = []
+    parts: list[Any] = []
+    encoder = _step_encoders.get((type(message), version)) or _step_encoder(type(message), version)
+    for _ in encoder(message, chunks.append):
+        parts += _parts(chunks)
+        chunks.clear()
+        yield
+    return _parts(parts + chunks)
+
+
+def _parts(chunks: list[Any]) -> list[Any]:
     parts: list[Any] = []
     start = 0
     for index, chunk in enumerate(chunks):
@@ -112,6 +137,10 @@ def _protocol_error(message_class: type[Message], version: int, error: Exception
 
 def _encoder(message_class: type[Message], version: int) -> Encoder:
     return _compiled(_encoders, compile_encoder, message_class, version)
+
+
+def _step_encoder(message_class: type[Message], version: int) -> StepEncoder:
+    return _compiled(_step_encoders, compile_step_encoder, message_class, version)
 
 
 def _step_decoder(message_class: type[Message], version: int) -> StepDecoder:

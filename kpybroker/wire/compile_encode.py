@@ -4,11 +4,14 @@ The function takes (message, append) and appends chunks: bytes, and whatever obj
 field. It does what Kafka's generated writers do: fixed-size fields as they are, tagged fields only when
 they differ from their default, unknown tagged fields back in their place, and UnsupportedFieldError for a
 field that this version lacks, is not ignorable, and is not at its default.
+
+With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements of arrays, so that a caller
+with other work can do some in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kpybroker.wire.primitives import (
@@ -24,6 +27,10 @@ from kpybroker.wire.schema import ZERO_UUID, Field, Message, is_flexible, struct
 from kpybroker.wire.source import Source
 
 Encoder = Callable[[Any, Callable[[Any], None]], None]
+StepEncoder = Callable[[Any, Callable[[Any], None]], Iterator[None]]
+
+STEP_ELEMENTS = 1000
+"""Elements encoded between two yields: below 2 ms."""
 
 
 class UnsupportedFieldError(ValueError):
@@ -54,11 +61,24 @@ _NAMESPACE = {
 
 def compile_encoder(message_class: type[Message], version: int) -> Encoder:
     """The encode function of one version; the caller keeps it."""
-    writer = _EncoderWriter(message_class, version)
+    encoder: Encoder = _compile(message_class, version, in_steps=False)
+    return encoder
+
+
+def compile_step_encoder(message_class: type[Message], version: int) -> StepEncoder:
+    """The same function as a generator."""
+    encoder: StepEncoder = _compile(message_class, version, in_steps=True)
+    return encoder
+
+
+def _compile(message_class: type[Message], version: int, in_steps: bool) -> Any:
+    writer = _EncoderWriter(message_class, version, in_steps)
+    if in_steps:
+        writer.source.line("steps = 0")
+        writer.source.line("if append is None: yield")  # a generator, whatever the schema
     writer.struct(message_class, "message")
     writer.flush()
-    encoder: Encoder = writer.source.compile("message, append", f"encode {message_class.__name__} v{version}")
-    return encoder
+    return writer.source.compile("message, append", f"encode {message_class.__name__} v{version}")
 
 
 def _array_packer(type_name: str) -> Callable[[], Any]:
@@ -72,8 +92,9 @@ class _EncoderWriter:
     as it is below 128 it is just one more byte of it.
     """
 
-    def __init__(self, message_class: type[Message], version: int) -> None:
+    def __init__(self, message_class: type[Message], version: int, in_steps: bool) -> None:
         self.message_class = message_class
+        self.in_steps = in_steps
         self.version = version
         self.flexible = is_flexible(message_class, version)
         self.source = Source(_NAMESPACE)
@@ -201,6 +222,14 @@ class _EncoderWriter:
             else:
                 self._primitive(field.type_name, item, nullable=False)
             self.flush()
+            if self.in_steps:
+                self._step()
+
+    def _step(self) -> None:
+        self.source.line("steps += 1")
+        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
+            self.source.line("steps = 0")
+            self.source.line("yield")
 
     def _nested(self, field: Field, struct_class: type[Message], attribute: str) -> None:
         nested = self.source.name("nested")

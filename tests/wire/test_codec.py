@@ -16,6 +16,7 @@ from kpybroker.wire.codec import (
     decode_steps,
     encode,
     encode_parts,
+    encode_steps,
 )
 from kpybroker.wire.compile_decode import STEP_ELEMENTS
 from kpybroker.wire.errors import ProtocolError
@@ -80,6 +81,37 @@ def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -
     assert steps_of(HeartbeatRequest, encode(HeartbeatRequest(), 4), 4) == (HeartbeatRequest(), 0)
     with pytest.raises(ProtocolError):
         steps_of(MetadataRequest, data[:-1], 12)
+
+
+def encoded_in_steps(message: Message, version: int) -> tuple[list[Any], int]:
+    steps = encode_steps(message, version)
+    yields = 0
+    while True:
+        try:
+            next(steps)
+            yields += 1
+        except StopIteration as stop:
+            return stop.value, yields
+
+
+def test_encoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
+    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    message = MetadataResponse(topics=topics)
+    assert encoded_in_steps(message, 12) == (encode_parts(message, 12), 3)
+    assert encoded_in_steps(HeartbeatRequest(), 4) == (encode_parts(HeartbeatRequest(), 4), 0)
+    with pytest.raises(UnsupportedFieldError):
+        encoded_in_steps(ProduceRequest(transactional_id="t"), 0)
+
+
+@pytest.mark.parametrize("message_class", message_classes(), ids=lambda cls: cls.__name__)
+@settings(PROPERTY, max_examples=3)
+@given(random=st.randoms(use_true_random=True), data=st.data())
+def test_encoding_in_steps_gives_the_same_for_any_message(
+    message_class: type[Message], random: Any, data: st.DataObject
+) -> None:
+    version = data.draw(st.integers(*message_class.VERSIONS))
+    message = random_message(message_class, version, random, 1.0)
+    assert encoded_in_steps(message, version)[0] == encode_parts(message, version)
 
 
 class FileSlice:

@@ -13,6 +13,7 @@ from kpybroker.broker.config_describe import ConfigResourceType
 from kpybroker.broker.config_requests import authorize_alter, outcome, repeated
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -34,8 +35,9 @@ Answer = AlterConfigsResponse.AlterConfigsResourceResponse
 
 async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     twice = repeated((r.resource_type, r.resource_name) for r in request.resources)
-    responses = []
+    responses, turns = [], Turns()
     for resource in request.resources:
+        await turns.next()
         is_twice = (resource.resource_type, resource.resource_name) in twice
         code, message = await outcome(_alter, broker, resource, request.validate_only, is_twice, context)
         responses.append(

@@ -14,6 +14,7 @@ from kpybroker.broker.config_describe import Asked, topic_entries
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.topics import CreatedTopic, NewTopic
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import CLUSTER_METADATA_TOPIC_NAME
 from kpybroker.wire.api import ApiKey
@@ -48,9 +49,10 @@ async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestC
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER)
     times = Counter(topic.name for topic in request.topics)
-    results = []
+    results, turns = [], Turns()
     wanted: dict[str, NewTopic] = {}
     for topic in request.topics:
+        await turns.next()
         result = Result(name=topic.name, error_message=None)
         results.append(result)
         refusal = _refusal(context, topic.name, times[topic.name], may_create_all)
@@ -62,6 +64,7 @@ async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestC
         wanted.values(), request.timeout_ms, validate_only=request.validate_only
     )
     for result in results:
+        await turns.next()
         if result.name in wanted:
             _fill(broker, context, result, created[result.name])
         elif not _may_describe(context, result.name) and result.name != CLUSTER_METADATA_TOPIC_NAME:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.errors import LogDirError
@@ -27,18 +28,14 @@ TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            TopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(broker, context, topic.name, wanted.partition_index, wanted.offset)
-                    for wanted in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    response, turns = DeleteRecordsResponse(), Turns()
+    for topic in request.topics:
+        result = TopicResult(name=topic.name)
+        for wanted in topic.partitions:
+            result.partitions.append(_delete(broker, context, topic.name, wanted.partition_index, wanted.offset))
+            await turns.next()
+        response.topics.append(result)
+    return response
 
 
 def _delete(broker: Broker, context: RequestContext, topic: str, index: int, offset: int) -> PartitionResult:

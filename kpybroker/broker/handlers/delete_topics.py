@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.model import ZERO_UUID
 from kpybroker.wire.api import ApiKey
@@ -43,9 +44,12 @@ async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestC
     if not broker.config.get_bool("delete.topic.enable"):
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if context.api_version >= 3 else ErrorCode.INVALID_REQUEST
         raise KafkaError(disabled)
-    results = [_resolve(broker, name, topic_id) for name, topic_id in _asked_for(request)]
+    results, turns = [], Turns()
     to_delete: dict[str, list[Result]] = {}
-    for result in results:
+    for asked_name, topic_id in _asked_for(request):
+        result = _resolve(broker, asked_name, topic_id)
+        results.append(result)
+        await turns.next()
         code = _refusal(broker, context, result)
         result.error_code = code
         if code is ErrorCode.NONE and result.name is not None:

@@ -22,6 +22,7 @@ from kpybroker.broker.config_describe import (
 )
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core import topic_names
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.wire import znodes
@@ -55,7 +56,7 @@ _CLUSTER_TYPES = frozenset(
 
 
 async def handle(broker: Broker, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
-    allowed, refused = _authorize(request.resources, context)
+    allowed, refused = await _authorize(request.resources, context)
     topics = [r.resource_name for r in allowed if r.resource_type == ConfigResourceType.TOPIC]
     hosted = [name for name in dict.fromkeys(topics) if broker.metadata.contains(name)]
     found = await broker.configs.read_many(znodes.CONFIG_TOPICS, hosted)
@@ -71,11 +72,12 @@ async def handle(broker: Broker, request: DescribeConfigsRequest, context: Reque
     return DescribeConfigsResponse(results=results + refused)
 
 
-def _authorize(
+async def _authorize(
     resources: Sequence[Resource], context: RequestContext
 ) -> tuple[list[Resource], list[DescribeConfigsResponse.DescribeConfigsResult]]:
-    allowed, refused = [], []
+    allowed, refused, turns = [], [], Turns()
     for resource in resources:
+        await turns.next()
         kind = ConfigResourceType.of(resource.resource_type)
         if kind in _CLUSTER_TYPES:
             may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import DescribedGroup, DescribeGroup
 from kpybroker.wire.api import ApiKey
@@ -37,7 +38,9 @@ async def handle(broker: Broker, request: DescribeGroupsRequest, context: Reques
     refused: list[DescribeGroupsResponse.DescribedGroup] = []
     described: list[DescribeGroupsResponse.DescribedGroup] = []
     shows_operations = context.api_version >= AUTHORIZED_OPERATIONS_FROM and request.include_authorized_operations
+    turns = Turns()
     for group_id in request.groups:
+        await turns.next()
         if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(_failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
             continue

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.wire.api import ApiKey
@@ -78,9 +79,11 @@ async def handle(broker: Broker, request: FindCoordinatorRequest, context: Reque
         return FindCoordinatorResponse(
             error_message=ErrorCode.NONE.name, node_id=node.id, host=node.host, port=node.port
         )
-    return FindCoordinatorResponse(
-        coordinators=[await _find_one(broker, context, request.key_type, key) for key in request.coordinator_keys]
-    )
+    response, turns = FindCoordinatorResponse(), Turns()
+    for key in request.coordinator_keys:
+        response.coordinators.append(await _find_one(broker, context, request.key_type, key))
+        await turns.next()
+    return response
 
 
 async def _find_one(broker: Broker, context: RequestContext, key_type: int, key: str) -> Coordinator:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -58,14 +59,17 @@ _SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, L
 
 async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     seen: dict[tuple[str, int], int] = {}
+    turns = Turns()
     for topic in request.topics:
         for wanted in topic.partitions:
+            await turns.next()
             key = (topic.name, wanted.partition_index)
             seen[key] = seen.get(key, 0) + 1
     response = ListOffsetsResponse()
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
+            await turns.next()
             try:
                 if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

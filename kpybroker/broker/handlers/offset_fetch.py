@@ -15,6 +15,7 @@ from kpybroker.broker.context import RequestContext
 from kpybroker.broker.group_requests import authorize_group, by_topic
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.tree_offsets import read_offset
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
 from kpybroker.core.offsets.values import TopicPartition
@@ -60,11 +61,13 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
     if context.api_version == 0:
         return await _fetch_from_tree(broker, request, context)
     if context.api_version >= SEVERAL_GROUPS_FROM:
-        groups = [
-            await _fetch(broker, context, group.group_id, _partitions(group.topics), request.require_stable)
-            for group in request.groups
-        ]
-        return OffsetFetchResponse(groups=[_group(fetched) for fetched in groups])
+        response, turns = OffsetFetchResponse(), Turns()
+        for group in request.groups:
+            partitions = _partitions(group.topics)
+            fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable)
+            response.groups.append(_group(fetched))
+            await turns.next()
+        return response
     partitions = _partitions(request.topics)
     fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
     if context.api_version < GROUP_ERROR_FROM and fetched.error is not ErrorCode.NONE:

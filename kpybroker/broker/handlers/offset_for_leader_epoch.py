@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -42,11 +43,12 @@ async def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
     may_all = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-    response = OffsetForLeaderEpochResponse()
+    response, turns = OffsetForLeaderEpochResponse(), Turns()
     for topic in request.topics:
         readable = may_all or context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
         result = TopicResult(topic=topic.topic)
         for wanted in topic.partitions:
+            await turns.next()
             end = EpochEndOffset(partition=wanted.partition)
             try:
                 if not readable:

@@ -13,6 +13,7 @@ import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -58,10 +59,12 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
+    turns = Turns()
     for topic in request.topic_data:
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         answers = []
         for data in topic.partition_data:
+            await turns.next()
             answer = PartitionResponse(index=data.index)
             answers.append(answer)
             try:
@@ -82,7 +85,9 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                     flushes.append((partition, end, answer))
                 if acks == -1 and partition.high_watermark < end:
                     waits.append((partition, end, answer))
-        response.responses.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
+        if answers:
+            named = ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers)
+            response.responses.append(named)
     if flushes:
         await _flush(broker, flushes)
     if acks == 0:
@@ -131,7 +136,8 @@ def _fill_error(
         ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
         for position, message in record_errors
     ]
-    answer.error_message = error.message
+    # ReplicaManager words only what was wrong with records; all else is told by its code
+    answer.error_message = error.message if record_errors else None
     if context.api_version >= 10 and error.code in _MOVED:
         partition = broker.replicas.partition(topic, index)
         if partition is not None:
