@@ -31,6 +31,7 @@ log = logging.getLogger("kafka.request.logger")
 api_log = logging.getLogger("kafka.server.KafkaApis")
 
 LARGE_FRAME_BYTES = 16 * 1024
+_BUFFERS = (bytes, bytearray, memoryview)
 """Above this a frame may hold so many elements that decoding it or encoding its answer is done in steps."""
 
 ANSWERS_MORE_THAN_ASKED = frozenset(
@@ -100,13 +101,14 @@ async def _in_steps(steps: Generator[None, None, T]) -> T:
 class Route:
     """One served (API, version)."""
 
-    __slots__ = ("error_response", "flexible_response", "handle", "key", "request_class", "version")
+    __slots__ = ("error_response", "flexible_response", "handle", "key", "request_class", "requests", "version")
 
     def __init__(self, key: ApiKey, version: int) -> None:
         info = API_INFO[key]
         module = import_module(f"kpybroker.broker.handlers.{key.name.lower()}")
         self.key = key
         self.version = version
+        self.requests = 0
         self.handle: Handle = module.handle
         self.error_response: ErrorResponse = module.error_response
         self.request_class = info.request_class()
@@ -114,17 +116,18 @@ class Route:
 
 
 class Dispatcher:
-    """Belongs to one Broker. `requests` counts requests by (API key, version) for the metrics."""
+    """Belongs to one Broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._routes: dict[tuple[int, int], Route] = {}
-        self.requests: dict[tuple[int, int], int] = {}
 
-    def _route(self, api_key: int, version: int) -> Route:
-        route = self._routes.get((api_key, version))
-        if route is not None:
-            return route
+    @property
+    def requests(self) -> dict[tuple[int, int], int]:
+        """How many requests have come by (API key, version), for the metrics."""
+        return {known: route.requests for known, route in self._routes.items()}
+
+    def _new_route(self, api_key: int, version: int) -> Route:
         try:
             key = ApiKey(api_key)
             oldest, newest = SERVED[key]
@@ -146,22 +149,22 @@ class Dispatcher:
         Raises ProtocolError for a frame that is no request, which ends the connection.
         """
         header = parse_request_header(frame)
-        route = self._route(header.api_key, header.api_version)
+        version = header.api_version
+        route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
+        route.requests += 1
         context = RequestContext(
             connection,
             self._broker.authorizer,
             header.api_key,
-            header.api_version,
+            version,
             header.correlation_id,
             header.client_id,
             time.perf_counter_ns(),
         )
-        counter = (header.api_key, header.api_version)
-        self.requests[counter] = self.requests.get(counter, 0) + 1
-        if route.version != header.api_version:
+        if route.version != version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
-            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, route.version)
+            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, version)
         else:
             body = memoryview(frame)[header.body_offset :]
             request = await _in_steps(decode_steps(route.request_class, body, route.version))
@@ -198,10 +201,10 @@ class Dispatcher:
         head = correlation_id.to_bytes(4, "big", signed=True)
         if route.flexible_response:
             head += b"\x00"
+        if len(parts) == 1 and isinstance(body := parts[0], bytes):
+            return [(len(head) + len(body)).to_bytes(4, "big") + head + body]
         size = len(head)
         for part in parts:
-            size += len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size
-        if len(parts) == 1 and isinstance(parts[0], bytes):
-            return [size.to_bytes(4, "big") + head + parts[0]]
+            size += len(part) if isinstance(part, _BUFFERS) else part.size
         parts.insert(0, size.to_bytes(4, "big") + head)
         return parts

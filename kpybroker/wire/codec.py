@@ -79,6 +79,14 @@ def encode_steps(message: Message, version: int) -> Generator[None, None, list[A
 
 
 def _parts(chunks: list[Any]) -> list[Any]:
+    try:
+        joined = b"".join(chunks)
+    except TypeError:
+        return _parts_around_slices(chunks)
+    return [joined] if joined else []
+
+
+def _parts_around_slices(chunks: list[Any]) -> list[Any]:
     parts: list[Any] = []
     start = 0
     for index, chunk in enumerate(chunks):
