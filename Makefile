@@ -65,6 +65,12 @@ bench-start: test-deps  ## time to the first message and idle memory, next to re
 bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minutes; BENCH=--quick takes 3 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
+soak: test-deps  ## two hundred kills of the broker under load, everything checked
+	$(BIN)/python -m compat_tests.crash.soak --kills 200
+
+demo: test-deps  ## a real log through a broker and a Spark job: LOG=path for another file or folder
+	$(BIN)/python -m kpybroker.pipelines.demo $(if $(LOG),--log "$(LOG)")
+
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
 	$(BIN)/python -m protocol_specs.generate
 
