@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kafka.server.KafkaServer")
 
+LONG_WALKS_MAX = 1
+"""Threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
+
 FLUSHES_WAITING_MAX = 10_000
 STOP_SECONDS_MAX = 30.0
 
@@ -79,6 +82,7 @@ class Broker:
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
+        self.long_walks = trio.CapacityLimiter(LONG_WALKS_MAX)
         self.node_id = config.get_int("broker.id")
         self.bound: list[BoundListener] = []
         self.fatal: StartupError | None = None
@@ -141,6 +145,9 @@ class Broker:
         log.info("[KafkaServer id=%d] shutting down", self.node_id)
         for bound in self.bound:
             bound.listener.close()
+        # Clients lose their connections before anything they ask is closed, as in KafkaServer.shutdown: told that the
+        # coordinator is not available they would look for another one, on connections that are about to end.
+        await self.server.stop()
         await self._close_parts()
         trio.lowlevel.remove_instrument(self.stall)
         log.info("[KafkaServer id=%d] shut down completed", self.node_id)

@@ -79,7 +79,7 @@ class Connection:
 
 
 class Server:
-    """Serves bound listeners until cancelled."""
+    """Serves bound listeners until stopped or cancelled."""
 
     def __init__(self, config: BrokerConfig, dispatcher: Dispatcher, clock: Clock) -> None:
         self._config = config
@@ -91,6 +91,8 @@ class Server:
         self._per_ip: dict[str, int] = {}
         self._next_number = 0
         self._slot_freed = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._ended = trio.Event()
         self.accepted_total = 0
         self.refused_total = 0
 
@@ -99,10 +101,21 @@ class Server:
         return len(self._connections)
 
     async def serve(self, listeners: list[BoundListener]) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._close_idle)
-            for bound in listeners:
-                nursery.start_soon(self._accept, bound, nursery)
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._close_idle)
+                for bound in listeners:
+                    nursery.start_soon(self._accept, bound, nursery)
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """End every connection; when this returns no request is in progress, and none will be (SocketServer's
+        stopProcessingRequests). The parts behind can then be closed without a client hearing of it."""
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+            await self._ended.wait()
 
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:

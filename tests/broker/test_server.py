@@ -253,6 +253,27 @@ async def test_reading_pauses_while_requests_hold_too_many_bytes(
     await House(MemoryTransport(), Config(queued_max_request_bytes=5)).run(story)
 
 
+async def test_after_a_stop_no_request_is_in_progress_and_every_connection_has_ended(transport: Transport) -> None:
+    async def story(house: House) -> None:
+        idle, waiting, behind = [await house.connect() for _ in range(3)]
+        assert await idle.ask(b"x") == b"x"
+        await waiting.send(b"hold")
+        await behind.send(b"hold")
+        await behind.send(b"x")
+        while house.echo.in_progress < 2:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        house.listener.close()
+        await house.server.stop()
+        assert house.echo.in_progress == house.server.connection_count == 0
+        assert [await client.receive() for client in (idle, waiting, behind)] == [None] * 3
+
+    await House(transport, Config()).run(story)
+
+
+async def test_a_server_that_never_served_stops_at_once(transport: Transport) -> None:
+    await House(transport, Config()).server.stop()
+
+
 async def test_running_out_of_descriptors_pauses_accepting_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
