@@ -101,7 +101,16 @@ async def _in_steps(steps: Generator[None, None, T]) -> T:
 class Route:
     """One served (API, version)."""
 
-    __slots__ = ("error_response", "flexible_response", "handle", "key", "request_class", "requests", "version")
+    __slots__ = (
+        "answers_more",
+        "error_response",
+        "flexible_response",
+        "handle",
+        "key",
+        "request_class",
+        "requests",
+        "version",
+    )
 
     def __init__(self, key: ApiKey, version: int) -> None:
         info = API_INFO[key]
@@ -109,6 +118,7 @@ class Route:
         self.key = key
         self.version = version
         self.requests = 0
+        self.answers_more = key in ANSWERS_MORE_THAN_ASKED
         self.handle: Handle = module.handle
         self.error_response: ErrorResponse = module.error_response
         self.request_class = info.request_class()
@@ -172,7 +182,7 @@ class Dispatcher:
         del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
             return None, context
-        if len(frame) <= LARGE_FRAME_BYTES and route.key not in ANSWERS_MORE_THAN_ASKED:
+        if len(frame) <= LARGE_FRAME_BYTES and not route.answers_more:
             parts = encode_parts(response, route.version)
         else:
             parts = await _in_steps(encode_steps(response, route.version))
