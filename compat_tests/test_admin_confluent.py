@@ -209,7 +209,8 @@ def test_incremental_alter_configs(admin: AdminClient, topic: MakeTopic) -> None
 
 
 def test_list_offsets(admin: AdminClient, topic: MakeTopic, broker: Broker) -> None:
-    made = topic()
+    # nothing so old would outlive the stock retention
+    made = topic(retention_ms=-1)
     part = TopicPartition(made, 0)
     stamps = [1_000_000, 3_000_000, 2_000_000]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,8 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 
 DEADLINE_S = 30.0
-START_MS = 1_700_000_000_000
+# young enough for the stock retention of seven days, and a whole second
+START_MS = (int(time.time()) - 3600) * 1000
 
 Join = Callable[..., Member]
 

@@ -16,7 +16,7 @@ StartBroker = Callable[..., Broker]
 
 def test_clean_restart(own_broker: StartBroker) -> None:
     broker = own_broker()
-    quick.create_topic(broker.bootstrap, "kept", 3, retention_ms=4242)
+    quick.create_topic(broker.bootstrap, "kept", 3, segment_ms=4242000)
     for partition in range(3):
         quick.fill(broker.bootstrap, "kept", [f"{partition} {n}" for n in range(50)], partition)
     read = quick.read(broker.bootstrap, [("kept", 0)], 50, group="readers")
@@ -27,7 +27,7 @@ def test_clean_restart(own_broker: StartBroker) -> None:
     assert admin.describe_cluster().result(timeout=30).cluster_id == before.cluster_id
     eventually(lambda: len(admin.list_topics("kept", timeout=30).topics["kept"].partitions) == 3, "three partitions")
     resource = ConfigResource(ResourceType.TOPIC, "kept")
-    assert admin.describe_configs([resource])[resource].result(timeout=30)["retention.ms"].value == "4242"
+    assert admin.describe_configs([resource])[resource].result(timeout=30)["segment.ms"].value == "4242000"
     for partition in range(3):
         messages = quick.read(broker.bootstrap, [("kept", partition)], 50)
         assert [m.value().decode() for m in messages] == [f"{partition} {n}" for n in range(50)]

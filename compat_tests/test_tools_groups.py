@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import time
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +17,8 @@ from compat_tests.support.tools import Result, Tools
 from compat_tests.support.waiting import eventually
 
 COUNT = 20
-START_MS = 1_700_000_000_000
+# young enough for the stock retention of seven days, and a whole second
+START_MS = (int(time.time()) - 3600) * 1000
 STEP_MS = 1_000
 
 
@@ -60,12 +62,16 @@ def test_list_with_states(tools: Tools, name: str, read_topic: str, join: Callab
     assert {name, live} <= set(tools.run("consumer-groups", "--list").lines)
 
 
-def test_describe_a_live_group(tools: Tools, name: str, read_topic: str, join: Callable[..., Member]) -> None:
-    live = f"{name}-live"
+def test_describe_a_live_group(
+    tools: Tools, broker: Broker, topic: MakeTopic, name: str, join: Callable[..., Member]
+) -> None:
+    read_topic, live = topic(partitions=2), f"{name}-live"
     members = [join("confluent", group=live, topics=[read_topic], settings={"client.id": f"m{n}"}) for n in range(2)]
     eventually(lambda: all(len(member.assignment) == 1 for member in members), "one partition each")
-    eventually(lambda: sum(len(member.records) for member in members) >= 2 * COUNT, "all records")
+    for partition in (0, 1):
+        quick.fill(broker.bootstrap, read_topic, [f"{n}" for n in range(COUNT)], partition)
     for member in members:
+        member.has(COUNT)
         member.commit()
     table = rows(tools.run("consumer-groups", "--describe", "--group", live))
     assert {row["CLIENT-ID"] for row in table} == {"m0", "m1"}

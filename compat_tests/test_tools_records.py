@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
 from compat_tests.support.waiting import eventually
 
-START_MS = 1_700_000_000_000
+# young enough for the stock retention of seven days, and a whole second
+START_MS = (int(time.time()) - 3600) * 1000
 
 
 def fill(broker: Broker, topic: str, count: int, partition: int = 0) -> None:

@@ -36,13 +36,13 @@ def config_value(admin: KafkaAdminClient, topic: str, key: str) -> str:
 def main(bootstrap: str, name: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.create_topics([NewTopic(name, 2, 1, topic_configs={"retention.ms": "4242"})])
+    admin.create_topics([NewTopic(name, 2, 1, topic_configs={"segment.ms": "4242000"})])
     out["again"] = error_of(lambda: admin.create_topics([NewTopic(name, 2, 1)]))
     out["listed"] = name in admin.list_topics()
     out["partitions"] = partitions(admin, name)
     admin.create_partitions({name: NewPartitions(3)})
-    out["retention"] = config_value(admin, name, "retention.ms")
-    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "77"})])
+    out["segment"] = config_value(admin, name, "segment.ms")
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"segment.ms": "77000"})])
     cluster = admin.describe_cluster()
     out["brokers"] = [[node["node_id"], node["host"], node["port"]] for node in cluster["brokers"]]
     out["controller"] = cluster["controller_id"]
@@ -72,7 +72,7 @@ def main(bootstrap: str, name: str) -> dict[str, Any]:
     out["log dirs"] = [entry[1] for entry in log_dirs.log_dirs]
     out["deleted groups"] = [[group_id, error.__name__] for group_id, error in admin.delete_consumer_groups([name])]
     out["partitions after"] = partitions(admin, name)
-    out["retention after"] = config_value(admin, name, "retention.ms")
+    out["segment after"] = config_value(admin, name, "segment.ms")
     admin.delete_topics([name])
     out["missing"] = error_of(lambda: admin.delete_topics([name + "-missing"]))
     admin.close()

@@ -21,8 +21,10 @@ from typing import Any
 
 LONG_VALUE = 10_000
 DEADLINE_S = 60.0
-# kafka-python 3.0.12 joins before it knows its topics, learns them retry_backoff_ms (100) later and joins again; a poll
-# that times out at that very moment leaves the second join unfinished for good (SyncGroup is answered, nobody looks).
+# kafka-python 3.0.12 loses a join, on real Kafka as here: a leader that joins again because its topics' metadata has changed
+# forgets why as soon as it has sent SyncGroup (need_rejoin() looks at the snapshots alone, where Java's also asks for the
+# join in progress). If poll() times out in that moment, nobody looks at the answer. So `open` below has it know its
+# topics before it joins, and a poll lasts longer than the metadata's backoff (100 ms), at whose end a new topic is learnt.
 KAFKA_PYTHON_POLL_MS = 330
 
 
@@ -228,6 +230,7 @@ class KafkaPython:
             self.consumer.subscribe(pattern="^" + spec["pattern"])
         else:
             self.consumer.subscribe(spec["topics"])
+            self.consumer.topics()  # asks the broker and waits: see KAFKA_PYTHON_POLL_MS
 
     def poll(self) -> list[dict[str, Any]]:
         batches = self.consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS, max_records=500)
