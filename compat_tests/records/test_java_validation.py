@@ -20,7 +20,8 @@ from kpybroker.wire.records.builder import build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
-from kpybroker.wire.records.validate import RecordValidationError, validate_and_assign
+from kpybroker.wire.records.record_errors import RecordValidationError
+from kpybroker.wire.records.validate import validate_and_assign
 
 NOW_MS = 1_700_000_000_000
 BASE_OFFSET = 1234

@@ -6,17 +6,21 @@ in Kafka's `Partition.scala`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.core.replica import LeaderState
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.long_walk import is_long_walk
+from kpybroker.wire.records.validate import validate_and_assign
 
 if TYPE_CHECKING:
     from kpybroker.core.fetch_session import FetchSession, PartitionKey
     from kpybroker.storage.append import AppendInfo
     from kpybroker.storage.log import Log
+    from kpybroker.wire.records.validate import ValidatedRecords
 
 ALL_IN_SYNC = -1
 NO_LEADER = -1
@@ -125,8 +129,34 @@ class Partition:
 
     # --- writing
 
+    def is_long_walk(self, records: memoryview) -> bool:
+        """Whether validating `records` would hold the loop, so that `walk_in_thread` is to do it for `append`."""
+        return is_long_walk(records, self.leader_log().rules)
+
+    async def walk_in_thread(
+        self, records: memoryview, request_version: int, now_ms: int, limiter: trio.CapacityLimiter
+    ) -> ValidatedRecords:
+        """`records` validated as if the log were empty. Others append meanwhile; `append` sees to that."""
+        log = self.leader_log()
+        validate = partial(
+            validate_and_assign,
+            records,
+            log.rules,
+            base_offset=0,
+            now_ms=now_ms,
+            leader_epoch=self.leader_epoch,
+            request_version=request_version,
+            partition=log.partition,
+        )
+        return await trio.to_thread.run_sync(validate, limiter=limiter)
+
     def append(
-        self, records: bytearray | memoryview, required_acks: int, request_version: int, now_ms: int
+        self,
+        records: bytearray | memoryview,
+        required_acks: int,
+        request_version: int,
+        now_ms: int,
+        checked: ValidatedRecords | None = None,
     ) -> AppendInfo:
         """Append a client's batches as leader. Raises KafkaError; stamps offsets into `records`."""
         log = self.leader_log()
@@ -138,7 +168,9 @@ class Partition:
                 f"The size of the current ISR {sorted(leader.isr)} is insufficient to satisfy the min.isr requirement "
                 f"of {log.config.min_insync_replicas} for partition {self.topic}-{self.index}",
             )
-        info = log.append_as_leader(records, self.leader_epoch, now_ms=now_ms, request_version=request_version)
+        info = log.append_as_leader(
+            records, self.leader_epoch, now_ms=now_ms, request_version=request_version, checked=checked
+        )
         self._after_append(log, leader, info.size)
         return info
 

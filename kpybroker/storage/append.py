@@ -25,6 +25,7 @@ from kpybroker.storage.index import INT32_MAX
 from kpybroker.storage.recovery import complete_transactions, prepare_batch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.records.long_walk import move_to
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
 if TYPE_CHECKING:
@@ -86,18 +87,22 @@ def append_as_leader(
     origin: AppendOrigin,
     guard: VerificationGuard,
     request_version: int | None,
+    checked: ValidatedRecords | None = None,
 ) -> AppendInfo:
     """See `Log.append_as_leader`."""
-    checked = validate_and_assign(
-        records,
-        log.rules,
-        base_offset=log.log_end_offset,
-        now_ms=now_ms,
-        leader_epoch=leader_epoch,
-        from_client=origin is AppendOrigin.CLIENT,
-        request_version=request_version,
-        partition=log.partition,
-    )
+    if checked is not None:
+        checked = move_to(checked, log.log_end_offset, leader_epoch)
+    else:
+        checked = validate_and_assign(
+            records,
+            log.rules,
+            base_offset=log.log_end_offset,
+            now_ms=now_ms,
+            leader_epoch=leader_epoch,
+            from_client=origin is AppendOrigin.CLIENT,
+            request_version=request_version,
+            partition=log.partition,
+        )
     header = checked.header
     if header is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)

@@ -44,6 +44,7 @@ from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import append_rules
 from kpybroker.wire.records.batch import Buffer
+from kpybroker.wire.records.validate import ValidatedRecords
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
@@ -200,12 +201,16 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: VerificationGuard = NO_VERIFICATION,
         request_version: int | None = None,
+        checked: ValidatedRecords | None = None,
     ) -> AppendInfo:
         """Append batches, giving them offsets and the leader epoch.
 
-        Stamps `records` in place where it is writable. Raises KafkaError as Kafka does, LogDirError for the disk.
+        Stamps `records` in place where it is writable. `checked` is what validating them for offset 0 gave, where that
+        was done beforehand (`wire.records.long_walk`). Raises KafkaError as Kafka does, LogDirError for the disk.
         """
-        return append.append_as_leader(self, records, leader_epoch, now_ms, origin, verification_guard, request_version)
+        return append.append_as_leader(
+            self, records, leader_epoch, now_ms, origin, verification_guard, request_version, checked
+        )
 
     def append_as_coordinator(
         self,

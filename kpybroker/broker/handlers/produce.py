@@ -13,12 +13,13 @@ import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
-from kpybroker.broker.turns import Turns
+from kpybroker.broker.turns import ELEMENTS_BETWEEN_CHECKPOINTS
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -45,6 +46,9 @@ LEDGER = Ledger(
 )
 
 PartitionResponse = ProduceResponse.PartitionProduceResponse
+TopicData = ProduceRequest.TopicProduceData
+MAGIC_AT = 16
+MAGIC_MAX = 2
 ACKS = (-1, 0, 1)
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -54,30 +58,38 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    _check_first_batches(request)
     response = ProduceResponse()
     waits: list[tuple[Partition, int, PartitionResponse]] = []
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
-    turns = Turns()
-    for topic in request.topic_data:
+    elements = 0
+    for topic in _distinct(request.topic_data):
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         answers = []
         for data in topic.partition_data:
-            await turns.next()
+            elements += 1
+            if elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0:
+                await trio.lowlevel.checkpoint()
             answer = PartitionResponse(index=data.index)
             answers.append(answer)
             try:
                 if not authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.replicas.hosted(topic.name, data.index)
-                info = _append(partition, data.records, acks, version, now_ms, answer)
+                records = _checked_request(data.records, acks)
+                checked = None
+                if partition.is_long_walk(records):
+                    checked = await partition.walk_in_thread(records, version, now_ms, broker.long_walks)
+                info = partition.append(records, acks, version, now_ms, checked)
             except KafkaError as error:
                 _fill_error(broker, answer, error, topic.name, data.index, context)
             except LogDirError as error:
                 broker.log_dir_failed(error)
                 _fill_error(broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context)
             else:
+                _fill(answer, info)
                 end = info.last_offset + 1
                 if info.rolled:
                     broker.flush_soon(partition)
@@ -98,25 +110,49 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     return response
 
 
-def _append(
-    partition: Partition,
-    records: bytes | memoryview | None,
-    acks: int,
-    version: int,
-    now_ms: int,
-    answer: PartitionResponse,
-) -> AppendInfo:
-    """Append and fill the answer."""
+def _check_first_batches(request: ProduceRequest) -> None:
+    """What is no batch at all fails the request, not its partition: Kafka looks for transactions in it first."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if records is None or len(records) < LOG_OVERHEAD:
+                continue
+            size = int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True)
+            if size < LEGACY_OVERHEAD_V0:
+                text = f"Record size {size} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+            if len(records) > MAGIC_AT and records[MAGIC_AT] > MAGIC_MAX:
+                magic = records[MAGIC_AT] - (records[MAGIC_AT] & 0x80) * 2
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+
+
+def _distinct(topics: list[TopicData]) -> list[TopicData]:
+    """Each topic and partition once: Kafka makes a map of them, so of two batches for one partition the last counts."""
+    names = {topic.name for topic in topics}
+    if len(names) == len(topics) and all(
+        len(topic.partition_data) < 2 or len({data.index for data in topic.partition_data}) == len(topic.partition_data)
+        for topic in topics
+    ):
+        return topics
+    merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
+    for topic in topics:
+        merged.setdefault(topic.name, {}).update((data.index, data) for data in topic.partition_data)
+    return [TopicData(name=name, partition_data=list(partitions.values())) for name, partitions in merged.items()]
+
+
+def _checked_request(records: bytes | memoryview | None, acks: int) -> memoryview:
     if acks not in ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request must bring records")
     assert isinstance(records, memoryview)
-    info = partition.append(records, acks, version, now_ms)
+    return records
+
+
+def _fill(answer: PartitionResponse, info: AppendInfo) -> None:
     answer.base_offset = info.first_offset
     answer.log_append_time_ms = info.log_append_time
     answer.log_start_offset = info.log_start_offset
-    return info
 
 
 def _fill_error(
@@ -132,6 +168,8 @@ def _fill_error(
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
     record_errors = getattr(error, "record_errors", ())
+    if record_errors:
+        answer.log_start_offset = broker.replicas.hosted(topic, index).online_log().log_start_offset
     answer.record_errors = [
         ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
         for position, message in record_errors
@@ -195,7 +233,9 @@ def error_response(request: ProduceRequest, context: RequestContext, error: Kafk
             ProduceResponse.TopicProduceResponse(
                 name=topic.name,
                 partition_responses=[
-                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1)
+                    PartitionResponse(
+                        index=data.index, error_code=error.code, base_offset=-1, error_message=error.message
+                    )
                     for data in topic.partition_data
                 ],
             )

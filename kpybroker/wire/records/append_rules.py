@@ -10,6 +10,8 @@ from kpybroker.wire.records.batch import TimestampType
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
 
 INT64_MAX = 2**63 - 1
+RECORD_BYTES_MIN = 7
+WALKED_MIN = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,15 @@ class AppendRules:
     max_uncompressed_bytes: int = DEFAULT_MAX_BYTES
     opaque: bool = field(init=False)
     """Whether a batch that needs no conversion can be taken without a look at its records."""
+    max_walked_records: int = field(init=False)
+    """As many of the smallest records as fit into a batch of `max_message_bytes` without compression."""
 
     def __post_init__(self) -> None:
         bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
             self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
         )
         object.__setattr__(self, "opaque", not (self.walk or self.compacted or bounded))
+        object.__setattr__(self, "max_walked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, WALKED_MIN))
 
 
 def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) -> AppendRules:

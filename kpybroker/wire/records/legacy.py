@@ -14,9 +14,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, compress, decompress
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     LEGACY_OVERHEAD_V0,
     LOG_OVERHEAD,
@@ -62,10 +64,12 @@ def read_wrapper(
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
     check_crc: bool = False,
+    max_records: int | None = None,
 ) -> list[InnerMessage]:
     """The messages within a compressed wrapper (AbstractLegacyRecordBatch.DeepRecordsIterator).
 
     A cut-off last inner message is left out, as Kafka does. With `check_crc` a false inner CRC raises CORRUPT_MESSAGE.
+    More than `max_records` messages are MESSAGE_TOO_LARGE.
     """
     if header.codec is Codec.ZSTD:
         raise invalid(f"Invalid wrapper compression type zstd with magic {header.magic}")
@@ -73,7 +77,9 @@ def read_wrapper(
     if content is None:
         raise invalid(f"Found invalid compressed record set with null value (magic = {header.magic})")
     inner_set = decompress(header.codec, content, max_bytes, header.magic)
-    placed = list(_iter_messages(inner_set))
+    placed = list(islice(_iter_messages(inner_set), None if max_records is None else max_records + 1))
+    if max_records is not None and len(placed) > max_records:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"More than {max_records} messages in a compressed one")
     if not placed:
         raise invalid("Found invalid compressed record set with no inner records")
     base_offset = _inner_base_offset(header, placed[-1][1].base_offset)

@@ -7,13 +7,15 @@ topic wants it.
 
 Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
 a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
-walked; a batch whose records take more than `max_uncompressed_bytes` is refused where it must be walked.
+walked; a batch is refused where it must be walked if its records take more than `max_uncompressed_bytes` or are more
+than `max_walked_records`.
 Not here: producer state, segment size, which of these the topic's configuration asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, has_linked_lz4_blocks
@@ -47,9 +49,9 @@ from kpybroker.wire.records.default_record import (
     records_section,
 )
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
+from kpybroker.wire.records.record_errors import RecordErrors
 
 UNKNOWN_OFFSET = -1
-_RECORD_ERRORS_SHOWN = 3
 _PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 
 
@@ -69,21 +71,6 @@ class ValidatedRecords(NamedTuple):
     records_count: int
     log_append_time: int = NO_TIMESTAMP
     is_rebuilt: bool = False
-
-
-class RecordError(NamedTuple):
-    """Why a record was refused; `batch_index` counts records within their batch."""
-
-    batch_index: int
-    message: str
-
-
-class RecordValidationError(KafkaError):
-    """INVALID_RECORD or INVALID_TIMESTAMP with the records that caused it (KIP-467)."""
-
-    def __init__(self, code: ErrorCode, message: str, record_errors: list[RecordError]) -> None:
-        super().__init__(code, message)
-        self.record_errors = record_errors
 
 
 class _Append(NamedTuple):
@@ -165,7 +152,8 @@ def _assign_plain(records: Buffer, header: BatchHeader, base_offset: int, leader
 def _validate_general(
     records: Buffer, rules: AppendRules, call: _Append, request_version: int | None
 ) -> ValidatedRecords:
-    placed = list(iter_batches(records))
+    placed = list(islice(iter_batches(records), rules.max_walked_records + 1))
+    _check_count(len(placed), rules)
     if request_version is not None and request_version >= 3:
         _check_produce_request(placed, request_version)
     for position, header in placed:
@@ -279,58 +267,10 @@ def _client_batch_problem(header: BatchHeader) -> str | None:
 # --- records
 
 
-def _timestamp_problem(
-    timestamp: int, offset: int, stamped_by_broker: bool, rules: AppendRules, now_ms: int
-) -> str | None:
-    """LogValidator.validateTimestamp."""
-    if rules.timestamp_type is TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
-        age = now_ms - timestamp
-        if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
-            return (
-                f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be "
-                f"within [{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
-            )
-    elif stamped_by_broker:
-        return (
-            f"Invalid timestamp type in message with offset {offset}. Producer should not set timestamp type to "
-            "LogAppendTime."
-        )
-    return None
-
-
-class _RecordErrors:
-    """Gathers what is wrong with the records of one batch."""
-
-    def __init__(self, batch: BatchHeader, rules: AppendRules, call: _Append) -> None:
-        self._stamped_by_broker = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-        self._rules = rules
-        self._call = call
-        self._errors: list[RecordError] = []
-        self._code = ErrorCode.INVALID_RECORD
-
-    def check(self, index: int, offset: int, timestamp: int, has_key: bool) -> None:
-        """LogValidator.validateRecord: key first, then timestamp."""
-        if self._rules.compacted and not has_key:
-            self.add(index, "Compacted topic cannot accept message without key")
-            return
-        problem = _timestamp_problem(timestamp, offset, self._stamped_by_broker, self._rules, self._call.now_ms)
-        if problem is not None:
-            self._code = ErrorCode.INVALID_TIMESTAMP
-            self._errors.append(RecordError(index, problem))
-
-    def add(self, index: int, problem: str) -> None:
-        self._errors.append(RecordError(index, f"{problem} in topic partition {self._call.partition}."))
-
-    def finish(self) -> None:
-        """Raises RecordValidationError if any record was wrong (LogValidator.processRecordErrors)."""
-        if not self._errors:
-            return
-        if self._code is ErrorCode.INVALID_TIMESTAMP:
-            message = "One or more records have been rejected due to invalid timestamp"
-        else:
-            shown = "; ".join(error.message for error in self._errors[:_RECORD_ERRORS_SHOWN])
-            message = f"One or more records have been rejected due to {len(self._errors)} record errors: {shown}"
-        raise RecordValidationError(self._code, message, self._errors)
+def _check_count(count: int, rules: AppendRules) -> None:
+    if count > rules.max_walked_records:
+        message = f"More than {rules.max_walked_records} records in a batch that must be validated one by one"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
 
 
 # --- in place
@@ -347,7 +287,7 @@ def _validate_in_place(
     if not call.from_client or (rules.opaque and sent_create_time):
         return _assign_in_place(records, header, header.max_timestamp, header.records_count, rules, call)
     section = _section(records, header, rules)
-    errors = _RecordErrors(header, rules, call)
+    errors = RecordErrors(header, rules, call.now_ms, call.partition)
     max_timestamp, index, is_dense = NO_TIMESTAMP, 0, True
     for span in iter_spans(section, header):
         timestamp = span.timestamp
@@ -394,8 +334,9 @@ def _assign_in_place(
 def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position: int = 0) -> Buffer:
     """A magic 2 batch's records. Bytes that do not decompress are UNKNOWN_SERVER_ERROR, as in Kafka.
 
-    MESSAGE_TOO_LARGE above the rules' bound.
+    MESSAGE_TOO_LARGE above the rules' bounds.
     """
+    _check_count(header.records_count, rules)
     try:
         return records_section(records, position, header, rules.max_uncompressed_bytes)
     except KafkaError as error:
@@ -417,7 +358,7 @@ def _validate_and_rebuild(
     """Conversion and recompression: every record checked, then one new batch (or message set) of them all."""
     kept: list[Record] = []
     for position, header in placed:
-        errors = _RecordErrors(header, rules, call)
+        errors = RecordErrors(header, rules, call.now_ms, call.partition)
         for index, record in enumerate(_checked_records(records, position, header, rules, errors)):
             errors.check(index, record.offset, record.timestamp, record.key is not None)
             kept.append(record)
@@ -452,7 +393,7 @@ def _check_buildable(records: list[Record], source: BatchHeader) -> None:
 
 
 def _checked_records(
-    records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: _RecordErrors
+    records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: RecordErrors
 ) -> Iterator[Record]:
     """The records to convert; of a compressed wrapper each with its own CRC checked."""
     if header.magic == 2:
@@ -468,7 +409,14 @@ def _checked_records(
     elif not header.is_compressed:
         yield from iter_legacy_records(records, header, position)
     else:
-        messages = read_wrapper(records, header, position, max_bytes=rules.max_uncompressed_bytes, check_crc=True)
+        messages = read_wrapper(
+            records,
+            header,
+            position,
+            max_bytes=rules.max_uncompressed_bytes,
+            check_crc=True,
+            max_records=rules.max_walked_records,
+        )
         for index, message in enumerate(messages):
             if message.header.magic != header.magic:
                 errors.add(index, f"Record's magic does not match outer magic {header.magic}")

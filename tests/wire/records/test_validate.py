@@ -18,7 +18,8 @@ from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import Record
-from kpybroker.wire.records.validate import RecordValidationError, ValidatedRecords, validate_and_assign
+from kpybroker.wire.records.record_errors import RecordValidationError
+from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 from tests.wire.records.samples import LEGACY_CODECS, only_header, plain_records, read_all
 
 RULES = AppendRules()

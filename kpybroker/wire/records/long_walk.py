@@ -1,0 +1,62 @@
+"""Validation that takes long is done elsewhere than in the loop: which that is, and how its result finds its place.
+
+A batch whose records must be looked at costs some 3 µs a record, and a few kilobytes of compressed bytes can stand for
+millions of records. Such a batch is validated as if the log were empty, in a thread, and `move_to` gives the result its
+offsets in the loop, with nothing in between it and the append.
+"""
+
+from __future__ import annotations
+
+from kpybroker.wire.records.append_rules import AppendRules
+from kpybroker.wire.records.batch import (
+    CODEC_MASK,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    Buffer,
+    stamp,
+)
+from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords
+
+PLAIN_BYTES_MAX = 32 * 1024
+"""A record takes seven bytes at least: below 15 ms."""
+
+COMPRESSED_BYTES_MAX = 2 * 1024
+"""The codecs make a few hundred of one at the most."""
+
+_MAGIC = 16
+_ATTRIBUTES = 22  # the low byte of a magic 2 batch's
+
+
+def is_long_walk(records: Buffer, rules: AppendRules) -> bool:
+    """Whether validating `records` may hold the loop. Looks at a few bytes; whatever they claim is bounded by size."""
+    size = len(records)
+    if size <= COMPRESSED_BYTES_MAX or size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
+        return False
+    if records[_MAGIC] != 2:
+        return True  # conversion; whether something further on is compressed takes a walk to know
+    attributes = records[_ATTRIBUTES]
+    codec_id = attributes & CODEC_MASK
+    is_kept = rules.opaque and (rules.codec is None or rules.codec == codec_id)
+    if is_kept and not attributes & TIMESTAMP_TYPE_MASK:
+        return False
+    recompresses = rules.codec is not None and rules.codec != codec_id
+    return codec_id != 0 or recompresses or size > PLAIN_BYTES_MAX
+
+
+def move_to(checked: ValidatedRecords, base_offset: int, leader_epoch: int) -> ValidatedRecords:
+    """What was validated for offset 0, one magic 2 batch, at another offset: stamped in place, outside its CRC."""
+    header = checked.header
+    assert header is not None
+    assert header.magic == 2
+    assert checked.first_offset == 0
+    data = checked.data
+    assert not isinstance(data, bytes)
+    stamp(data, 0, base_offset, leader_epoch)
+    at_max = checked.offset_of_max_timestamp
+    return checked._replace(
+        header=BatchHeader._make((base_offset, header.batch_length, leader_epoch, *header[3:])),
+        first_offset=base_offset,
+        last_offset=checked.last_offset + base_offset,
+        offset_of_max_timestamp=at_max if at_max == UNKNOWN_OFFSET else at_max + base_offset,
+    )
