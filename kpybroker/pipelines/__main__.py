@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kpybroker.pipelines.errors import PipelineError
 from kpybroker.pipelines.job import Report, run
@@ -23,15 +23,30 @@ def _summary(options: Options, report: Report) -> list[str]:
     return lines
 
 
+def _stop_signals() -> Callable[[], bool]:
+    """Whether SIGINT or SIGTERM has come. A flag, not an exception: that would break the talk with the JVM.
+
+    For after Spark's start, which puts in a SIGINT handler of its own. The second signal ends the process at once.
+    """
+    came: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        came.append(number)
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, note)
+    return lambda: bool(came)
+
+
 def main(arguments: Sequence[str]) -> int:
-    # a service manager's SIGTERM ends a run as Ctrl-C does
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         options = parse(arguments)
         check_reachable(options.bootstrap_servers)
         spark = open_spark(options.master, options.jars, options.packages)
         try:
-            report = run(spark, options, lambda line: print(line, flush=True))
+            report = run(spark, options, lambda line: print(line, flush=True), _stop_signals())
         finally:
             spark.stop()
     except PipelineError as error:

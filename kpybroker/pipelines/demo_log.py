@@ -50,44 +50,61 @@ def _files(path: Path) -> list[Path]:
 
 
 def _looks(file: Path) -> str | None:
-    try:
-        return guess(itertools.islice(read_lines(file), SAMPLE_LINES))
-    except (OSError, EOFError):
-        return None
+    return guess(itertools.islice(read_lines(file), SAMPLE_LINES))
+
+
+def _formats(files: list[Path]) -> dict[Path, str | None]:
+    """The format of each file; one of many that cannot be read is left out."""
+    if len(files) == 1:
+        return {files[0]: _looks(files[0])}
+    found: dict[Path, str | None] = {}
+    for file in files:
+        try:
+            found[file] = _looks(file)
+        except (OSError, EOFError):
+            continue
+    return found
+
+
+def _commonest(formats: dict[Path, str | None]) -> str | None:
+    """The format that most bytes have."""
+    sizes: dict[str, int] = {}
+    for file, found in formats.items():
+        if found is not None:
+            sizes[found] = sizes.get(found, 0) + file.stat().st_size
+    return max(sizes, key=lambda one: sizes[one], default=None)
 
 
 def open_log(path: Path, format_name: str | None) -> Log:
     """The log at `path`; PipelineError when it is missing, empty, or of no format that the job knows.
 
-    In a folder the files of one format are taken: the asked one, or the one that most bytes have.
+    In a folder the files of one format are taken: the asked one, or the one that most bytes have. A single file is
+    taken for what it is said to be.
     """
-    mend = "Name a file or a folder: make demo LOG=/path/to/access.log"
+    try:
+        cause, log = _judge(path, format_name)
+    except (OSError, EOFError) as error:
+        cause, log = f"cannot be read: {error}", None
+    if log is None:
+        raise PipelineError(f"The log {path} {cause}.", "Name a file or a folder: make demo LOG=/path/to/access.log", 2)
+    return log
+
+
+def _judge(path: Path, format_name: str | None) -> tuple[str, Log | None]:
+    """What is wrong with the log, or the log."""
     files = _files(path)
     if not files:
-        what = "has no files in it" if path.is_dir() else "does not exist"
-        raise PipelineError(f"The log {path} {what}.", mend, 2)
-    if len(files) == 1 and format_name is not None:
-        formats: dict[Path, str | None] = {files[0]: format_name}
-    else:
-        formats = {file: _looks(file) for file in files}
-    sizes: dict[str, int] = {}
-    for file, found in formats.items():
-        if found is not None:
-            sizes[found] = sizes.get(found, 0) + file.stat().st_size
-    wanted = format_name or max(sizes, key=lambda one: sizes[one], default=None)
-    taken = tuple(file for file, found in formats.items() if found == wanted)
-    try:
-        count = sum(1 for file in taken for _ in read_lines(file))
-        if not taken and len(files) == 1 and next(read_lines(files[0]), None) is None:
-            raise PipelineError(f"The log {path} is empty.", mend, 2)
-    except (OSError, EOFError) as error:
-        raise PipelineError(f"The log {path} cannot be read: {error}.", mend, 2) from None
-    if wanted is None or not taken:
-        known = "access log lines, JSON activity events, dpkg.log lines"
-        raise PipelineError(f"The log {path} is of no format that the job knows ({known}).", mend, 2)
-    if count == 0:
-        raise PipelineError(f"The log {path} is empty.", mend, 2)
-    return Log(taken, wanted, count)
+        return ("has no files in it" if path.is_dir() else "does not exist"), None
+    formats = {files[0]: format_name} if len(files) == 1 and format_name is not None else _formats(files)
+    wanted = format_name or _commonest(formats)
+    taken = tuple(file for file, found in formats.items() if found is not None and found == wanted)
+    count = sum(1 for file in taken for _ in read_lines(file))
+    if count and wanted is not None:
+        return "", Log(taken, wanted, count)
+    if all(next(read_lines(file), None) is None for file in formats):
+        return "is empty", None
+    known = "access log lines, JSON activity events, dpkg.log lines"
+    return f"is of no format that the job knows ({known})", None
 
 
 def feed(bootstrap: str, topic: str, log: Log, progress: Callable[[int], None]) -> None:

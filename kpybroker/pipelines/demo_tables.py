@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kpybroker.pipelines.errors import PipelineError
+
 RESULTS = ("page-counts", "top-pages", "sessions")
 READ_SECONDS_MAX = 30.0
 BATCH_MAX = 1000
@@ -32,11 +34,12 @@ def read_json(bootstrap: str, topic: str) -> list[Row]:
             position = low
             while position < high:
                 # the client waits for as many as it is asked for
-                for message in consumer.consume(min(high - position, BATCH_MAX), READ_SECONDS_MAX):
-                    value = message.value()
-                    position = (message.offset() or 0) + 1
-                    if value is not None:
-                        rows.append(json.loads(value))
+                batch = consumer.consume(min(high - position, BATCH_MAX), READ_SECONDS_MAX)
+                problem = next((message.error() for message in batch if message.error() is not None), None)
+                if not batch or problem is not None:
+                    raise PipelineError(f"{topic} cannot be read back: {problem or 'no answer'}.", "Is the broker up?")
+                rows += (json.loads(message.value() or b"null") for message in batch)
+                position += len(batch)
     finally:
         consumer.close()
     return rows

@@ -99,7 +99,7 @@ FORMATS: dict[str, Callable[[Column, Mapping[str, str]], EventColumns]] = {
 def _is_activity(line: str) -> bool:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(event, dict) and "timestamp" in event and "page" in event
 

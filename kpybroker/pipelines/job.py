@@ -6,12 +6,13 @@ whatever way, is continued by the next one with the same checkpoint and options.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.pipelines.activity import HEARTBEAT_KEY, LINES, events, page_counts, sessions, top_pages
-from kpybroker.pipelines.errors import PipelineError, explain
+from kpybroker.pipelines.errors import explain
 from kpybroker.pipelines.options import Options, Run
 from kpybroker.pipelines.session import JOB_SETTINGS
 from kpybroker.pipelines.sinks import Sinks, exists
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 1
+BATCH_END_SECONDS_MAX = 30
 Batch = Callable[["DataFrame", int], None]
 
 
@@ -40,8 +42,13 @@ class Report:
         self.heartbeats += metrics["heartbeats"]
 
 
-def run(spark: SparkSession, options: Options, say: Callable[[str], None] = lambda _line: None) -> Report:
-    """Run to the end; PipelineError for what a person can mend."""
+def run(
+    spark: SparkSession,
+    options: Options,
+    say: Callable[[str], None] = lambda _line: None,
+    stop_asked: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Run to the end, or until `stop_asked`; PipelineError for what a person can mend."""
     spark = spark.newSession()
     for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
         spark.conf.set(key, value)
@@ -54,7 +61,7 @@ def run(spark: SparkSession, options: Options, say: Callable[[str], None] = lamb
         if options.run is Run.WHOLE:
             _run_whole(spark, options, sinks, report)
         else:
-            _run_stream(spark, options, sinks, report)
+            _run_stream(spark, options, sinks, report, stop_asked)
     except (PySparkException, Py4JJavaError) as error:
         raise explain(str(error)) from error
     return report
@@ -120,7 +127,9 @@ def _run_whole(spark: SparkSession, options: Options, sinks: Sinks, report: Repo
     records.unpersist()
 
 
-def _run_stream(spark: SparkSession, options: Options, sinks: Sinks, report: Report) -> None:
+def _run_stream(
+    spark: SparkSession, options: Options, sinks: Sinks, report: Report, stop_asked: Callable[[], bool]
+) -> None:
     assert options.checkpoint is not None
     if not exists(spark, f"{options.checkpoint}/pages"):
         sinks.refuse_leftovers(spark)
@@ -134,13 +143,24 @@ def _run_stream(spark: SparkSession, options: Options, sinks: Sinks, report: Rep
     queries = [_start(name, frame, keep, options) for name, frame, keep in plan]
     try:
         running = queries
-        while running:
+        while running and not stop_asked():
             running = [query for query in running if _watch(query, report)]
-    except KeyboardInterrupt:
-        sinks.say("stopping: the next run with this checkpoint goes on from here")
+        if running:
+            sinks.say("stopping; the next run with this checkpoint goes on from here")
+            _let_batches_end(running, report)
     finally:
         for query in queries:
             query.stop()
+
+
+def _let_batches_end(queries: list[StreamingQuery], report: Report) -> None:
+    """A batch that is cut off is done again by the next run, and a topic would have it twice: give it a moment."""
+    deadline = time.monotonic() + BATCH_END_SECONDS_MAX
+    while any(query.status["isTriggerActive"] for query in queries) and time.monotonic() < deadline:
+        for query in queries:
+            query.awaitTermination(POLL_S)
+    for query in queries:
+        _watch(query, report)
 
 
 def _start(name: str, frame: DataFrame, keep: Batch, options: Options) -> StreamingQuery:
@@ -166,6 +186,3 @@ def _note(name: str, progress: Any, report: Report) -> None:
         return
     report.last_batch = progress["batchId"]
     report.add_lines(metrics.asDict() if hasattr(metrics, "asDict") else dict(metrics))
-
-
-__all__ = ["PipelineError", "Report", "run"]

@@ -22,6 +22,7 @@ JOB_SETTINGS = {
 }
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
@@ -66,6 +67,8 @@ def open_spark(master: str, jars: str | None, packages: str | None) -> SparkSess
         raise PipelineError("pyspark is not installed.", "pip install 'kpybroker[spark]'") from None
     builder = SparkSession.builder.master(master).appName("kpybroker pipelines")
     local = LOCAL_SETTINGS if master.startswith("local") else {}
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in {**local, **JOB_SETTINGS, **connector(jars, packages)}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()

@@ -1,0 +1,364 @@
+"""The data pipeline's numbers against a recount in plain Python (`recount.py`), from topic to topics and to Parquet."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Message, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from compat_tests.conftest import MakeTopic
+from compat_tests.deps import ROOT, jars_dir
+from compat_tests.spark.recount import Event, Recount, parse_access, parse_activity, parse_dpkg
+from compat_tests.support.quick import DEADLINE_S, QUIET, admin_client, read
+from compat_tests.support.services import Broker
+from compat_tests.support.tools import run_process
+from compat_tests.support.waiting import eventually
+from kpybroker.pipelines.errors import PipelineError
+from kpybroker.pipelines.job import Report, run
+from kpybroker.pipelines.options import Options, Run
+
+MINUTE_MS = 60_000
+WINDOW, LATENESS, GAP, TOP = 10, 10, 3, 3  # minutes, and pages
+# a topic's times may be any: these are the site's, not the records'
+MORNING = datetime(2024, 3, 5, 8, tzinfo=UTC)
+END_OF_TIME = "9999-01-01T00:00:00Z"
+PARSERS: dict[str, Callable[[str], tuple[int, str, str]]] = {
+    "access": parse_access,
+    "activity": parse_activity,
+    "dpkg": parse_dpkg,
+}
+
+
+def activity_line(when: datetime, page: str, visitor: str) -> str:
+    return json.dumps({"timestamp": when.isoformat(), "page": page, "user": visitor, "action": "view"})
+
+
+def access_line(when: datetime, page: str, visitor: str) -> str:
+    stamp = when.strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'{visitor} - frank [{stamp}] "GET {page}?from=1#top HTTP/1.1" 200 2326 "http://example.org/" "a \\" b"'
+
+
+def dpkg_line(when: datetime, page: str, visitor: str) -> str:
+    words = {
+        "a": f"status unpacked {page}:amd64 1.2-3",
+        "b": f"install {page}:all <none> 1.2",
+        "c": f"purge {page} 1 1",
+    }
+    return f"{when:%Y-%m-%d %H:%M:%S} {words.get(visitor[-1], f'conffile {page} keep')}"
+
+
+LINES = {"access": access_line, "activity": activity_line, "dpkg": dpkg_line}
+NOISE = {
+    "access": ["", "no log line", '1.2.3.4 - - [31/Feb/2024:25:00:00 +0000] "GET / HTTP/1.0" 200 1', "x" * 5000],
+    "activity": [
+        "",
+        "{",
+        "[]",
+        '{"page": "/x"}',
+        '{"timestamp": "yesterday", "page": "/x"}',
+        '{"timestamp": "2024-01-01"}',
+    ],
+    "dpkg": ["", "2024-03-05 08:00:00 sings libc6:amd64", "2024-99-05 08:00:00 status installed libc6:amd64 1"],
+}
+
+
+def some_lines(form: str, seed: int, start_minute: int, minutes: int, count: int) -> list[str]:
+    """Lines in no order whatever, over a stretch of the morning; more from some visitors and on some pages."""
+    dice = random.Random(seed)
+    out = []
+    for _ in range(count):
+        when = MORNING + timedelta(minutes=start_minute, seconds=dice.randrange(minutes * 60))
+        when += timedelta(milliseconds=dice.randrange(1000) if form == "activity" else 0)
+        page = f"/p{min(dice.randrange(12), dice.randrange(12))}"
+        out.append(LINES[form](when, page, f"10.0.0.{dice.choice('aabc')}"))
+    return out
+
+
+def write(broker: Broker, topic: str, lines: Sequence[str], heartbeat: str | None = None) -> list[tuple[int, int]]:
+    """Write lines over the partitions of a topic; where each went."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5, **QUIET})
+    places: dict[int, tuple[int, int]] = {}
+
+    def keep(n: int) -> Callable[[object, Message], None]:
+        def report(error: object, message: Message) -> None:
+            assert error is None, error
+            places[n] = message.partition(), message.offset()
+
+        return report
+
+    for n, line in enumerate(lines):
+        producer.produce(topic, line.encode(), partition=n % 2, on_delivery=keep(n))
+    assert producer.flush(DEADLINE_S) == 0
+    if heartbeat is not None:
+        producer.produce(topic, heartbeat, "heartbeat", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+    return [places[n] for n in range(len(lines))]
+
+
+def as_events(form: str, lines: Sequence[str], places: Sequence[tuple[int, int]]) -> list[Event]:
+    out = []
+    for line, place in zip(lines, places, strict=True):
+        if line not in NOISE[form]:
+            time_ms, page, visitor = PARSERS[form](line)
+            out.append(Event(time_ms, place, page, visitor))
+    return out
+
+
+def recount() -> Recount:
+    return Recount(WINDOW * MINUTE_MS, LATENESS * MINUTE_MS, GAP * MINUTE_MS, TOP)
+
+
+@pytest.fixture
+def options(broker: Broker, topic: MakeTopic, tmp_path: Path, spark: SparkSession) -> Options:
+    return Options(
+        bootstrap_servers=broker.bootstrap,
+        topic=topic(partitions=2),
+        format="activity",
+        checkpoint=str(tmp_path / "checkpoint"),
+        to_parquet=str(tmp_path / "results"),
+        window=f"{WINDOW} minutes",
+        watermark=f"{LATENESS} minutes",
+        session_gap=f"{GAP} minutes",
+        top=TOP,
+    )
+
+
+def from_topic(broker: Broker, topic: str) -> list[dict[str, Any]]:
+    """Every JSON result in a topic, with its times as milliseconds; its key is one of its columns."""
+    admin = admin_client(broker.bootstrap)
+    partitions = admin.list_topics(timeout=DEADLINE_S).topics[topic].partitions
+    parts = [(topic, number) for number in partitions]
+    spec = {TopicPartition(*part): _latest() for part in parts}
+    counts = [future.result(DEADLINE_S).offset for future in admin.list_offsets(spec).values()]
+    rows = []
+    for message in read(broker.bootstrap, parts, sum(counts)):
+        row = json.loads(message.value())
+        assert message.key().decode() in row.values()
+        rows.append({key: _time(value) if key.endswith(("_start", "_end")) else value for key, value in row.items()})
+    return rows
+
+
+def _latest() -> Any:
+    from confluent_kafka.admin import OffsetSpec
+
+    return OffsetSpec.latest()
+
+
+def _time(text: str) -> int:
+    assert text.endswith("Z")
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def from_parquet(spark: SparkSession, options: Options, result: str) -> list[dict[str, Any]]:
+    frame = spark.read.parquet(f"{options.to_parquet}/{result}").drop("batch")
+    times = [name for name in frame.columns if name.endswith(("_start", "_end"))]
+    for name in times:
+        frame = frame.withColumn(name, frame[name].cast("timestamp"))
+    columns = [f"unix_millis({name}) as {name}" if name in times else name for name in frame.columns]
+    return [row.asDict() for row in frame.selectExpr(*columns).collect()]
+
+
+def expected_rows(expected: Recount) -> dict[str, list[dict[str, Any]]]:
+    rows = {"page_counts": expected.counts, "top_pages": expected.tops(), "sessions": expected.sessions}
+    return {result: _sorted([row._asdict() for row in of_result]) for result, of_result in rows.items()}
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: sorted((key, str(value)) for key, value in row.items()))
+
+
+def compare(spark: SparkSession, broker: Broker, options: Options, expected: Recount) -> None:
+    for result, rows in expected_rows(expected).items():
+        assert rows, f"no {result} to compare"
+        if options.to_parquet is not None:
+            assert _sorted(from_parquet(spark, options, result)) == rows
+        if options.to_topics is not None:
+            assert _sorted(from_topic(broker, options.result_topic(result))) == rows
+
+
+def test_late_events_are_dropped_and_each_window_comes_out_once(
+    spark: SparkSession, broker: Broker, options: Options, name: str
+) -> None:
+    """Three runs over one checkpoint. The second brings events that are late but in time, and some too late."""
+    options = replace(options, to_topics=f"{name}-out")
+    expected = recount()
+    read_lines = 0
+    batches = [
+        some_lines("activity", 1, 0, 60, 150),
+        some_lines("activity", 2, 60, 40, 100)
+        + some_lines("activity", 3, 45, 15, 20)  # late, in time
+        + some_lines("activity", 4, 5, 20, 30),  # too late for every window of theirs
+        some_lines("activity", 5, 200, 30, 60) + some_lines("activity", 6, 80, 10, 20) + NOISE["activity"],
+    ]
+    for lines in batches:
+        places = write(broker, options.topic, lines)
+        report = run(spark, options)
+        expected.batch(as_events("activity", lines, places))
+        compare(spark, broker, options, expected)
+        read_lines += len(lines)
+        noise = len(NOISE["activity"]) if lines is batches[-1] else 0
+        assert (report.read, report.not_understood) == (len(lines), noise)
+    assert expected.late >= 30
+    # nothing new: nothing comes out, and the results stay as they are
+    assert run(spark, options).rows == {"page_counts": 0, "top_pages": 0, "sessions": 0}
+    compare(spark, broker, options, expected)
+
+
+@pytest.mark.parametrize("form", ["access", "dpkg"])
+def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
+    spark: SparkSession, broker: Broker, options: Options, form: str
+) -> None:
+    """The heartbeat closes every window of the stream, without being counted; noise is told and not counted either."""
+    options = replace(options, format=form)
+    lines = some_lines(form, 7, 0, 300, 250) + NOISE[form]
+    places = write(broker, options.topic, lines, END_OF_TIME)
+    report = run(spark, options)
+    expected = recount()
+    expected.batch(as_events(form, lines, places), _time(END_OF_TIME))
+    compare(spark, broker, options, expected)
+    assert (report.read, report.not_understood, report.heartbeats) == (len(lines), len(NOISE[form]), 1)
+    assert sum(count.events for count in expected.counts) == len(lines) - len(NOISE[form])
+
+
+def test_a_whole_run_closes_everything_and_knows_no_lateness(
+    spark: SparkSession, broker: Broker, options: Options, name: str
+) -> None:
+    options = replace(options, run=Run.WHOLE, checkpoint=None, to_topics=f"{name}-out", max_offsets=10)
+    lines = some_lines("activity", 8, 0, 300, 200) + NOISE["activity"]
+    places = write(broker, options.topic, lines, "2024-03-05T08:30:00Z")
+    report = run(spark, options)
+    expected = recount()
+    expected.batch(as_events("activity", lines, places), _time(END_OF_TIME))
+    compare(spark, broker, options, expected)
+    assert (report.read, report.not_understood, report.heartbeats) == (len(lines), len(NOISE["activity"]), 1)
+    with pytest.raises(PipelineError, match="holds the results of an earlier run"):
+        run(spark, options)
+
+
+def test_other_names_of_fields_epoch_times_and_a_time_zone(
+    spark: SparkSession, broker: Broker, options: Options
+) -> None:
+    fields = {"time": "ts", "page": "url", "visitor": "cookie", "action": "verb"}
+    options = replace(options, run=Run.WHOLE, checkpoint=None, fields=fields, timezone="Europe/Oslo", window="1 hour")
+    seconds = int(MORNING.timestamp())
+    times = [
+        seconds,
+        seconds * 1000 + 5,
+        str(seconds),
+        "2024-03-05T09:00:00",
+        "2024-03-05 09:00:00.5",
+        "2024-03-05T08:00:00Z",
+    ]
+    write(broker, options.topic, [json.dumps({"ts": time, "url": "/", "cookie": 7}) for time in times])
+    run(spark, options)
+    hour = {"window_start": seconds * 1000, "window_end": (seconds + 3600) * 1000}
+    assert from_parquet(spark, options, "page_counts") == [{**hour, "page": "/", "events": 6}]
+    (session,) = from_parquet(spark, options, "sessions")
+    assert (session["visitor"], session["events"]) == ("7", 6)
+    assert (session["session_start"], session["session_end"]) == (seconds * 1000, seconds * 1000 + 500)
+
+
+def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Broker, options: Options) -> None:
+    options = replace(options, run=Run.WHOLE, checkpoint=None, window="10 minutes", slide="5 minutes")
+    lines = some_lines("activity", 9, 0, 60, 40)
+    write(broker, options.topic, lines)
+    run(spark, options)
+    counts: dict[tuple[int, str], int] = {}
+    for time_ms, page, _ in map(parse_activity, lines):
+        start = time_ms - time_ms % (5 * MINUTE_MS)
+        for window in (start, start - 5 * MINUTE_MS):
+            counts[window, page] = counts.get((window, page), 0) + 1
+    rows = from_parquet(spark, options, "page_counts")
+    assert {(row["window_start"], row["page"]): row["events"] for row in rows} == counts
+    assert len(rows) == len(counts)
+
+
+def test_what_a_person_can_mend_is_told_in_two_lines(
+    spark: SparkSession, broker: Broker, options: Options, name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PipelineError, match="topic to read from does not exist"):
+        run(spark, replace(options, topic=f"{name}-nowhere"))
+    lines = some_lines("activity", 10, 0, 60, 40)
+    write(broker, options.topic, lines)
+    run(spark, options)
+    with pytest.raises(PipelineError, match="holds the results of an earlier run"):
+        run(spark, replace(options, checkpoint=str(tmp_path / "another")))
+    write(broker, options.topic, lines)
+    admin = admin_client(broker.bootstrap)
+    parts = [TopicPartition(options.topic, number, 30) for number in (0, 1)]
+    for future in admin.delete_records(parts).values():
+        future.result(DEADLINE_S)
+    with pytest.raises(PipelineError, match="counts on are gone"):
+        run(spark, options)
+    assert isinstance(run(spark, replace(options, allow_data_loss=True)), Report)
+
+
+def command(options: Options, *more: str) -> list[str]:
+    return [
+        sys.executable,
+        *("-m", "kpybroker.pipelines", "--bootstrap-servers", options.bootstrap_servers, "--topic", options.topic),
+        *("--format", options.format, "--window", options.window, "--watermark", options.watermark),
+        *("--session-gap", options.session_gap, "--top", str(options.top), "--jars", str(jars_dir("spark-4.0.0"))),
+        *("--checkpoint", str(options.checkpoint), "--to-parquet", str(options.to_parquet), *more),
+    ]
+
+
+def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
+    spark: SparkSession, broker: Broker, options: Options, tmp_path: Path
+) -> None:
+    expected = recount()
+    first, second = some_lines("activity", 11, 0, 60, 80), some_lines("activity", 12, 55, 60, 80)
+    log = tmp_path / "command.log"
+    with log.open("wb") as out:
+        more = ("--run", "follow", "--every", "1 second", "--master", "local[1]")
+        process = subprocess.Popen(command(options, *more), stdout=out, stderr=subprocess.STDOUT, cwd=ROOT)
+    try:
+        places = write(broker, options.topic, first)
+        expected.batch(as_events("activity", first, places))
+
+        def counted() -> bool:
+            assert process.poll() is None, log.read_text()
+            text = log.read_text()
+            return "page_counts: " in text and "sessions: " in text and "top_pages: " in text
+
+        eventually(counted, "results of the first lines", 90)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+        assert "Traceback" not in log.read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    compare(spark, broker, options, expected)
+    assert f"{len(first)} lines read, 0 of them not understood" in log.read_text()
+    places = write(broker, options.topic, second)
+    expected.batch(as_events("activity", second, places))
+    run(spark, options)
+    compare(spark, broker, options, expected)
+
+
+def test_the_demo_shows_what_is_in_a_log(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    lines = some_lines("access", 13, 0, 300, 200)
+    log = tmp_path / "access.log"
+    log.write_text("\n".join(lines))
+    more = ["--log", str(log), "--bootstrap-servers", broker.bootstrap, "--jars", str(jars_dir("spark-4.0.0"))]
+    done = run_process([sys.executable, "-m", "kpybroker.pipelines.demo", *more], deadline_s=150)
+    expected = Recount(24 * 60 * MINUTE_MS, LATENESS * MINUTE_MS, 30 * MINUTE_MS, TOP)
+    events = as_events("access", lines, [(0, n) for n in range(len(lines))])
+    expected.batch(events, _time(END_OF_TIME))
+    pages = {count.page: count.events for count in expected.counts}
+    best = min(pages, key=lambda page: (-pages[page], page))
+    assert [best, str(pages[best])] in [line.split() for line in done.out.splitlines()]
+    said = f"200 lines, 200 events; {len(pages)} pages in 1 windows; {len(expected.sessions)} sessions."
+    assert said in done.out

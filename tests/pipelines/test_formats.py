@@ -1,0 +1,38 @@
+"""Guessing formats. That lines become the right events is shown with Spark, in compat_tests/spark/test_pipeline.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.pipelines.formats import FORMATS, guess
+from kpybroker.pipelines.options import FORMAT_NAMES, RESULTS
+from kpybroker.pipelines.sinks import KEYS
+
+COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'
+COMBINED = '::1 - - [10/Oct/2000:13:55:36 -0700] "GET /a\\"b HTTP/1.0" 304 - "http://x/" "Mozilla/4.08 [en]"'
+ACTIVITY = '{"timestamp": 1, "page": "/", "user": "u"}'
+DPKG = "2026-11-21 01:38:54 status installed libc-bin:amd64 2.36-9+deb12u14"
+
+
+def test_the_command_line_names_every_format_and_result() -> None:
+    assert tuple(FORMATS) == FORMAT_NAMES
+    assert tuple(KEYS) == RESULTS
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([COMMON, COMBINED], "access"),
+        ([ACTIVITY], "activity"),
+        ([DPKG, DPKG, "", "noise"], "dpkg"),
+        ([DPKG, "noise"], None),
+        (['{"page": 1}', "[1]", "7"], None),
+        ([], None),
+    ],
+)
+def test_the_format_that_most_lines_have(lines: list[str], found: str | None) -> None:
+    assert guess(lines) == found
+
+
+def test_a_very_long_line_takes_no_long_time() -> None:
+    assert guess(['1 - - [x] "' + "\\a" * 100_000, "a " * 100_000, "[" * 100_000]) is None

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from kpybroker.pipelines.errors import PipelineError, explain
+from kpybroker.pipelines.options import ACTIVITY_FIELDS, Options, Run, check_reachable, parse, seconds
+
+NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--topic", "lines", "--format", "access"]
+STREAM = [*NEEDED, "--checkpoint", "/c", "--to-topics", "out"]
+
+
+def test_what_is_not_given_has_the_value_that_the_help_names() -> None:
+    options = parse(STREAM)
+    assert options == Options("127.0.0.1:9092", "lines", "access", checkpoint="/c", to_topics="out")
+    assert options.result_topic("page_counts") == "out-page-counts"
+
+
+def test_everything_can_be_given() -> None:
+    more = ["--run", "follow", "--window", "1 hour", "--slide", "5 minutes", "--watermark", "90 seconds"]
+    more += ["--session-gap", "1 day", "--top", "3", "--timezone", "Europe/Oslo", "--max-offsets", "10"]
+    more += [
+        "--kafka",
+        "security.protocol=SSL",
+        "--kafka",
+        "ssl.endpoint.identification.algorithm=",
+        "--allow-data-loss",
+    ]
+    options = parse([*STREAM, *more])
+    assert (options.run, options.window, options.slide, options.top) == (Run.FOLLOW, "1 hour", "5 minutes", 3)
+    assert options.kafka == {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}
+    assert options.allow_data_loss
+
+
+def test_fields_replace_single_defaults() -> None:
+    options = parse([*STREAM, "--format", "activity", "--field", "page=url"])
+    assert options.fields == {**ACTIVITY_FIELDS, "page": "url"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (NEEDED[:4], "arguments are required: --format"),
+        (NEEDED, "Nowhere to put the results"),
+        ([*NEEDED, "--to-topics", "out"], "needs a place for its position"),
+        ([*STREAM, "--run", "whole"], "keeps no position"),
+        ([*NEEDED, "--to-topics", "o", "--run", "whole", "--starting-offsets", "latest"], "nothing to read"),
+        ([*STREAM, "--run", "sometimes"], "invalid choice: 'sometimes'"),
+        ([*STREAM, "--format", "csv"], "invalid choice: 'csv'"),
+        ([*STREAM, "--bootstrap-servers", "localhost"], "'localhost' is not HOST:PORT"),
+        ([*STREAM, "--bootstrap-servers", "a:1,b:70000"], "'b:70000' is not HOST:PORT"),
+        ([*STREAM, "--topic", "æ"], "not a topic name"),
+        ([*STREAM, "--window", "10m"], "'10m' is not a duration: write '90 seconds'"),
+        ([*STREAM, "--watermark", "0 minutes"], "not a duration"),
+        ([*STREAM, "--window", "5 minutes", "--slide", "10 minutes"], "--slide is longer than --window"),
+        ([*STREAM, "--top", "-1"], "'-1' is not a number above 0"),
+        ([*STREAM, "--timezone", "Oslo"], "'Oslo' is not a time zone"),
+        ([*STREAM, "--kafka", "acks"], "'acks' is not KEY=VALUE"),
+        ([*STREAM, "--field", "page=url"], "--field is for --format activity"),
+        ([*STREAM, "--format", "activity", "--field", "url=page"], "An event has no 'url'"),
+        ([*STREAM, "--jars", "a", "--packages", "b"], "Both --jars and --packages"),
+        ([*STREAM, "--topic", "out-sessions"], "into the topic they come from"),
+        ([*STREAM, "--windw", "1 hour"], "Unrecognized arguments: --windw"),
+    ],
+)
+def test_a_wrong_argument_is_told_with_its_mend(arguments: list[str], cause: str) -> None:
+    with pytest.raises(PipelineError) as raised:
+        parse(arguments)
+    assert cause in raised.value.cause
+    assert raised.value.mend
+    assert raised.value.exit_code == 2
+
+
+def test_durations_in_seconds() -> None:
+    assert [seconds(text) for text in ("1 second", "2 minutes", "3  hours", "1 day", "1 week")] == [
+        1,
+        120,
+        10_800,
+        86_400,
+        604_800,
+    ]
+
+
+def test_one_broker_of_a_list_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        check_reachable(f"127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(PipelineError, match=f"No broker answers .*127.0.0.1:{port}: Connection refused"):
+        check_reachable(f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("x.UnknownTopicOrPartitionException: This server", "does not exist"),
+        ("[STREAM_FAILED] ...\nKAFKA_DATA_LOSS.X", "counts on are gone"),
+        ("Failed to find data source: kafka. Please", "no Kafka connector"),
+        ("unresolved dependency: org.apache.spark", "could not download"),
+        ("TimeoutException: Timed out waiting for a node assignment. Call: describeTopics", "does not answer"),
+        ("\n something else\n at x.Y", "something else"),
+        ("", "Spark failed."),
+    ],
+)
+def test_what_spark_says_becomes_a_cause(said: str, cause: str) -> None:
+    assert cause in explain(said).cause
+    assert explain(said).exit_code == 1
