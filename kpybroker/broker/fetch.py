@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 PartitionData = FetchResponse.PartitionData
 READ_COMMITTED = 1
 VISITS_BETWEEN_CHECKPOINTS = 200
+MAGIC_1_FROM = 2
+RECORD_BATCHES_FROM = 4
+OLD_FORMAT_READ_MAX = 1024 * 1024
+"""Bytes of one partition that are read and converted for an old client at once, or one batch."""
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -57,7 +62,7 @@ class FetchParams:
 class Visit:
     """One partition's answer; `slices` are to be released after sending."""
 
-    __slots__ = ("cached", "data", "is_special", "size", "slice")
+    __slots__ = ("cached", "data", "is_special", "is_unread", "size", "slice")
 
     def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
         self.cached = cached
@@ -65,6 +70,8 @@ class Visit:
         self.size = 0
         self.slice: FileSlice | None = None
         self.is_special = False
+        self.is_unread = False
+        """Refused before the partition was looked at."""
 
 
 class Fetches:
@@ -140,6 +147,8 @@ class Fetches:
             self.subscribe(session, key)
             cached = session.partitions[key]
             visit = self._visit(cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard)
+            if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
+                await self._convert(visit, params)
             answers[key] = visit
             if visit.size or visit.is_special:
                 session.stays_dirty(key)
@@ -151,6 +160,7 @@ class Fetches:
     def _visit(self, cached: CachedPartition, params: FetchParams, left: int, *, min_one: bool) -> Visit:
         topic_id, name, index = cached.key
         visit = Visit(cached, PartitionData(partition_index=index))
+        visit.is_unread = True
         try:
             if not name:
                 name = self._broker.metadata.topic_name(topic_id) or ""
@@ -159,6 +169,7 @@ class Fetches:
             if not params.readable(name):
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             partition = self._broker.replicas.hosted(name, index)
+            visit.is_unread = False
             if params.version >= 13 and partition.topic_id != topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
             self._read(visit, partition, params, min(left, cached.max_bytes), min_one=min_one)
@@ -173,6 +184,10 @@ class Fetches:
         cached, data = visit.cached, visit.data
         log = partition.leader_log()
         partition.check_leader_epoch(cached.current_leader_epoch)
+        if params.is_follower and params.replica_id not in partition.replicas:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if cached.max_bytes < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an invalid argument, which no code says
         if self._diverges(visit, log):
             return
         if params.is_follower:
@@ -181,7 +196,14 @@ class Fetches:
             bound = log.last_stable_offset
         else:
             bound = log.high_watermark
+        if params.version < RECORD_BATCHES_FROM:
+            limit = min(limit, max(OLD_FORMAT_READ_MAX, log.config.max_message_bytes))
         found = log.read(cached.fetch_offset, limit, max_offset=bound, min_one_message=min_one)
+        if found.first_entry_incomplete and found.slice is not None:
+            # A part of a batch is of no use to anyone: clients that know no whole-batch rule get conversions, which
+            # are of whole ones.
+            found.slice.release()
+            found = found._replace(slice=None)
         visit.slice = found.slice
         data.high_watermark = log.high_watermark
         data.last_stable_offset = log.last_stable_offset
@@ -200,16 +222,25 @@ class Fetches:
     def _fill_records(visit: Visit, log: Log, records: FileSlice, version: int) -> None:
         if version < 10 and log.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        if version >= 4:
-            visit.data.records = records
-            visit.size = records.size
+        visit.data.records = records
+        visit.size = records.size
+
+    async def _convert(self, visit: Visit, params: FetchParams) -> None:
+        """What was read, in the message format of an old client; in a thread, for each record is made anew."""
+        assert visit.slice is not None
+        magic = 1 if params.version >= MAGIC_1_FROM else 0
+        _, name, index = visit.cached.key
+        stored = visit.slice.read()
+        try:
+            if needs_down_conversion(stored, magic):
+                log = self._broker.replicas.hosted(name, index).online_log()
+                if not log.config.message_downconversion_enable:
+                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+                convert = partial(down_convert, stored, magic, visit.cached.fetch_offset)
+                stored = await trio.to_thread.run_sync(convert, limiter=self._broker.long_walks)
+        except KafkaError as error:
+            self._refuse(visit, error, name, params)
             return
-        magic = 1 if version >= 2 else 0
-        stored = records.read()
-        if needs_down_conversion(stored, magic):
-            if not log.config.message_downconversion_enable:
-                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-            stored = down_convert(stored, magic, visit.cached.fetch_offset)
         visit.data.records = stored
         visit.size = len(stored)
 
@@ -218,14 +249,15 @@ class Fetches:
             visit.slice.release()
             visit.slice = None
         index = visit.cached.key[2]
+        converts = error.code in (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNSUPPORTED_VERSION)
         data = visit.data = PartitionData(
             partition_index=index,
             error_code=error.code,
             high_watermark=-1,
             last_stable_offset=-1,
             log_start_offset=-1,
-            aborted_transactions=None,
-            records=b"",
+            aborted_transactions=[] if visit.is_unread or converts else None,
+            records=None if converts else b"",
         )
         visit.size = 0
         visit.is_special = True

@@ -31,6 +31,9 @@ from kpybroker.wire.records.record import iter_records
 OVERFLOW_MESSAGE = struct.pack(">qi", -1, RECORD_BATCH_OVERHEAD)
 """A message longer than the response: tells an old consumer that nothing fitted (LazyDownConversionRecordsSend)."""
 
+CONVERTED_RECORDS_MAX = 200_000
+"""As many records as may become objects at once, which is some 60 MB of them."""
+
 assert len(OVERFLOW_MESSAGE) == LOG_OVERHEAD
 
 
@@ -42,9 +45,10 @@ def needs_down_conversion(buffer: Buffer, to_magic: int) -> bool:
 def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """Batches as messages of magic 0 or 1, about as long as `buffer`, but at least one batch.
 
-    `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd; a later one
-    ends the result, so that the consumer meets the error when it gets there. When there are batches but none has an
-    equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a batch's uncompressed size.
+    `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd, or has more
+    than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer meets the error when it gets
+    there. When there are batches but none has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
+    batch's uncompressed size.
     """
     converted = bytearray()
     is_empty = True
@@ -74,6 +78,11 @@ def _down_convert_batch(
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             "Down-conversion of zstandard-compressed batches is not supported",
+        )
+    if header.records_count > CONVERTED_RECORDS_MAX:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Down-conversion of batches of more than {CONVERTED_RECORDS_MAX} records is not supported",
         )
     if header.magic <= to_magic:
         return memoryview(buffer)[position : position + header.size]
