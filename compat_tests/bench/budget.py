@@ -27,6 +27,7 @@ from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.handlers import fetch, produce
 from kpybroker.broker.transport import SocketStream
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.storage.file_records import FileRecords
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
@@ -132,9 +133,9 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
     assert response is not None
     assert response.responses[0].partition_responses[0].error_code == 0
     batch_header = parse_header(pristine)
-    active = log.active_segment.records
+    scratch = FileRecords(broker.files, f"{log.directory}/budget.scratch")
     resetting = microseconds(reset)
-    return [
+    stages = [
         ("socket: receive and send", await socket_share(len(frame) + 4, 60)),
         ("answer", await microseconds_async(answer) - resetting),
         ("  header", microseconds(lambda: parse_request_header(frame))),
@@ -147,9 +148,12 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
         ("      log", microseconds(append_to_log) - resetting),
         ("        validate and stamp", microseconds(validate) - resetting),
         ("          CRC-32C", microseconds(lambda: computed_crc(records, 0, batch_header))),
-        ("        write to the page cache", microseconds(lambda: active.shared.file.pwrite(records, active.size))),
+        ("        write to the page cache", microseconds(lambda: scratch.append(records))),
         ("  encode", microseconds(lambda: encode_parts(response, PRODUCE_VERSION))),
     ]
+    scratch.close()
+    await answer()  # which moves the high watermark, as the bare appends did not
+    return stages
 
 
 async def fetch_stages(broker: Broker) -> list[Stage]:

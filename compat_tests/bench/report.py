@@ -106,8 +106,8 @@ def _preface(results: Results) -> str:
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load average {results.load_before:.1f} before the run, "
         f"{results.minutes:.0f} minutes, {runs} after one that is not counted. MB are 10^6 bytes of record values; "
-        f"CPU is the broker's user and system time, seconds per GB or per million requests. A ratio is good when high, a "
-        f"share of CPU when low."
+        f"CPU is the broker's user and system time, seconds per GB or per million requests. The more the ratio the "
+        f"better, the less the share of CPU the better."
     )
 
 
