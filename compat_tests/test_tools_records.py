@@ -99,20 +99,23 @@ def test_internal_offsets_topic(tools: Tools, broker: Broker, topic: MakeTopic, 
     quick.read(broker.bootstrap, [(made, 0)], 3, group=name)
     wanted = {"group": name, "topic": made, "partition": 0}
     formatter = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
+    partition = offsets_partition(name)
+    end = quick.end_offset(broker.bootstrap, "__consumer_offsets", partition)
     read = tools.run(
-        "console-consumer", "--topic", "__consumer_offsets", "--partition", str(offsets_partition(name)),
-        "--offset", "earliest", "--timeout-ms", "2000", "--formatter", formatter, check=False,
+        "console-consumer", "--topic", "__consumer_offsets", "--partition", str(partition), "--offset", "earliest",
+        "--max-messages", str(end), "--timeout-ms", "20000", "--formatter", formatter,
     )  # fmt: skip
     commits = [entry["value"]["data"]["offset"] for entry in json_values(read.out) if entry["key"]["data"] == wanted]
     assert commits == [3], str(read)
 
 
 def offsets_partition(group: str) -> int:
-    """Where the coordinator of `group` keeps it: Java's String.hashCode over the stock 50 partitions."""
+    """Where the coordinator of `group` keeps it: the absolute String.hashCode over the stock 50 partitions."""
     hashed = 0
     for character in group:
         hashed = (31 * hashed + ord(character)) & 0xFFFFFFFF
-    return (hashed & 0x7FFFFFFF) % 50
+    signed = hashed - (1 << 32) if hashed >> 31 else hashed
+    return abs(signed) % 50
 
 
 def json_values(text: str) -> list[dict[str, Any]]:

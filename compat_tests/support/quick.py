@@ -80,3 +80,12 @@ def committed(bootstrap: str, group: str, partitions: Sequence[tuple[str, int]])
         return [part.offset for part in found]
     finally:
         consumer.close()
+
+
+def end_offset(bootstrap: str, topic: str, partition: int) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", **QUIET})
+    try:
+        end: int = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)[1]
+        return end
+    finally:
+        consumer.close()
