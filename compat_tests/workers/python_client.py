@@ -21,10 +21,11 @@ from typing import Any
 
 LONG_VALUE = 10_000
 DEADLINE_S = 60.0
-# kafka-python 3.0.12 loses a join, on real Kafka as here: a leader that joins again because its topics' metadata has changed
-# forgets why as soon as it has sent SyncGroup (need_rejoin() looks at the snapshots alone, where Java's also asks for the
-# join in progress). If poll() times out in that moment, nobody looks at the answer. So `open` below has it know its
-# topics before it joins, and a poll lasts longer than the metadata's backoff (100 ms), at whose end a new topic is learnt.
+# kafka-python 3.0.12 loses a join, on real Kafka as here: a leader that joins again because the metadata of its topics
+# has changed forgets why as soon as it has sent SyncGroup (need_rejoin() compares snapshots, where Java's also asks for
+# a join in progress). If poll() times out in that moment, nobody looks at the answer, and heartbeats stay off. So
+# `open` below waits until it knows its topics, and a poll lasts longer than the metadata's backoff (100 ms), at whose
+# end a new topic is learnt.
 KAFKA_PYTHON_POLL_MS = 330
 
 
