@@ -4,8 +4,9 @@
 
 One time is: exec of the broker on an empty directory; connect to its port in a tight loop until that succeeds; at once
 `kcat -P` of one message to a topic that does not exist; its exit with code 0. For Kafka the exec of ZooKeeper is the
-beginning, and Kafka's follows at once. Nothing is pinned. Memory is that of the whole process tree, a while after the
-first message. Exits with 1 when the bar of kpybroker is missed.
+beginning, and Kafka's follows at once. Nothing is pinned. CPU is what the brokers' processes used until then, which a
+busy machine changes less. Memory is that of the whole process tree, a while after the first message. Exits with 1 when
+the bar of kpybroker is missed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from compat_tests.bench.brokers import (
     PYTHON_ENV,
     Memory,
     compile_sources,
+    cpu_seconds,
     memory,
     scratch_directory,
     stock_broker,
@@ -41,9 +43,10 @@ DEADLINE_S = 120.0
 class Started:
     """What one start took, and what it left running."""
 
-    def __init__(self, seconds: float, to_port: float, held: Memory) -> None:
+    def __init__(self, seconds: float, to_port: float, cpu: float, held: Memory) -> None:
         self.seconds = seconds
         self.to_port = to_port
+        self.cpu = cpu
         self.held = held
 
 
@@ -74,8 +77,9 @@ def timed(launch: Callable[[], list[subprocess.Popen[bytes]]], port: int) -> Sta
         to_port = time.perf_counter() - begin
         first_message(port)
         seconds = time.perf_counter() - begin
+        cpu = sum(cpu_seconds(process.pid) for process in processes)
         time.sleep(SETTLE_S)
-        return Started(seconds, to_port, memory(*(process.pid for process in processes)))
+        return Started(seconds, to_port, cpu, memory(*(process.pid for process in processes)))
     finally:
         for process in reversed(processes):
             process.terminate()
@@ -118,6 +122,7 @@ def describe(name: str, starts: list[Started]) -> str:
     return (
         f"{name:22} first message {statistics.median(seconds):6.2f} s (median of {len(seconds)}, {seconds[0]:.2f} to "
         f"{seconds[-1]:.2f}; port open {statistics.median(start.to_port for start in starts):.2f})   "
+        f"CPU {statistics.median(start.cpu for start in starts):.2f} s   "
         f"idle {held:6.1f} MB (PSS), {resident:6.1f} MB (RSS)"
     )
 
