@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -320,9 +321,10 @@ def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
     expected = recount()
     first, second = some_lines("activity", 11, 0, 60, 80), some_lines("activity", 12, 55, 60, 80)
     log = tmp_path / "command.log"
+    env = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     with log.open("wb") as out:
         more = ("--run", "follow", "--every", "1 second", "--master", "local[1]")
-        process = subprocess.Popen(command(options, *more), stdout=out, stderr=subprocess.STDOUT, cwd=ROOT)
+        process = subprocess.Popen(command(options, *more), stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=env)
     try:
         places = write(broker, options.topic, first)
         expected.batch(as_events("activity", first, places))

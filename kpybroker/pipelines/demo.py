@@ -10,6 +10,7 @@ broker that runs already, and leaves topics named `demo-*` there.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from kpybroker.pipelines.options import FORMAT_NAMES, check_reachable
 DEFAULT_LOG = "/var/log/dpkg.log"
 READY = "kpybroker ready at "
 STOP_SECONDS_MAX = 30.0
+# most of a short run goes into compiling Spark itself
+SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,9 @@ def run_spark(command: list[str], place: Path) -> None:
     """Run the job with its lines shown; what the JVM says is shown when it fails."""
     noise = place / "spark.log"
     with noise.open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        options = f"{SHORT_LIVED_JVM} {os.environ.get('JDK_JAVA_OPTIONS', '')}".strip()
+        env = {**os.environ, "JDK_JAVA_OPTIONS": options}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env)
         try:
             assert process.stdout is not None
             for line in process.stdout:

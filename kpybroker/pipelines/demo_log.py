@@ -95,7 +95,8 @@ def _judge(path: Path, format_name: str | None) -> tuple[str, Log | None]:
     files = _files(path)
     if not files:
         return ("has no files in it" if path.is_dir() else "does not exist"), None
-    formats = {files[0]: format_name} if len(files) == 1 and format_name is not None else _formats(files)
+    known_format = len(files) == 1 and format_name is not None
+    formats: dict[Path, str | None] = {files[0]: format_name} if known_format else _formats(files)
     wanted = format_name or _commonest(formats)
     taken = tuple(file for file, found in formats.items() if found is not None and found == wanted)
     count = sum(1 for file in taken for _ in read_lines(file))
