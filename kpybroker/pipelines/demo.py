@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -171,6 +172,8 @@ def run(asked: Asked) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
+    # SIGTERM must not leave the broker and Spark behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(parse(arguments))
     except PipelineError as error:
