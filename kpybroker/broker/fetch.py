@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.turns import in_thread
 from kpybroker.core.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
+from kpybroker.wire.records.append_rules import UNCOMPRESSED_BYTES_MAX
 from kpybroker.wire.records.convert import down_convert, needs_down_conversion
 
 if TYPE_CHECKING:
@@ -163,7 +165,8 @@ class Fetches:
         visit.is_unread = True
         try:
             if not name:
-                name = self._broker.metadata.topic_name(topic_id) or ""
+                # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
+                name = cached.resolved_name = self._broker.metadata.topic_name(topic_id) or cached.resolved_name
                 if not name:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
             if not params.readable(name):
@@ -186,7 +189,7 @@ class Fetches:
         partition.check_leader_epoch(cached.current_leader_epoch)
         if params.is_follower and params.replica_id not in partition.replicas:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if cached.max_bytes < 0:
+        if cached.max_bytes < 0 or params.max_bytes < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an invalid argument, which no code says
         if self._diverges(visit, log):
             return
@@ -236,8 +239,9 @@ class Fetches:
                 log = self._broker.replicas.hosted(name, index).online_log()
                 if not log.config.message_downconversion_enable:
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-                convert = partial(down_convert, stored, magic, visit.cached.fetch_offset)
-                stored = await trio.to_thread.run_sync(convert, limiter=self._broker.long_walks)
+                bound = max(UNCOMPRESSED_BYTES_MAX, log.config.max_message_bytes)
+                convert = partial(down_convert, stored, magic, visit.cached.fetch_offset, max_bytes=bound)
+                stored = await in_thread(convert, self._broker.long_walks)
         except KafkaError as error:
             self._refuse(visit, error, name, params)
             return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.turns import in_thread
 from kpybroker.core.replica import LeaderState
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.long_walk import is_long_walk
@@ -148,7 +149,7 @@ class Partition:
             request_version=request_version,
             partition=log.partition,
         )
-        return await trio.to_thread.run_sync(validate, limiter=limiter)
+        return await in_thread(validate, limiter)
 
     def append(
         self,

@@ -1,4 +1,4 @@
-"""Turns: how a handler that walks a request of many elements lets others run in between.
+"""Turns: how a handler that walks a request of many elements, or does long sums, lets others run in between.
 
 A request may hold 10^5 elements; at 10 µs each they would hold the loop for a second. Counted and not timed, so that a
 run on a mock clock does the same again.
@@ -6,7 +6,14 @@ run on a mock clock does the same again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import trio
+
+from kpybroker.wire.errors import KafkaError
+
+T = TypeVar("T")
 
 ELEMENTS_BETWEEN_CHECKPOINTS = 200
 
@@ -24,3 +31,23 @@ class Turns:
         self._elements += 1
         if self._elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0:
             await trio.lowlevel.checkpoint()
+
+
+async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+    """`function` in a thread, its KafkaErrors without their tracebacks.
+
+    A traceback keeps the frames it went through, here megabytes of somebody's bomb, and an error that has passed from
+    thread to thread is part of a cycle: it would stay until a collection that is long in coming.
+    """
+
+    def guarded() -> T | KafkaError:
+        try:
+            return function()
+        except KafkaError as error:
+            error.__context__ = None
+            return error.with_traceback(None)
+
+    result = await trio.to_thread.run_sync(guarded, limiter=limiter)
+    if isinstance(result, KafkaError):
+        raise result
+    return result

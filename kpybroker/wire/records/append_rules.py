@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.records.batch import TimestampType
-from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
 
 INT64_MAX = 2**63 - 1
+UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
+"""A codec's window may hold as much again (zstd's does), and both fit into the 64 MiB that one input may cost."""
+
 RECORD_BYTES_MIN = 7
 WALKED_MIN = 150_000
 
@@ -31,7 +33,7 @@ class AppendRules:
     timestamp_after_max_ms: int = INT64_MAX
     to_magic: int = 2
     walk: bool = False
-    max_uncompressed_bytes: int = DEFAULT_MAX_BYTES
+    max_uncompressed_bytes: int = UNCOMPRESSED_BYTES_MAX
     opaque: bool = field(init=False)
     """Whether a batch that needs no conversion can be taken without a look at its records."""
     max_walked_records: int = field(init=False)
@@ -64,6 +66,7 @@ def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) ->
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         to_magic=to_magic,
         walk=walk,
+        max_uncompressed_bytes=max(UNCOMPRESSED_BYTES_MAX, config.max_message_bytes),
     )
 
 

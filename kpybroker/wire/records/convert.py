@@ -93,13 +93,17 @@ def _down_convert_batch(
     ]
     if not records:
         return b""
-    return build_message_set(
-        records,
-        to_magic,
-        codec=codec,
-        timestamp_type=header.timestamp_type,
-        log_append_time=header.max_timestamp,
-    )
+    try:
+        return build_message_set(
+            records,
+            to_magic,
+            codec=codec,
+            timestamp_type=header.timestamp_type,
+            log_append_time=header.max_timestamp,
+        )
+    except ValueError as error:
+        # Offsets that do not rise, in a batch that was stored unseen; Kafka's IllegalArgumentException.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
 def rebuild(

@@ -1,8 +1,8 @@
 """Validation that takes long is done elsewhere than in the loop: which that is, and how its result finds its place.
 
-A batch whose records must be looked at costs some 3 µs a record, and a few kilobytes of compressed bytes can stand for
-millions of records. Such a batch is validated as if the log were empty, in a thread, and `move_to` gives the result its
-offsets in the loop, with nothing in between it and the append.
+A batch whose records must be looked at costs some 3 µs a record, and a few bytes of a compressed one can stand for
+millions of records, or of headers of one record. Such a batch is validated as if the log were empty, in a thread, and
+`move_to` gives the result its offsets in the loop, with nothing in between it and the append.
 """
 
 from __future__ import annotations
@@ -19,29 +19,27 @@ from kpybroker.wire.records.batch import (
 from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords
 
 PLAIN_BYTES_MAX = 32 * 1024
-"""A record takes seven bytes at least: below 15 ms."""
-
-COMPRESSED_BYTES_MAX = 2 * 1024
-"""The codecs make a few hundred of one at the most."""
+"""Uncompressed, and no conversion: a record takes seven bytes at least, so this is below 15 ms."""
 
 _MAGIC = 16
+_OLD_ATTRIBUTES = 17
 _ATTRIBUTES = 22  # the low byte of a magic 2 batch's
 
 
 def is_long_walk(records: Buffer, rules: AppendRules) -> bool:
-    """Whether validating `records` may hold the loop. Looks at a few bytes; whatever they claim is bounded by size."""
+    """Whether validating `records` may hold the loop. Looks at a few bytes; errors are for validation to find."""
     size = len(records)
-    if size <= COMPRESSED_BYTES_MAX or size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
+    if size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
         return False
     if records[_MAGIC] != 2:
-        return True  # conversion; whether something further on is compressed takes a walk to know
+        # A compressed message after an uncompressed one is refused before anything is decompressed.
+        return records[_OLD_ATTRIBUTES] & CODEC_MASK != 0 or size > PLAIN_BYTES_MAX
     attributes = records[_ATTRIBUTES]
     codec_id = attributes & CODEC_MASK
-    is_kept = rules.opaque and (rules.codec is None or rules.codec == codec_id)
-    if is_kept and not attributes & TIMESTAMP_TYPE_MASK:
+    is_kept = rules.codec is None or rules.codec == codec_id
+    if is_kept and rules.opaque and not attributes & TIMESTAMP_TYPE_MASK:
         return False
-    recompresses = rules.codec is not None and rules.codec != codec_id
-    return codec_id != 0 or recompresses or size > PLAIN_BYTES_MAX
+    return codec_id != 0 or size > PLAIN_BYTES_MAX
 
 
 def move_to(checked: ValidatedRecords, base_offset: int, leader_epoch: int) -> ValidatedRecords:

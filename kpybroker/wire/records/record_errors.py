@@ -30,6 +30,10 @@ class RecordValidationError(KafkaError):
         self.record_errors = record_errors
 
 
+class RequestRecordsError(KafkaError):
+    """Records that a produce request of its version may not bring: refused before there is a look at the log."""
+
+
 def timestamp_problem(
     timestamp: int, offset: int, stamped_by_broker: bool, rules: AppendRules, now_ms: int
 ) -> str | None:

@@ -49,7 +49,7 @@ from kpybroker.wire.records.default_record import (
     records_section,
 )
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
-from kpybroker.wire.records.record_errors import RecordErrors
+from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsError
 
 UNKNOWN_OFFSET = -1
 _PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
@@ -188,16 +188,21 @@ def _check_produce_request(placed: list[tuple[int, BatchHeader]], request_versio
     """ProduceRequest.validateRecords: from version 3 on, exactly one batch, of magic 2."""
     rule = f"Produce requests with version {request_version} are only allowed to contain"
     if not placed:
-        raise invalid(
-            f"Produce requests with version {request_version} must have at least one record batch per partition"
+        raise RequestRecordsError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {request_version} must have at least one record batch per partition",
         )
     first = placed[0][1]
     if first.magic != 2:
-        raise invalid(f"{rule} record batches with magic version 2")
-    if request_version < 7 and first.attributes & CODEC_MASK == Codec.ZSTD:
-        raise _zstd_needs_version_7(request_version)
+        raise RequestRecordsError(ErrorCode.INVALID_RECORD, f"{rule} record batches with magic version 2")
+    codec_id = first.attributes & CODEC_MASK
+    if request_version < 7 and codec_id > Codec.ZSTD:
+        raise RequestRecordsError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}")
+    if request_version < 7 and codec_id == Codec.ZSTD:
+        error = _zstd_needs_version_7(request_version)
+        raise RequestRecordsError(error.code, error.message)
     if len(placed) > 1:
-        raise invalid(f"{rule} exactly one record batch per partition")
+        raise RequestRecordsError(ErrorCode.INVALID_RECORD, f"{rule} exactly one record batch per partition")
 
 
 def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: AppendRules, call: _Append) -> None:
