@@ -172,8 +172,6 @@ def run(asked: Asked) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    # SIGTERM must not leave the broker and Spark behind
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(parse(arguments))
     except PipelineError as error:
@@ -186,4 +184,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    # SIGTERM must not leave the broker and Spark behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
