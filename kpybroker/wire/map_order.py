@@ -59,6 +59,11 @@ def scala_immutable_order(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_trie_order([(_improve(java_hash(key)), key) for key in keys], shift=0))
 
 
+def scala_hash_map_order(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """scala.collection.immutable.HashMap: the trie whatever its size (`groupBy` makes one)."""
+    return tuple(_trie_order([(_improve(java_hash(key)), key) for key in keys], shift=0))
+
+
 def _improve(value: int) -> int:
     """scala.collection.Hashing.improve."""
     value = (value + (~(value << 9) & _MASK)) & _MASK

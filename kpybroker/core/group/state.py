@@ -34,6 +34,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.store import GroupOffsets
+from kpybroker.wire.map_order import scala_hash_map_order
 
 # From which states a state may be entered (GroupState.validPreviousStates).
 _VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
@@ -254,13 +255,13 @@ class Group:
         return self.protocol_type == protocol_type and any(self.protocol_counts[name] == size for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with most votes among those that every member supports; ties go to the first voted
-        for.
+        """The protocol with most votes among those that every member supports; of several the one that comes first
+        in Scala's hash map, as in GroupMetadata.selectProtocol.
         """
         size = len(self.members)
         candidates = {name for name, count in self.protocol_counts.items() if count == size}
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        return max(scala_hash_map_order(tuple(votes)), key=votes.__getitem__)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
         """What the members of a consumer group read; None when it cannot be known."""
