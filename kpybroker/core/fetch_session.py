@@ -42,7 +42,9 @@ class CachedPartition:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "resolved_name",
         "sent_log_start_offset",
+        "turn",
     )
 
     def __init__(
@@ -62,6 +64,8 @@ class CachedPartition:
         self.log_start_offset = log_start_offset
         self.high_watermark = -1
         self.sent_log_start_offset = -1
+        self.turn = 0
+        self.resolved_name = ""
 
     def take_position(self, other: CachedPartition) -> None:
         self.fetch_offset = other.fetch_offset
@@ -99,6 +103,7 @@ class FetchSession:
         "on_dirty",
         "partitions",
         "session_id",
+        "turns",
         "uses_topic_ids",
     )
 
@@ -112,6 +117,7 @@ class FetchSession:
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         self.dirty: dict[PartitionKey, None] = {}
         self.marks = 0
+        self.turns = 0
         self.on_dirty: Callable[[int], None] | None = None
 
     def put(self, partition: CachedPartition) -> bool:
@@ -120,6 +126,7 @@ class FetchSession:
         self.dirty[partition.key] = None
         if known is None:
             self.partitions[partition.key] = partition
+            self.to_the_back(partition)
             return True
         known.take_position(partition)
         return False
@@ -136,15 +143,20 @@ class FetchSession:
             if self.on_dirty is not None:
                 self.on_dirty(appended_bytes)
 
+    def to_the_back(self, partition: CachedPartition) -> None:
+        """New, or answered with records in an incremental fetch: its turn comes after the others'."""
+        self.turns += 1
+        partition.turn = self.turns
+
     def take_dirty(self) -> list[PartitionKey]:
         """Whom to visit, in turn. Each visit begins with `visiting` and may end with `stays_dirty`."""
-        return list(self.dirty)
+        return sorted(self.dirty, key=lambda key: self.partitions[key].turn)
 
     def visiting(self, key: PartitionKey) -> None:
         self.dirty.pop(key, None)
 
     def stays_dirty(self, key: PartitionKey) -> None:
-        """It answered with records or an error: visit it next time too, after the others."""
+        """It answered with records or an error: visit it next time too."""
         self.dirty[key] = None
 
     def next_epoch(self) -> None:

@@ -86,7 +86,11 @@ def test_a_partition_with_records_goes_to_the_back() -> None:
     kept = session(3)
     kept.visiting(key(0))
     kept.stays_dirty(key(0))
+    assert kept.take_dirty() == [key(0), key(1), key(2)]
+    kept.to_the_back(kept.partitions[key(0)])
     assert kept.take_dirty() == [key(1), key(2), key(0)]
+    kept.put(CachedPartition(key(0), 5, 1000))
+    assert kept.take_dirty() == [key(1), key(2), key(0)], "a new position keeps its turn"
 
 
 def test_a_forgotten_partition_is_no_longer_visited() -> None:

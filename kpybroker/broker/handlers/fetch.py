@@ -18,7 +18,6 @@ from kpybroker.core.fetch_session import (
     INITIAL_EPOCH,
     CachedPartition,
     FetchSession,
-    PartitionKey,
 )
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -78,10 +77,13 @@ async def handle(broker: Broker, request: FetchRequest, context: RequestContext)
         session.session_id = 0
     visits = await fetches.fetch(session, params)
     context.on_sent = [lambda: release(visits)]
-    if request.session_epoch == INITIAL_EPOCH and params.version >= 7 and session.partitions:
+    if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
-    return _response(broker, session, visits, is_full=is_full, by_id=params.version >= 13)
+    response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)
+    if params.version >= 16:
+        response.node_endpoints = _endpoints(broker, context, visits)
+    return response
 
 
 def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchParams:
@@ -126,13 +128,15 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
                 broker.fetches.unsubscribe(session, key)
 
 
-def _response(
-    broker: Broker, session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool
-) -> FetchResponse:
-    """All partitions of a full request, in its order; the news of an incremental one."""
-    topics: dict[PartitionKey | str | bytes, FetchResponse.FetchableTopicResponse] = {}
+def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:
+    """All partitions of a full request, in its order; the news of an incremental one.
+
+    As in Kafka those that were never read come last, and only neighbours share their topic's entry.
+    """
+    topics: list[FetchResponse.FetchableTopicResponse] = []
+    last_topic: str | bytes | None = None
     kept = session.session_id != 0
-    for visit in visits:
+    for visit in sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.turn)):
         key, data = visit.cached.key, visit.data
         has_records = visit.size > 0
         if kept:
@@ -144,12 +148,25 @@ def _response(
             )
             if not news and not is_full:
                 continue
-        topic_key: str | bytes = key[0] if by_id else key[1]
-        topic = topics.get(topic_key)
-        if topic is None:
-            topic = topics[topic_key] = FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0])
-        topic.partitions.append(data)
-    return FetchResponse(session_id=session.session_id, responses=list(topics.values()))
+            if has_records and not is_full:
+                session.to_the_back(visit.cached)
+        topic: str | bytes = key[0] if by_id else key[1]
+        if topic != last_topic:
+            topics.append(FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0]))
+            last_topic = topic
+        topics[-1].partitions.append(data)
+    return FetchResponse(session_id=session.session_id, responses=topics)
+
+
+def _endpoints(broker: Broker, context: RequestContext, visits: list[Visit]) -> list[FetchResponse.NodeEndpoint]:
+    """Where the current leaders are that the answer names (KIP-951)."""
+    leaders = {visit.data.current_leader.leader_id for visit in visits if visit.data.current_leader is not None}
+    nodes = (broker.metadata.endpoint_for(context, leader) for leader in sorted(leaders))
+    return [
+        FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+        for node in nodes
+        if node is not None
+    ]
 
 
 def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:
