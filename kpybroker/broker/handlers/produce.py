@@ -20,6 +20,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD
+from kpybroker.wire.records.record_errors import RequestRecordsError
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -50,6 +51,19 @@ TopicData = ProduceRequest.TopicProduceData
 MAGIC_AT = 16
 MAGIC_MAX = 2
 ACKS = (-1, 0, 1)
+# Errors that ReplicaManager answers without the log's start, and those that never get as far as the log.
+_WITHOUT_LOG_START = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+    )
+)
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -107,6 +121,8 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
         return None
     if waits:
         await _wait_for_replicas(broker, waits, request.timeout_ms)
+    if version >= 10:
+        _endpoints(broker, context, response)
     return response
 
 
@@ -167,21 +183,37 @@ def _fill_error(
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
+    partition = broker.replicas.partition(topic, index)
+    reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(error, RequestRecordsError)
+    if reached_log and partition is not None and partition.log is not None:
+        answer.log_start_offset = partition.log.log_start_offset
     record_errors = getattr(error, "record_errors", ())
-    if record_errors:
-        answer.log_start_offset = broker.replicas.hosted(topic, index).online_log().log_start_offset
     answer.record_errors = [
         ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
         for position, message in record_errors
     ]
     # ReplicaManager words only what was wrong with records; all else is told by its code
     answer.error_message = error.message if record_errors else None
-    if context.api_version >= 10 and error.code in _MOVED:
-        partition = broker.replicas.partition(topic, index)
-        if partition is not None:
-            answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
-                leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
-            )
+    if context.api_version >= 10 and error.code in _MOVED and partition is not None:
+        answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
+            leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+        )
+
+
+def _endpoints(broker: Broker, context: RequestContext, response: ProduceResponse) -> None:
+    """Where the current leaders are that the answer names (KIP-951)."""
+    leaders = {
+        answer.current_leader.leader_id
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.current_leader is not None
+    }
+    nodes = (broker.metadata.endpoint_for(context, leader) for leader in sorted(leaders))
+    response.node_endpoints = [
+        ProduceResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+        for node in nodes
+        if node is not None
+    ]
 
 
 def _end_connection_on_error(response: ProduceResponse) -> None:

@@ -328,3 +328,44 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
             assert newest.error_code == ErrorCode.UNSUPPORTED_VERSION
         else:
             assert (newest.offset, newest.timestamp) == (1, 3000)
+
+
+async def test_of_two_batches_for_one_partition_the_last_is_appended(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        twice = produce("t", {0: batch(b"first")})
+        twice.topic_data += produce("t", {0: batch(b"second")}).topic_data
+        response = await ask(broker, twice, 9)
+        assert [len(topic.partition_responses) for topic in response.responses] == [1]
+        (data,) = (await ask(broker, fetch("t", {0: 0}), 12)).responses[0].partitions
+        records = bytes(data.records)
+        assert [r.value for at, header in iter_batches(records) for r in iter_records(records, header, at)] == [
+            b"second"
+        ]
+
+
+async def test_bytes_that_are_no_batch_fail_the_whole_request(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", 2)
+        response = await ask(broker, produce("t", {0: batch(b"good"), 1: bytes(100)}), 9)
+        answers = response.responses[0].partition_responses
+        assert [answer.error_code for answer in answers] == [ErrorCode.CORRUPT_MESSAGE] * 2
+        assert answers[0].error_message == "Record size 0 is less than the minimum record overhead (14)"
+
+
+async def test_what_could_not_be_read_is_answered_last_and_only_neighbours_share_a_topic(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        response = await ask(broker, fetch("t", {7: 0, 0: 0}), 12)
+        assert [part.partition_index for part in response.responses[0].partitions] == [0, 7]
+        assert response.responses[0].partitions[1].aborted_transactions == []
+
+
+async def test_a_follower_that_is_no_replica_is_sent_to_the_leader(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        request = fetch(topic_id, {0: 0}, replica_state=FetchRequest.ReplicaState(replica_id=5))
+        response = await ask(broker, request, 17)
+        (data,) = response.responses[0].partitions
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert data.current_leader.leader_id == response.node_endpoints[0].node_id == broker.node_id
