@@ -98,7 +98,7 @@ class TopicAdmin:
         if not validate_only:
             created = {n: r.num_partitions for n, r in results.items() if r.error == OK}
             for name in await self._still_leaderless({n: range(c) for n, c in created.items()}, timeout_ms):
-                results[name] = CreatedTopic(TIMED_OUT)
+                results[name] = results[name]._replace(error=TIMED_OUT)
         return results
 
     async def _create(self, topic: NewTopic, validate_only: bool) -> CreatedTopic:
@@ -429,7 +429,7 @@ def _check_assignments(assignments: Assignment) -> None:
     if any(len(replicas) != len(set(replicas)) for replicas in assignments.values()):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Duplicate replica assignment found: {assignments}",
+            f"Duplicate replica assignment found: {_as_scala_tells(assignments)}",
         )
     if set(assignments) != set(range(len(assignments))):
         raise KafkaError(
@@ -473,3 +473,9 @@ def _check_new_assignments(
             f"[{', '.join(map(str, bad.values()))}], respectively."
         )
     return added
+
+
+def _as_scala_tells(assignments: Mapping[int, Sequence[int]]) -> str:
+    """HashMap(0 -> ArrayBuffer(1, 2)), as clients see it."""
+    places = (f"{index} -> ArrayBuffer({', '.join(map(str, brokers))})" for index, brokers in assignments.items())
+    return f"HashMap({', '.join(places)})"

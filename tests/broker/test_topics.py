@@ -89,7 +89,7 @@ async def test_validate_only_changes_nothing() -> None:
         (
             NewTopic("t", assignments={0: [0, 0]}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Duplicate replica assignment found: {0: [0, 0]}",
+            "Duplicate replica assignment found: HashMap(0 -> ArrayBuffer(0, 0))",
         ),
         (
             NewTopic("t", 1, 1, configs={"a": None, "b": None}),

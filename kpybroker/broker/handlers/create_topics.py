@@ -98,12 +98,13 @@ def _may_describe(context: RequestContext, name: str) -> bool:
 
 def _fill(broker: Broker, context: RequestContext, result: Result, created: CreatedTopic) -> None:
     result.error_code, result.error_message = created.error.code, created.error.message
+    if _may_describe(context, result.name):
+        result.topic_id = created.topic_id  # also of one that is made but has no leader yet
     if created.error.code is not ErrorCode.NONE:
         return
     if not _may_describe(context, result.name):
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return
-    result.topic_id = created.topic_id
     result.num_partitions = created.num_partitions
     result.replication_factor = created.replication_factor
     if context.api_version >= 5:

@@ -78,7 +78,8 @@ def _refusal(broker: Broker, context: RequestContext, result: Result) -> ErrorCo
     name = result.name
     by_id = result.topic_id != ZERO_UUID
     if name is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # neither name nor id: nothing that anyone may describe
+        return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if by_id and not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
         # The id is no secret, the name is.
         result.name = None

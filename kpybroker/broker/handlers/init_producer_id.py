@@ -35,6 +35,8 @@ async def handle(broker: Broker, request: InitProducerIdRequest, context: Reques
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id == "":
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return InitProducerIdResponse(producer_id=await broker.producer_ids.generate(), producer_epoch=0)

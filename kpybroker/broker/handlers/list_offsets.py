@@ -95,6 +95,10 @@ def _answer(
     end = _visible_end(log, request)
     answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:
+        if wanted.timestamp < EARLIEST:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if wanted.max_num_offsets < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
         answer.old_style_offsets = _segment_starts(broker, log, wanted, end)
         return answer
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:

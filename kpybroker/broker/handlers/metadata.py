@@ -85,7 +85,12 @@ async def handle(broker: Broker, request: MetadataRequest, context: RequestConte
 
 def _check(request: MetadataRequest, context: RequestContext) -> None:
     version = context.api_version
-    if version >= 12 or request.topics is None:
+    if request.topics is None:
+        return
+    if version >= 12:
+        names_and_ids = ((topic.name, topic.topic_id) for topic in request.topics)
+        if not any(topic.topic_id != ZERO_UUID for topic in request.topics) and (None, ZERO_UUID) in names_and_ids:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka stumbles over the null
         return
     for topic in request.topics:
         # Versions 10 and 11 carry ids, but no broker ever served them (KAFKA-10774).
@@ -254,13 +259,12 @@ def _cluster_operations(request: MetadataRequest, context: RequestContext) -> in
 
 
 def error_response(request: MetadataRequest, context: RequestContext, error: KafkaError) -> MetadataResponse:
-    """Every topic asked for carries the error; before version 12 a topic has to have a name."""
-    named = context.api_version < 12
+    """Every topic asked for carries the error; one without a name has an empty one."""
     return MetadataResponse(
         topics=[
             Topic(
                 error_code=error.code,
-                name=topic.name or "" if named else topic.name,
+                name=topic.name or "",
                 topic_id=topic.topic_id,
             )
             for topic in request.topics or ()
