@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+
+MISSING = "<nothing>"
+ANYTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where two answers are not equal."""
+    """One place where two answers are not equal. `label` names the step with its API and version."""
 
     label: str
     api: ApiKey | None
@@ -22,19 +26,114 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """`path` is a regular expression over the whole path; `scripts` one over the script's name."""
+    """Where it may differ: regular expressions over the whole path, label, script's name; and what either side says."""
 
     why: str
     path: str
     api: ApiKey | None = None
+    label: str = ".*"
     scripts: str = ".*"
+    kafka: Any = ANYTHING
+    ours: Any = ANYTHING
 
     def covers(self, script: str, difference: Difference) -> bool:
         return (
-            (self.api is None or self.api is difference.api)
+            self.api in (None, difference.api)
+            and self.kafka in (ANYTHING, difference.kafka)
+            and self.ours in (ANYTHING, difference.ours)
             and re.fullmatch(self.path, difference.path) is not None
+            and re.fullmatch(self.label, difference.label) is not None
             and re.fullmatch(self.scripts, script) is not None
         )
 
 
-ALLOWED: tuple[Allowed, ...] = ()
+NOT_SERVED = "7|17|2[4-8]|29|3[014689]|4[013568-9]|5[01678]|6[15-9]"
+UNKNOWN_ERROR = int(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+ALLOWED: tuple[Allowed, ...] = (
+    Allowed("what is not served is not advertised", f"api_keys\\.({NOT_SERVED})", ApiKey.API_VERSIONS, ours=MISSING),
+    Allowed("served beyond Kafka 3.9", r"api_keys\.(74|75)", ApiKey.API_VERSIONS, kafka=MISSING),
+    Allowed("no feature is ever finalized: nothing served depends on one", "finalized_features_epoch", ours=-1),
+    Allowed("documentation is in our own words", r".*\.documentation", ApiKey.DESCRIBE_CONFIGS),
+    Allowed(
+        "the default text of an error code is in our own words",
+        r".*error_message",
+        kafka="This most likely occurs because of a request being malformed by the client library or the message was "
+        "sent to an incompatible broker. See the broker logs for more details.",
+    ),
+    Allowed(
+        "the embedded tree needs no zookeeper.connect",
+        r"results\[0\]\.configs\.zookeeper\.(connect|connection\.timeout\.ms)\..*",
+        ApiKey.DESCRIBE_CONFIGS,
+    ),
+    Allowed(
+        "a broker is not on the network unless told: its default listener is the loopback",
+        r"results\[0\]\.configs\.listeners\.synonyms\[1\]\.value",
+        ApiKey.DESCRIBE_CONFIGS,
+        kafka="PLAINTEXT://:9092",
+        ours="PLAINTEXT://127.0.0.1:9092",
+    ),
+    Allowed(
+        "Kafka promises the size before it converts and fills up with a part of a message, which clients drop",
+        r"responses\[\d+\]\.partitions\[\d+\]\.records\[\d+\]",
+        ApiKey.FETCH,
+        label=r".* v[0-3]",
+        ours=MISSING,
+    ),
+    Allowed(
+        "Kafka stumbles over a batch that is shorter than its own header",
+        r".*error_code",
+        ApiKey.PRODUCE,
+        scripts="produce-(damaged|old-magic-damaged)",
+        kafka=UNKNOWN_ERROR,
+        ours=int(ErrorCode.CORRUPT_MESSAGE),
+    ),
+    Allowed(
+        "Kafka stumbles over a partition below 0",
+        r"topics\[0\]\.error_(code|message)",
+        ApiKey.CREATE_TOPICS,
+        scripts="create-placed-topics",
+        label="step 9: .*",
+    ),
+    Allowed(
+        "Kafka stumbles over zero cleaner threads (its message is '/ by zero')",
+        r".*error_message",
+        ApiKey.ALTER_CONFIGS,
+        kafka="/ by zero",
+    ),
+    Allowed(
+        "Kafka names the wrong broker",
+        r".*error_message",
+        kafka="Unexpected node id. Expected 0, but received 0",
+        ours="Unexpected node id. Expected 0, but received 1",
+    ),
+    Allowed(
+        "one answer for a partition that a request names twice",
+        r"topics\[0\]\.partitions\[1\]",
+        ApiKey.OFFSET_COMMIT,
+        scripts="commit-alone",
+        label=".* v0",
+        ours=MISSING,
+    ),
+    Allowed(
+        "Kafka knows no code for an operation that there is not",
+        r"responses\[0\]\.error_(code|message)",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        scripts="change-topic-configs",
+        label="step 19: .*",
+    ),
+    Allowed(
+        "listeners stay as they were bound: they are not dynamic here",
+        r"responses\[0\]\.error_message",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        kafka="Error creating broker listeners from 'x': Unable to parse x to a broker endpoint",
+    ),
+    Allowed("keys of our own", r"results\[0\]\.configs\.kpybroker\..*", ApiKey.DESCRIBE_CONFIGS, kafka=MISSING),
+    Allowed("records are not walked where nothing depends on them", r".*", scripts="produce-not-walked"),
+    Allowed(
+        "a string that is not UTF-8 is refused; Kafka puts other characters in its place",
+        r"the broker|answer",
+        scripts="frames",
+        label=r".*fffe",
+    ),
+)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compat_tests.differential.allowed import ALLOWED, MISSING, Difference
+from compat_tests.differential.play import Heard
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
-from compat_tests.differential.allowed import ALLOWED, Difference
-from compat_tests.differential.play import Heard
-
-MISSING = "<nothing>"
 SHOWN_MAX = 25
 
 

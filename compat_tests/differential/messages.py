@@ -7,8 +7,9 @@ from typing import Any
 
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, encode
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
-from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.batch import BatchHeader, computed_crc, iter_batches
 from kpybroker.wire.records.record import iter_records
 from kpybroker.wire.schema import Message, struct_fields
 
@@ -83,12 +84,23 @@ def plain_records(records: Any) -> Any:
     end = 0
     for position, header in iter_batches(buffer):
         batch = dict(header._asdict())
-        batch["records"] = [
-            [record.offset, record.timestamp, record.key, record.value, list(record.headers)]
-            for record in iter_records(buffer, header, position)
-        ]
+        # offsets, times and ids are compared by themselves; what is left to know of the CRC is that it is right
+        batch["crc"] = "right" if computed_crc(buffer, position, header) == header.crc else "wrong"
+        if header.is_compressed:
+            batch["batch_length"] = "of compressed bytes"  # two compressors make different ones of the same records
+        batch["records"] = _plain_batch(buffer, position, header)
         batches.append(batch)
         end = position + header.size
     if end != len(buffer):
         batches.append({"cut-off bytes": len(buffer) - end})
     return batches
+
+
+def _plain_batch(buffer: bytes, position: int, header: BatchHeader) -> Any:
+    try:
+        return [
+            [record.offset, record.timestamp, record.key, record.value, list(record.headers)]
+            for record in iter_records(buffer, header, position)
+        ]
+    except KafkaError as error:  # a broker may have stored what it did not look at
+        return f"not to be read: {error.code.name}"

@@ -17,6 +17,8 @@ from kpybroker.wire.api import ApiKey
 Rule = Callable[["Normaliser", Any], Any]
 
 NOW_TOLERANCE_MS = 10 * 60_000
+INT64_MAX = 2**63 - 1
+_LONG_NUMBER = re.compile(r"-?\d{13,19}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -40,10 +42,11 @@ class Normaliser:
             return {key: self._walk(api, f"{path}.{key}".lstrip("."), inner) for key, inner in value.items()}
         if isinstance(value, list):
             return [self._walk(api, f"{path}[]", inner) for inner in value]
-        return self._text(value) if isinstance(value, str) else value
+        return self.text(value) if isinstance(value, str) else value
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
         text = text.replace(self._data_dir, "<data dir>").replace(f":{self._port}", ":<port>")
+        text = _LONG_NUMBER.sub(lambda match: str(self._bound(int(match[0]))), text)
         return _UUID.sub(lambda match: self.token("uuid", match[0]), text)
 
     def token(self, kind: str, value: Any) -> str:
@@ -57,6 +60,10 @@ class Normaliser:
         recent = isinstance(value, int) and abs(value - self._now_ms) < NOW_TOLERANCE_MS
         return "<now>" if recent else value
 
+    def _bound(self, value: int) -> Any:
+        """A time, or one the largest possible number of milliseconds ago."""
+        return "<now>" if self.now(value) == "<now>" or self.now(value + INT64_MAX) == "<now>" else value
+
 
 def _token(kind: str, *plain: Any) -> Rule:
     return lambda normaliser, value: value if value in plain else normaliser.token(kind, value)
@@ -68,6 +75,12 @@ def _positive(_normaliser: Normaliser, value: Any) -> Any:
 
 def _sorted_by(*fields: str) -> Rule:
     return lambda _normaliser, value: sorted(value, key=lambda element: tuple(element[field] for field in fields))
+
+
+def _members(normaliser: Normaliser, value: Any) -> Any:
+    """Ids are random, so members come in the order in which the script met them."""
+    named = [{**member, "member_id": normaliser.text(member["member_id"])} for member in value]
+    return sorted(named, key=lambda member: member["member_id"])
 
 
 def _keyed_by(field: str) -> Rule:
@@ -92,6 +105,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # the clock
     (ApiKey.PRODUCE, "responses[].partition_responses[].log_append_time_ms"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].max_timestamp"): Normaliser.now,
+    (ApiKey.FETCH, "responses[].partitions[].records[].base_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
     # of one disk, that changes meanwhile
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
@@ -105,6 +119,16 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DELETE_RECORDS, "topics"): _sorted_by("name"),
     (ApiKey.DELETE_RECORDS, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.OFFSET_COMMIT, "topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_COMMIT, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.OFFSET_FETCH, "topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_FETCH, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.OFFSET_FETCH, "groups[].topics"): _sorted_by("name"),
+    (ApiKey.OFFSET_FETCH, "groups[].topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.LIST_GROUPS, "groups"): _sorted_by("group_id"),
+    (ApiKey.DELETE_GROUPS, "results"): _sorted_by("group_id"),
+    (ApiKey.JOIN_GROUP, "members"): _members,
+    (ApiKey.DESCRIBE_GROUPS, "groups[].members"): _members,
     (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
 }

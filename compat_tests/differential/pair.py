@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kpybroker.broker.dispatch import SERVED
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.compare import differences, report
 from compat_tests.differential.normalise import Normaliser
 from compat_tests.differential.play import Heard, Player
 from compat_tests.differential.script import Script, ask, script
 from compat_tests.support.services import Broker, ZooKeeper
+from kpybroker.broker.dispatch import SERVED
+from kpybroker.wire.api import ApiKey
 
 OVERRIDES = {
     # five partitions of groups are loaded sooner than fifty

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kpybroker.broker.dispatch import SERVED
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.messages import FALLBACK_VERSION, plain_answer, request_frame
 from compat_tests.differential.script import Answer, AnswerTo, Ask, Close, Frame, Script, at, fill_in
+from kpybroker.broker.dispatch import SERVED
+from kpybroker.wire.api import ApiKey
 
 ANSWER_DEADLINE_S = 20.0
 UNTIL_DEADLINE_S = 20.0

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compat_tests.differential.script import Names, fill_in
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-
-from compat_tests.differential.script import Names, fill_in
 
 TIME = 1_700_000_000_000
 CRC_AT = {0: 12, 1: 12, 2: 17}

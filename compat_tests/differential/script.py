@@ -3,7 +3,8 @@
 A script is written once and played in every version of its API. A field that a version does not have is left out of
 the request, so one step may hold both `topic` and `topic_id`. In strings `{name}` stands for a value: `{t}` is the
 script's own prefix for names of topics and groups, every other name was bound by an earlier step from its answer
-(`bind={"id": "topics.0.topic_id"}`). A string that is nothing but one name stands for the value itself, whatever its type.
+(`bind={"id": "topics.0.topic_id"}`).
+A string that is nothing but one name stands for the value itself, whatever its type.
 """
 
 from __future__ import annotations

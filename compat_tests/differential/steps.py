@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.script import Ask, ask
+from kpybroker.wire.api import ApiKey
 
 
 def create(

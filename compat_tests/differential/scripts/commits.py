@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.scripts.groups import G, joined, leave
 from compat_tests.differential.steps import create
+from kpybroker.wire.api import ApiKey
 
 COMMIT = ApiKey.OFFSET_COMMIT
 FETCH = ApiKey.OFFSET_FETCH
@@ -122,7 +121,6 @@ SCRIPTS = [
         committed(0, group=""),
         committed(0, require_stable=True),
         committed(),
-        ask(FETCH, group_id=G, topics=[], groups=[]),
     ),
     script(
         "fetch-all-offsets",

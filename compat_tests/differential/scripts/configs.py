@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.steps import create
+from kpybroker.wire.api import ApiKey
 
 DESCRIBE = ApiKey.DESCRIBE_CONFIGS
 ALTER = ApiKey.ALTER_CONFIGS
@@ -208,6 +207,8 @@ SCRIPTS = [
         change(BROKER, "0", (APPEND, "message.max.bytes", "1")),
         change(BROKER, "0", (SET, "broker.id", "5")),
         change(BROKER, "0", (SET, "no.such.key", "5")),
+        describe(BROKER, "0", ["no.such.key"], v=4, until={"results.0.configs.0.name": "no.such.key"}),
+        change(BROKER, "0", (DELETE, "no.such.key", None)),
         change(BROKER, "0", (SET, "num.io.threads", "many")),
         change(BROKER, "0", (SET, "num.io.threads", "500")),
         change(BROKER, "0", (SET, "log.retention.ms", "1"), validate_only=True),

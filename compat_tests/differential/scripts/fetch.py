@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-from kpybroker.wire.compression import Codec
-
 from compat_tests.differential.records import TIME, Batch
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.steps import create, produce
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.compression import Codec
 
 FETCH = ApiKey.FETCH
 NO_ID = bytes(16)
@@ -192,7 +191,7 @@ SCRIPTS = [
             ],
         ),
         ask(ApiKey.DELETE_TOPICS, v=6, topics=[{"name": None, "topic_id": "{id}"}], timeout_ms=5000),
-        fetch(part(0), until={"error_code": 100}),
+        fetch(part(0), until={"responses.0.partitions.0.error_code": 100}),
         create("{t}", until={"topics.0.error_code": 0}),
         fetch(part(0)),
         versions=(13, 17),

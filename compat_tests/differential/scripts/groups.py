@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compat_tests.differential.script import Answer, AnswerTo, Ask, Close, Step, ask, script
 from kpybroker.wire.api import ApiKey
-
-from compat_tests.differential.script import Answer, Ask, AnswerTo, Close, Step, ask, script
 
 FIND = ApiKey.FIND_COORDINATOR
 JOIN = ApiKey.JOIN_GROUP
@@ -130,8 +129,8 @@ SCRIPTS = [
         join("{m}", ROBIN, bind={"g": "generation_id"}),
         join("{m}", protocol_type="connect"),
         join("who"),
-        join("", group_instance_id=""),
-        join("", group_instance_id="bad id!"),
+        join("", group_instance_id="", group="{t}-i"),
+        join("", group_instance_id="bad id!", group="{t}-j"),
         join("", group_instance_id="{t}-static", group="{t}-static", bind={"s": "member_id"}),
         leave(("{m}", None)),
     ),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.records import TIME, Batch
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.steps import create, everything, produce
+from kpybroker.wire.api import ApiKey
 
 LIST_OFFSETS = ApiKey.LIST_OFFSETS
 EPOCHS = ApiKey.OFFSET_FOR_LEADER_EPOCH

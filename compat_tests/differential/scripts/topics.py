@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.records import Batch
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.steps import create, produce
+from kpybroker.wire.api import ApiKey
 
 METADATA = ApiKey.METADATA
 CREATE = ApiKey.CREATE_TOPICS
@@ -168,12 +167,12 @@ SCRIPTS = [
         CREATE,
         "assignments given by hand",
         make({"name": "{t}-a", **placed([0], [0])}),
-        make({"name": "{t}-b", **placed([0, 1])}, timeout_ms=50),
+        make({"name": "{t}-b", **placed([0, 1])}),
         make({"name": "{t}-c", **placed([7])}, timeout_ms=50),
         make({"name": "{t}-d", **placed([0, 0])}),
         make({"name": "{t}-e", **placed([0], first=1)}),
         make({"name": "{t}-f", **placed([])}, timeout_ms=50),
-        make({"name": "{t}-g", **placed([0], [0, 1])}, timeout_ms=50),
+        make({"name": "{t}-g", **placed([0], [0, 1])}),
         make({"name": "{t}-h", **placed([0]), "num_partitions": 1}),
         make({"name": "{t}-i", **placed([0]), "replication_factor": 1}),
         make({"name": "{t}-j", **placed([0], first=-1)}),

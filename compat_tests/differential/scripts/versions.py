@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from kpybroker.wire.api import ApiKey
-
 from compat_tests.differential.messages import request_frame
 from compat_tests.differential.script import Frame, Names, ask, script
 from compat_tests.differential.steps import create
+from kpybroker.wire.api import ApiKey
 
 API_VERSIONS = ApiKey.API_VERSIONS
 
@@ -69,7 +68,7 @@ SCRIPTS = [
         Frame(lambda _names: struct.pack(">hhi", 3, 1, 7), "no client id"),
         Frame(lambda _names: struct.pack(">hhih", 3, 1, 7, 100), "a client id cut short"),
         changed(ApiKey.METADATA, 12, {"topics": [{"name": "x"}]}, cut=1),
-        changed(ApiKey.LIST_GROUPS, 0, {}, more=b"\1\2\3"),
+        changed(ApiKey.HEARTBEAT, 0, {"group_id": "g", "member_id": "m"}, more=b"\1\2\3"),
         changed(ApiKey.FIND_COORDINATOR, 0, {"key": "g"}, cut=1),
         changed(ApiKey.JOIN_GROUP, 5, {"group_id": "g"}, cut=2),
         create("{t}"),
