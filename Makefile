@@ -68,8 +68,9 @@ bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minut
 soak: test-deps  ## two hundred kills of the broker under load, everything checked
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
 
-demo: test-deps  ## a real log through a broker and a Spark job: LOG=path for another file or folder
-	$(BIN)/python -m kpybroker.pipelines.demo $(if $(LOG),--log "$(LOG)")
+demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
+	$(BIN)/python -m compat_tests.deps jars
+	$(BIN)/python -m kpybroker.pipelines.demo --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
 
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
 	$(BIN)/python -m protocol_specs.generate
