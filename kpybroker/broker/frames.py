@@ -18,6 +18,7 @@ from kpybroker.wire.errors import ProtocolError
 
 SCRATCH_BYTES = 256 * 1024
 SMALL_FRAME_BYTES_MAX = 4 * 1024 * 1024
+GROWTH_BYTES_MIN = 8 * 1024
 GROWTH_BYTES_MAX = 4 * 1024 * 1024
 _SIZE = struct.Struct(">i")
 _PRODUCE_KEY = b"\x00\x00"
@@ -87,10 +88,9 @@ class FrameReader:
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.
 
-        Raises ProtocolError for a size out of bounds, OSError when the stream breaks, EOFError inside a frame.
+        To be called when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
+        breaks, EOFError inside a frame.
         """
-        if self._memory.is_full:
-            await self._memory.wait_room()
         frame = await self._read_frame()
         if frame is not None and not self._held:
             self._hold(len(frame))
@@ -167,7 +167,7 @@ class FrameReader:
         self._hold(filled)
         while filled < size:
             if filled == len(frame):
-                growth = min(size - filled, max(filled, len(self._scratch)), GROWTH_BYTES_MAX)
+                growth = min(size - filled, max(filled, GROWTH_BYTES_MIN), GROWTH_BYTES_MAX)
                 self._hold(growth)
                 frame += bytes(growth)
             with memoryview(frame) as view:

@@ -196,7 +196,12 @@ class Server:
         )
         served = 0
         try:
-            while (frame := await frames.next_frame()) is not None:
+            while True:
+                if self._memory.is_full:
+                    await self._wait_for_memory(connection)
+                frame = await frames.next_frame()
+                if frame is None:
+                    return
                 await self._serve_one(connection, frame)
                 del frame
                 frames.done()
@@ -206,6 +211,13 @@ class Server:
                     await trio.lowlevel.checkpoint()
         finally:
             frames.done()
+
+    async def _wait_for_memory(self, connection: Connection) -> None:
+        """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""
+        connection.waiting_on_broker = True
+        await self._memory.wait_room()
+        connection.was_active = True
+        connection.waiting_on_broker = False
 
     async def _serve_one(self, connection: Connection, frame: bytearray) -> None:
         connection.waiting_on_broker = True

@@ -22,9 +22,13 @@ from typing import Protocol
 
 import trio
 
+if sys.platform != "win32":
+    import resource
+
 SMALL_SLICE_BYTES = 32 * 1024
 SENDFILE_STEP_BYTES = 128 * 1024
 SENDMSG_BUFFERS_MAX = 64
+DESCRIPTORS_KEPT_MAX = 256
 
 HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -132,6 +136,9 @@ class SocketListener:
                     raise trio.ClosedResourceError from error
                 raise
             else:
+                if sock.fileno() >= _descriptors_for_sockets():
+                    sock.close()
+                    raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
                     return SocketStream(sock, self._send_buffer_bytes)
                 except OSError:  # the client left between the handshake and the accept
@@ -267,6 +274,16 @@ def _is_warm(file_descriptor: int, start: int, end: int) -> bool:
             return True
         raise
     return True
+
+
+def _descriptors_for_sockets() -> int:
+    """Accepted sockets stay below this: a segment that can't be opened would take its log directory offline."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return limit - min(DESCRIPTORS_KEPT_MAX, limit // 4)
 
 
 def _host_and_port(address: tuple[object, ...] | str) -> tuple[str, int]:
