@@ -103,10 +103,11 @@ class Fetches:
                 marks = session.marks
                 await self._visit_dirty(session, params, answers)
                 size = sum(visit.size for visit in answers.values())
+                unread = sum(visit.is_unread for visit in answers.values())
                 if (
                     size >= params.min_bytes
-                    or not session.partitions
-                    or any(visit.is_special for visit in answers.values())
+                    or unread >= len(session.partitions)
+                    or any(visit.is_special and not visit.is_unread for visit in answers.values())
                     or deadline <= clock.monotonic()
                 ):
                     return list(answers.values())
