@@ -38,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compatibility")
     group.addoption("--broker", choices=["kpybroker", "kafka"], default=os.environ.get("COMPAT_BROKER", "kpybroker"))
     group.addoption("--coordination", choices=["embedded", "zookeeper"], default="embedded", help="for kpybroker")
+    group.addoption("--all-versions", action="store_true", help="play differential scripts in every version")
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
 
 

@@ -107,6 +107,7 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.FETCH, "responses[].partitions[].records[].max_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].base_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
+    (ApiKey.LIST_OFFSETS, "topics[].partitions[].timestamp"): Normaliser.now,
     # of one disk, that changes meanwhile
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
     # in the order of Java's and Scala's hash maps

@@ -95,7 +95,10 @@ class Player:
         if step.answer is not Answer.NOW:
             self._send(step, version)
             return None
+        began = time.monotonic()
         answer = self._ask(step, version)
+        if step.waits_ms is not None:
+            answer["waited"] = time.monotonic() - began >= step.waits_ms / 1000
         self._bind(step.bind, answer)
         for path, condition in (step.only or {}).items():
             _keep(answer, path, fill_in(condition, self._names))

@@ -40,6 +40,7 @@ class Ask:
     answer: Answer = Answer.NOW
     bind: Mapping[str, str] = field(default_factory=dict)
     until: Mapping[str, Any] | None = None  # ask again until the answer holds this; only the last is compared
+    waits_ms: int | None = None  # compare whether the answer took that long
     only: Mapping[str, str] | None = None  # path of an array -> name=prefix that its elements must have
 
 
@@ -105,9 +106,10 @@ def ask(
     bind: Mapping[str, str] | None = None,
     until: Mapping[str, Any] | None = None,
     only: Mapping[str, str] | None = None,
+    waits_ms: int | None = None,
     **fields: Any,
 ) -> Ask:
-    return Ask(api, fields, v, on, answer, bind or {}, until, only)
+    return Ask(api, fields, v, on, answer, bind or {}, until, waits_ms, only)
 
 
 def answer_to(on: str, **bind: str) -> AnswerTo:

@@ -14,11 +14,23 @@ from compat_tests.differential.pair import Pair
 from compat_tests.differential.script import Script
 from compat_tests.differential.scripts import all_scripts
 
-CASES = [
-    pytest.param(script, version, id=f"{script.name}-v{version}")
-    for script in all_scripts()
-    for version in range(script.versions[0], script.versions[1] + 1)
-]
+VERSIONS_APART = 5
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The oldest, the newest and some versions between; `--all-versions` takes every one."""
+    every = metafunc.config.getoption("--all-versions")
+    cases = [
+        pytest.param(script, version, id=f"{script.name}-v{version}")
+        for script in all_scripts()
+        for version in _versions(script, every)
+    ]
+    metafunc.parametrize(("script", "version"), cases)
+
+
+def _versions(script: Script, every: bool) -> list[int]:
+    oldest, newest = script.versions
+    return sorted({*range(oldest, newest + 1, 1 if every else VERSIONS_APART), newest})
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +41,6 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     started.close()
 
 
-@pytest.mark.parametrize(("script", "version"), CASES)
 def test_answers_equal_kafka(pair: Pair, script: Script, version: int) -> None:
     difference = pair.compare(script, version)
     assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compat_tests.differential.records import TIME, Batch
-from compat_tests.differential.script import Ask, ask, script
+from compat_tests.differential.script import Answer, AnswerTo, Ask, ask, script
 from compat_tests.differential.steps import create, produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.compression import Codec
@@ -30,6 +30,7 @@ def session(session_id: Any, epoch: int, *parts: dict[str, Any], **options: Any)
     return fetch(*parts, session_id=session_id, session_epoch=epoch, **options)
 
 
+WAITING = {"max_wait_ms": 500, "waits_ms": 400}
 ID = {"id": "topics.0.topic_id"}
 OPEN = {"session": "session_id"}
 
@@ -89,6 +90,68 @@ SCRIPTS = [
         fetch(part(0), part(9), min_bytes=100_000, max_wait_ms=30),
         fetch(part(0, 9), min_bytes=1, max_wait_ms=5000),
         fetch(min_bytes=1, max_wait_ms=30),
+    ),
+    script(
+        "fetch-waits",
+        FETCH,
+        "which fetches wait for more: too few bytes and nothing else; errors of reading do not wait",
+        create("{t}", partitions=2, bind=ID),
+        produce("{t}", Batch([b"one"])),
+        fetch(part(0), min_bytes=1, **WAITING),
+        fetch(part(0), min_bytes=100_000, **WAITING),
+        fetch(part(0, 1), min_bytes=1, **WAITING),
+        fetch(part(0, 1), min_bytes=0, **WAITING),
+        fetch(part(0), part(1), min_bytes=1, **WAITING),
+        fetch(part(9), min_bytes=1, **WAITING),
+        fetch(part(0), part(9), min_bytes=100_000, **WAITING),
+        fetch(part(0, 9), min_bytes=1, **WAITING),
+        fetch(part(0, 1), part(1, 9), min_bytes=1, **WAITING),
+        fetch(part(0, 1, current_leader_epoch=5), min_bytes=1, **WAITING),
+        fetch(part(0, 1, last_fetched_epoch=5), min_bytes=1, **WAITING),
+        fetch(part(0), topic_id=SOME_ID, min_bytes=1, **WAITING),
+        fetch(min_bytes=1, **WAITING),
+        session(0, 0, part(0, 1), min_bytes=1, bind=OPEN, **WAITING),
+        session("{session}", 1, min_bytes=1, **WAITING),
+        session("{session}", 2, part(9), min_bytes=1, **WAITING),
+        session("{session}", 3, min_bytes=1, **WAITING),
+        session("{session}", 4, part(0), min_bytes=1, **WAITING),
+        session("{session}", 5, min_bytes=1, **WAITING),
+        versions=(17, 17),
+    ),
+    script(
+        "fetch-woken",
+        FETCH,
+        "a fetch that waits is answered by an append, in a session and without",
+        create("{t}", partitions=2, bind=ID),
+        fetch(part(0), part(1), min_bytes=1, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        produce("{t}", Batch([b"one"]), partition=1),
+        AnswerTo("reader"),
+        session(0, 0, part(0), part(1, 1), on="reader", bind=OPEN),
+        session("{session}", 1, min_bytes=1, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        produce("{t}", Batch([b"two"])),
+        AnswerTo("reader"),
+        session("{session}", 2, part(0, 1), min_bytes=100, max_wait_ms=15_000, on="reader", answer=Answer.LATER),
+        produce("{t}", Batch([b"three"])),
+        produce("{t}", Batch([b"four"]), partition=1),
+        AnswerTo("reader"),
+        versions=(7, 17),
+    ),
+    script(
+        "fetch-segments",
+        FETCH,
+        "a log of several segments, its beginning deleted",
+        create("{t}", bind=ID, segment_bytes=400),
+        *(produce("{t}", Batch([b"%d" % n * 100])) for n in range(8)),
+        *(fetch(part(0, offset)) for offset in range(9)),
+        fetch(part(0, 1, 200)),
+        ask(
+            ApiKey.DELETE_RECORDS,
+            v=2,
+            topics=[{"name": "{t}", "partitions": [{"partition_index": 0, "offset": 3}]}],
+            timeout_ms=5000,
+        ),
+        *(fetch(part(0, offset)) for offset in range(5)),
+        ask(ApiKey.DESCRIBE_LOG_DIRS, v=3, topics=[{"topic": "{t}", "partitions": [0]}]),
     ),
     script(
         "fetch-old-clients",

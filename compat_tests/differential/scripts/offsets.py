@@ -8,6 +8,7 @@ from compat_tests.differential.records import TIME, Batch
 from compat_tests.differential.script import Ask, ask, script
 from compat_tests.differential.steps import create, everything, produce
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.compression import Codec
 
 LIST_OFFSETS = ApiKey.LIST_OFFSETS
 EPOCHS = ApiKey.OFFSET_FOR_LEADER_EPOCH
@@ -60,6 +61,25 @@ SCRIPTS = [
         *(offsets(special, 1) for special in (-1, -2, -3, TIME)),
         *(offsets(TIME + after) for after in (-1_000_000, 0, 1, 10, 11, 20, 21, 30, 49, 50, 51)),
         offsets(0),
+    ),
+    script(
+        "list-offsets-segments",
+        LIST_OFFSETS,
+        "times over several segments, with equal times, compressed, and stamped by the broker",
+        create("{t}", segment_bytes=300, partitions=2),
+        *(produce("{t}", Batch([(None, b"x" * 50, TIME + at)])) for at in (0, 10, 10, 90, 20, 90, 30)),
+        produce("{t}", Batch([(None, b"x", TIME + at) for at in (5, 95, 95)], codec=Codec.GZIP)),
+        offsets(-3),
+        *(offsets(TIME + after) for after in (0, 5, 10, 11, 21, 90, 91, 95, 96)),
+        delete_to(4),
+        offsets(-2),
+        offsets(-3),
+        *(offsets(TIME + after) for after in (0, 10, 50, 95)),
+        create("{t}-now", message_timestamp_type="LogAppendTime"),
+        produce("{t}-now", Batch([(None, b"a", TIME), (None, b"b", TIME + 1)])),
+        offsets(-3, topic="{t}-now"),
+        offsets(TIME, topic="{t}-now"),
+        versions=(1, 9),
     ),
     script(
         "list-offsets-places",
