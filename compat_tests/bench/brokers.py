@@ -9,6 +9,8 @@ from __future__ import annotations
 import compileall
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +103,8 @@ def both_brokers(directory: Path, cores: Cores) -> Iterator[dict[str, Broker]]:
 
 @contextmanager
 def scratch_directory(parent: str | None) -> Iterator[Path]:
+    """Removed at the end, a SIGTERM to the bench included; the processes in it end with their `with` blocks."""
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     directory = Path(tempfile.mkdtemp(prefix="kpybroker-bench-", dir=parent))
     try:
         yield directory
