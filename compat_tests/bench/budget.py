@@ -4,8 +4,8 @@
 
 A broker runs in this process on a temporary directory. Each stage is the very function that the broker calls, called
 many times with what a client sent; the least of several rounds counts, so that a busy machine matters little. An
-indented stage is part of the one above it. The socket's share is one receive and one send on a loopback connection,
-without the wait between them. With `--profile` the answers to one request are profiled instead.
+indented stage is part of the one above it. The socket's share is one receive and one send on a loopback connection; the
+wait between them is a stage of its own. With `--profile` the answers to one request are profiled instead.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
     scratch = FileRecords(broker.files, f"{log.directory}/budget.scratch")
     resetting = microseconds(reset)
     stages = [
+        ("wait: one turn of the loop", await turn()),
         ("socket: receive and send", await socket_share(len(frame) + 4, 60)),
         ("answer", await microseconds_async(answer) - resetting),
         ("  header", microseconds(lambda: parse_request_header(frame))),
@@ -190,6 +191,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
     response = await fetch.handle(broker, request, spoken)
     sent(spoken)
     return [
+        ("wait: one turn of the loop", await turn()),
         ("socket: receive and send", await socket_share(len(frame) + 4, 250)),
         ("answer", await microseconds_async(answer)),
         ("  header", microseconds(lambda: parse_request_header(frame))),
@@ -228,6 +230,23 @@ async def socket_share(request_bytes: int, response_bytes: int) -> float:
         return spent / CALLS * 1e6 - microseconds(time.thread_time)
     finally:
         stream.close()
+        peer.close()
+
+
+async def turn() -> float:
+    """What it costs to wait for the next request when it is the only one: register, poll, wake."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    peer.send(b"x")  # and never received: the socket stays readable
+
+    async def wait() -> None:
+        await trio.lowlevel.wait_readable(ours)
+
+    try:
+        return await microseconds_async(wait)
+    finally:
+        ours.close()
         peer.close()
 
 
