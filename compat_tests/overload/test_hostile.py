@@ -27,7 +27,7 @@ from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header, se
 from kpybroker.wire.records.builder import build_batch, varint
 from kpybroker.wire.records.legacy import encode_message
 from tests.wire import bombs
-from tests.wire.fuzz_decode import LARGE_FRAME_BYTES, Mutator, read_corpus
+from tests.wire.fuzz_decode import LARGE_FRAME_BYTES, Mutator, large_frames, read_corpus
 
 Address = tuple[str, int]
 Attack = Callable[[Address], None]
@@ -148,11 +148,9 @@ def mutated_requests(address: Address) -> None:
 
 def many_elements(address: Address) -> None:
     """The largest arrays that a frame may hold."""
-    from tests.wire.fuzz_decode import _large_frames
-
     for key in SERVED:
         if key not in ORDERS:
-            for frame in _large_frames(API_INFO[key], SERVED[key][1], 100_000):
+            for frame in large_frames(API_INFO[key], SERVED[key][1], 100_000):
                 with Raw(address, timeout_s=60) as raw:
                     raw.send(framed(frame))
                     raw.socket.shutdown(socket.SHUT_WR)
@@ -235,10 +233,10 @@ def bombs_in_old_messages(address: Address) -> None:
                     raw.answer(ApiKey.PRODUCE, 2)
 
 
-def many_tiny_records(address: Address) -> None:
+def manytiny_records(address: Address) -> None:
     """Sound batches and bombs that are made of nothing but records, to be walked, converted and recompressed."""
     for count in (100_000, 1_000_000, 8_000_000):
-        section = _tiny_records(count)
+        section = tiny_records(count)
         for codec in (Codec.NONE, Codec.GZIP, Codec.ZSTD):
             batch = batch_around(compress(codec, section), codec, count)
             if len(batch) <= 1_048_588:
@@ -248,7 +246,7 @@ def many_tiny_records(address: Address) -> None:
                         raw.answer(ApiKey.PRODUCE, 9)
 
 
-def _tiny_records(count: int) -> bytes:
+def tiny_records(count: int) -> bytes:
     """Seven bytes each, all at offset delta 0: only a walk finds out. Key of one byte, null value."""
     body = b"\0" + varint(0) + varint(0) + varint(0) + varint(-1) + varint(0)
     return (varint(len(body)) + body) * count
@@ -293,7 +291,7 @@ ATTACKS: tuple[Attack, ...] = (
     tagged_fields,
     bombs_in_batches,
     bombs_in_old_messages,
-    many_tiny_records,
+    manytiny_records,
     many_old_messages,
     old_consumers,
 )

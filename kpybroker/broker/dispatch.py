@@ -178,7 +178,7 @@ class Dispatcher:
         else:
             body = memoryview(frame)[header.body_offset :]
             request = await _in_steps(decode_steps(route.request_class, body, route.version))
-        response = await self._handle(route, request, context)
+        response = await self._handle(route, request, context, is_large=len(frame) > LARGE_FRAME_BYTES)
         del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
             return None, context
@@ -188,11 +188,11 @@ class Dispatcher:
             parts = await _in_steps(encode_steps(response, route.version))
         return self._frame(route, header.correlation_id, parts), context
 
-    async def _handle(self, route: Route, request: Any, context: RequestContext) -> Any:
+    async def _handle(self, route: Route, request: Any, context: RequestContext, *, is_large: bool) -> Any:
         try:
             return await route.handle(self._broker, request, context)
         except KafkaError as error:
-            return route.error_response(request, context, error)
+            failure = error
         except ProtocolError:
             raise
         except Exception:
@@ -203,8 +203,11 @@ class Dispatcher:
                 route.version,
                 context.connection_id,
             )
-            unknown = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            return route.error_response(request, context, unknown)
+            failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if is_large:
+            # The error stands at each of perhaps 10^5 elements.
+            return await trio.to_thread.run_sync(route.error_response, request, context, failure)
+        return route.error_response(request, context, failure)
 
     @staticmethod
     def _frame(route: Route, correlation_id: int, parts: list[Part]) -> list[Part]:

@@ -7,6 +7,7 @@ index, corrupt snapshot, overflowing segment).
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 class StorageError(Exception):
     """Base of everything below."""
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether more space would mend it: the one I/O error that leaves a log directory in service."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LogDirError(StorageError):

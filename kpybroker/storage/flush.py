@@ -14,17 +14,21 @@ over the newer.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING
 
 from kpybroker.storage.checkpoints import encode_leader_epochs
-from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.errors import LogDirError, is_disk_full
 from kpybroker.storage.files import Files, replace_file
 from kpybroker.storage.slice import SharedFile
 
 if TYPE_CHECKING:
     from kpybroker.core.leader_epochs import LeaderEpochCache
     from kpybroker.storage.log import Log
+
+
+logger = logging.getLogger("kafka.log.UnifiedLog")
 
 
 class EpochCheckpoint:
@@ -95,12 +99,21 @@ class FlushJob:
             if self._epochs is not None:
                 # The directory may have been renamed for deletion; then nobody needs the file.
                 with contextlib.suppress(FileNotFoundError):
-                    self._log.epoch_checkpoint.write(self._files, *self._epochs)
+                    self._write_epochs(*self._epochs)
             for directory in self.directories:
                 with contextlib.suppress(FileNotFoundError):
                     self._files.sync_dir(directory)
         except OSError as error:
             self._error = error
+
+    def _write_epochs(self, version: int, data: bytes) -> None:
+        """On a full disk they are left for a later flush: the batches have them too."""
+        try:
+            self._log.epoch_checkpoint.write(self._files, version, data)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            logger.warning("No space left for %s: it stays as it was", self._log.epoch_checkpoint.path)
 
     def _sync_path(self, path: str) -> None:
         try:

@@ -15,7 +15,6 @@ loading (`loader`).
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import random
@@ -32,7 +31,7 @@ from kpybroker.core.producer_state import (
 )
 from kpybroker.storage import append, checkpoints, maintenance, names, reader
 from kpybroker.storage.append import AppendInfo
-from kpybroker.storage.errors import CorruptCheckpointError, LogDirError
+from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, is_disk_full
 from kpybroker.storage.files import Files, read_file, replace_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
 from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
@@ -47,8 +46,6 @@ from kpybroker.wire.records.batch import Buffer
 from kpybroker.wire.records.validate import ValidatedRecords
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
-
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Log:
@@ -234,7 +231,7 @@ class Log:
 
     def io_error(self, error: OSError) -> Exception:
         """What an OSError means: a full disk fails the one operation, anything else the directory."""
-        if error.errno in _DISK_FULL:
+        if is_disk_full(error):
             logger.error("No space left for %s: %s", self.partition, error)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {self.log_dir} for {self.partition}")
         return LogDirError(self.log_dir, error)

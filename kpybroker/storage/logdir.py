@@ -22,7 +22,7 @@ from kpybroker.storage.checkpoints import (
     encode_meta_properties,
     encode_offsets,
 )
-from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, LogDirLockedError
+from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, LogDirLockedError, is_disk_full
 from kpybroker.storage.files import (
     FileLock,
     Files,
@@ -102,7 +102,10 @@ class LogDirectory:
     # --- checkpoints
 
     def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """A job that writes an offset checkpoint, for a thread. It raises LogDirError."""
+        """A job that writes an offset checkpoint, for a thread. It raises LogDirError.
+
+        On a full disk the old one stays: there is more to recover then, and nothing else.
+        """
         data = encode_offsets(offsets)
         path = self.file(name)
 
@@ -111,7 +114,9 @@ class LogDirectory:
                 with self._checkpoint_lock:
                     replace_file(self._files, path, data)
             except OSError as error:
-                raise LogDirError(self.path, error) from error
+                if not is_disk_full(error):
+                    raise LogDirError(self.path, error) from error
+                logger.warning("No space left for %s: it stays as it was", path)
 
         return write
 

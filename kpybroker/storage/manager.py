@@ -30,6 +30,7 @@ from kpybroker.storage.errors import (
     LogDirError,
     LogDirLockedError,
     StorageError,
+    is_disk_full,
 )
 from kpybroker.storage.files import DiskUsage, Files, remove_tree, unlink_if_exists
 from kpybroker.storage.flush import FlushJob
@@ -296,6 +297,10 @@ class LogManager:
                 random_below=self._random_below,
             )
         except OSError as error:
+            if is_disk_full(error):
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {log_dir} for {partition}"
+                ) from error
             raise LogDirError(log_dir, error) from error
         logger.info("Created log for partition %s in %s", partition, log.directory)
         return log

@@ -303,12 +303,13 @@ def fuzz_large_frames(report: Report, elements: int) -> None:
     """
     for info in API_INFO.values():
         for version in sorted(set(info.valid_versions)):
-            for frame in _large_frames(info, version, elements):
+            for frame in large_frames(info, version, elements):
                 report.executions += 1
                 _measure(frame, report, 20_000 + BYTES_PER_ELEMENT_MAX * elements)
 
 
-def _large_frames(info: ApiInfo, version: int, elements: int) -> Iterator[bytes]:
+def large_frames(info: ApiInfo, version: int, elements: int) -> Iterator[bytes]:
+    """For each array of a request, a frame that holds `elements` in it, or the share of them that fits."""
     request_class = info.request_class()
     header = encode_request_header(RequestHeader(info.key, version, 7, CLIENT_ID))
     for path in _array_paths(request_class, request_class, version):

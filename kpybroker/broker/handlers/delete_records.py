@@ -30,6 +30,7 @@ TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     response, turns = DeleteRecordsResponse(), Turns()
     for topic in request.topics:
+        await turns.next()
         result = TopicResult(name=topic.name)
         for wanted in topic.partitions:
             result.partitions.append(_delete(broker, context, topic.name, wanted.partition_index, wanted.offset))

@@ -61,12 +61,14 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     seen: dict[tuple[str, int], int] = {}
     turns = Turns()
     for topic in request.topics:
+        await turns.next()
         for wanted in topic.partitions:
             await turns.next()
             key = (topic.name, wanted.partition_index)
             seen[key] = seen.get(key, 0) + 1
     response = ListOffsetsResponse()
     for topic in request.topics:
+        await turns.next()
         answers = []
         for wanted in topic.partitions:
             await turns.next()

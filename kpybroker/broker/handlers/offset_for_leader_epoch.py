@@ -45,6 +45,7 @@ async def handle(
     may_all = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     response, turns = OffsetForLeaderEpochResponse(), Turns()
     for topic in request.topics:
+        await turns.next()
         readable = may_all or context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
         result = TopicResult(topic=topic.topic)
         for wanted in topic.partitions:

@@ -13,7 +13,7 @@ import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
-from kpybroker.broker.turns import ELEMENTS_BETWEEN_CHECKPOINTS
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -78,14 +78,13 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
-    elements = 0
+    turns = Turns()
     for topic in _distinct(request.topic_data):
+        await turns.next()
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         answers = []
         for data in topic.partition_data:
-            elements += 1
-            if elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0:
-                await trio.lowlevel.checkpoint()
+            await turns.next()
             answer = PartitionResponse(index=data.index)
             answers.append(answer)
             try:
