@@ -42,7 +42,7 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts, stale specs
 	$(BIN)/python -m compat_tests.compatibility --check
 
 test: lint test-deps  ## everything that must pass before a change lands
-	$(PYTEST) tests compat_tests
+	$(PYTEST) tests compat_tests --durations=15 --junitxml=.cache/test.xml
 
 unit: $(VENV)/.test-stamp  ## the fast tests only
 	$(PYTEST) tests

@@ -34,6 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.legacy.timeParserPolicy": "CORRECTED",
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "100",
+        "spark.sql.streaming.stopTimeout": "30s",  # a query whose broker is gone does not hold up the others
         "spark.local.dir": str(place / "local"),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
     }
