@@ -81,6 +81,13 @@ ALLOWED: tuple[Allowed, ...] = (
         ours=MISSING,
     ),
     Allowed(
+        "and the size of that part follows from how well the batches' clock times compress",
+        r"responses\[\d+\]\.partitions\[\d+\]\.records\[\d+\]\.cut-off bytes",
+        ApiKey.FETCH,
+        label=r".* v[0-3]",
+        scripts="produce-append-time",
+    ),
+    Allowed(
         "Kafka stumbles over a batch that is shorter than its own header",
         r".*error_code",
         ApiKey.PRODUCE,
