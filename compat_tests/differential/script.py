@@ -10,7 +10,7 @@ A string that is nothing but one name stands for the value itself, whatever its 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -88,12 +88,12 @@ class Script:
 
 
 def script(
-    name: str, api: ApiKey, about: str, *steps: Step | list[Step], versions: tuple[int, int] | None = None
+    name: str, api: ApiKey, about: str, *steps: Step | Sequence[Step], versions: tuple[int, int] | None = None
 ) -> Script:
     """Lists among the steps are flattened, so that helpers may return several."""
     flat: list[Step] = []
     for step in steps:
-        flat.extend(step) if isinstance(step, list) else flat.append(step)
+        flat.extend(step) if isinstance(step, Sequence) else flat.append(step)
     return Script(name, api, about, tuple(flat), versions or SERVED[api])
 
 

@@ -24,7 +24,7 @@ FILLED = [
 
 
 def offsets(timestamp: int, partition: int = 0, topic: str = "{t}", **more: Any) -> Ask:
-    options = {key: more.pop(key) for key in ("v", "isolation_level", "replica_id") if key in more}
+    options: dict[str, Any] = {key: more.pop(key) for key in ("v", "isolation_level", "replica_id") if key in more}
     fields: dict[str, Any] = {"replica_id": -1, **options}
     place = {"partition_index": partition, "timestamp": timestamp, "max_num_offsets": 1, **more}
     return ask(LIST_OFFSETS, topics=[{"name": topic, "partitions": [place]}], **fields)
