@@ -30,7 +30,7 @@ def session(session_id: Any, epoch: int, *parts: dict[str, Any], **options: Any)
     return fetch(*parts, session_id=session_id, session_epoch=epoch, **options)
 
 
-WAITING = {"max_wait_ms": 500, "waits_ms": 400}
+WAITING: dict[str, Any] = {"max_wait_ms": 500, "waits_ms": 400}
 ID = {"id": "topics.0.topic_id"}
 OPEN = {"session": "session_id"}
 
