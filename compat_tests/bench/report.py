@@ -32,9 +32,10 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """Of kpybroker to Kafka; more is better."""
+        """Of kpybroker to Kafka; more is better. 1 where a client's clock is too coarse to tell."""
         ours, kafkas = self.median("kpybroker"), self.median("kafka")
-        return kafkas / ours if self.workload.less_is_better else ours / kafkas
+        better, worse = (kafkas, ours) if self.workload.less_is_better else (ours, kafkas)
+        return better / worse if worse else 1.0
 
     @property
     def cpu_ratio(self) -> float | None:
