@@ -25,6 +25,8 @@ PACE_S = 0.03
 BATCH_BYTES_MAX = 100_000  # below the smallest segment.bytes in use
 MESSAGE_TIMEOUT_MS = 300_000
 READ_DEADLINE_S = 60.0
+UNKNOWN_FOR_A_MOMENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+"""Kafka 3.9 knows no topics for a moment after its start, and librdkafka believes it."""
 CHURN_KEPT_MAX = 10
 TURNS_BETWEEN_LOOKS = 10
 
@@ -72,7 +74,10 @@ class Client(threading.Thread):
 
 
 class Writer(Client):
-    """One producer over all partitions; the numbers of its records rise within each."""
+    """One producer over all partitions; the numbers of its records rise within each.
+
+    `excused` are errors for which it may give up a record.
+    """
 
     def __init__(
         self,
@@ -83,6 +88,8 @@ class Writer(Client):
         history: History,
         lock: threading.Lock,
         seed: int,
+        *,
+        excused: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(f"writer-{number}-{kind.codec}{'' if kind.idempotent else '-acks=1'}", history, lock)
         self.acknowledged = 0
@@ -91,6 +98,7 @@ class Writer(Client):
         self._partitions = partitions
         self._random = Random(seed)
         self._sent = 0
+        self._excused = excused
         if kind.idempotent:
             history.idempotent.add(number)
         settings = {"enable.idempotence": True} if kind.idempotent else {"acks": 1}
@@ -108,10 +116,6 @@ class Writer(Client):
                 **QUIET,
             }
         )
-
-    @property
-    def unanswered(self) -> int:
-        return self._sent - self.acknowledged
 
     def turn(self) -> None:
         if len(self._producer) < IN_FLIGHT_MAX:
@@ -131,10 +135,17 @@ class Writer(Client):
         self._sent += 1
         value = encode_value(sent, self._random.randint(0, self._kind.value_bytes_max))
         topic, index = partition
-        self._producer.produce(topic, value, partition=index, on_delivery=self._report(partition, sent))
+        try:
+            self._producer.produce(topic, value, partition=index, on_delivery=self._report(partition, sent))
+        except KafkaException as error:
+            if error.args[0].code() not in self._excused:
+                raise
+            self._sent -= 1
 
     def _report(self, partition: Partition, sent: Sent) -> Callable[[KafkaError | None, Message], None]:
         def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None and error.code() in self._excused:
+                return
             if error is not None:
                 self.fail(f"{self.name}: {sent} was given up: {error}")
                 return

@@ -111,7 +111,7 @@ def garbage_after_headers(address: Address) -> None:
     noise = random.Random(SEED)
     for key, version in each_served():
         if key not in ORDERS:
-            for fill in (b"", b"\xff" * 200, b"\x7f" * 200, noise.randbytes(200)):
+            for fill in (b"\xff" * 200, noise.randbytes(200)):
                 with Raw(address) as raw:
                     raw.send(framed(header_for(key, version) + fill))
 
@@ -233,7 +233,7 @@ def bombs_in_old_messages(address: Address) -> None:
                     raw.answer(ApiKey.PRODUCE, 2)
 
 
-def manytiny_records(address: Address) -> None:
+def many_tiny_records(address: Address) -> None:
     """Sound batches and bombs that are made of nothing but records, to be walked, converted and recompressed."""
     for count in (100_000, 1_000_000, 8_000_000):
         section = tiny_records(count)
@@ -291,7 +291,7 @@ ATTACKS: tuple[Attack, ...] = (
     tagged_fields,
     bombs_in_batches,
     bombs_in_old_messages,
-    manytiny_records,
+    many_tiny_records,
     many_old_messages,
     old_consumers,
 )
