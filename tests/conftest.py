@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from typing import Any
 
+import hypothesis
 import pytest
 import trio
 import trio.testing
 
 TEST_SECONDS_MAX = 120
+
+# In CI the same examples every time, so that a change is judged by what it changed; elsewhere the search goes on.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 
 @pytest.fixture
