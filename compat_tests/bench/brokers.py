@@ -12,7 +12,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,3 +152,23 @@ def peak_rss_mb(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
     raise AssertionError(f"no VmHWM in the status of {pid}")
+
+
+class Machine:
+    """How much of the machine others used since this was made; above a tenth, figures say little."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._busy = _busy_seconds()
+
+    def share_of_others(self, pids: Iterable[int]) -> float:
+        """`pids` are ours that still run; what we started and waited for is known to the system."""
+        ended = os.times()
+        ours = sum(ended[:4]) + sum(map(cpu_seconds, pids))
+        elapsed = (time.monotonic() - self._begin) * (os.cpu_count() or 1)
+        return max(_busy_seconds() - self._busy - ours, 0.0) / elapsed
+
+
+def _busy_seconds() -> float:
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)

@@ -61,7 +61,7 @@ class Result:
 class Results:
     lines: list[Result]
     rounds: int
-    load_before: float
+    share_of_others: float
     minutes: float
     rss_mb: dict[str, float]
     peak_rss_mb: dict[str, float]
@@ -105,8 +105,9 @@ def markdown(results: Results) -> str:
 def _preface(results: Results) -> str:
     runs = "one round" if results.rounds == 1 else f"median (range) of {results.rounds} alternating rounds"
     return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load average {results.load_before:.1f} before the run, "
-        f"{results.minutes:.0f} minutes, {runs} after one that is not counted. MB are 10^6 bytes of record values; "
+        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, of which other processes used "
+        f"{results.share_of_others:.0%}, {results.minutes:.0f} minutes, {runs} after one that is not counted. "
+        f"MB are 10^6 bytes of record values; "
         f"CPU is the broker's user and system time, seconds per GB or per million requests. The more the ratio the "
         f"better, the less the share of CPU the better."
     )
