@@ -56,7 +56,11 @@ def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
 
 
 def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
-    """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo)."""
+    """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo).
+
+    Batches go as a whole, and where one held the offset the log ends at its base. Kafka's would end at the offset, with
+    a hole before it that a recovery can't tell from a lost end.
+    """
     if target_offset < 0:
         raise ValueError(f"Cannot truncate partition {log.partition} to a negative offset ({target_offset}).")
     if target_offset >= log.log_end_offset:
@@ -72,6 +76,7 @@ def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
     remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
     active = segments.active
     active.become_active()
+    target_offset = active.batch_boundary(target_offset)
     active.truncate_to(target_offset)
     _set_log_end(log, target_offset)
     log.epochs.truncate_from_end(target_offset)

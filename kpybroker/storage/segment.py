@@ -274,6 +274,14 @@ class LogSegment:
             self._rebuild_because(error)
             return self._translate(offset)
 
+    def batch_boundary(self, offset: int) -> int:
+        """The base offset of the batch that holds an offset; the offset itself where none does."""
+        found = self.translate_offset(offset)
+        if found is None:
+            return offset
+        _, header = next(iter(self.records.headers(found.position)))
+        return min(header.base_offset, offset)
+
     def _rebuild_because(self, error: Exception) -> None:
         logger.warning("Rebuilding the indexes of %s: %s", self, error)
         self.rebuild_indexes()

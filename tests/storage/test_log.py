@@ -165,6 +165,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.files = LossyFiles()
         self.log = new(self.files)
         self.model: list[tuple[int, bytes]] = []
+        self.batches: list[tuple[int, int]] = []  # (base offset, end offset)
         self.start = 0
         self.end = 0
         self.count = 0
@@ -177,6 +178,7 @@ class LogAgainstList(RuleBasedStateMachine):
             values.append(b"%d " % self.count + b"x" * (size // count))
         assert append(self.log, *values) == self.end
         self.model += [(self.end + at, value) for at, value in enumerate(values)]
+        self.batches.append((self.end, self.end + count))
         self.end += count
         self.log.update_high_watermark(self.end)
 
@@ -185,14 +187,12 @@ class LogAgainstList(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         target = data.draw(st.integers(self.start, self.end))
         self.log.truncate_to(target, now_ms=NOW_MS)
-        # What is cut is cut by whole batches, so the log may end below the target; Kafka's log end is the target.
-        self.end = target
-        self.model = [entry for entry in self.model if entry[0] < self._kept_end(target)]
-
-    def _kept_end(self, target: int) -> int:
-        """Where the records really end: the batch that holds the target goes as a whole."""
-        found = [offset for offset, _ in read_all(self.log)]
-        return max(found, default=self.start - 1) + 1
+        # Batches go as a whole, so the log may end below the target, even below where it began for its readers.
+        held = [(base, end) for base, end in self.batches if end > target]
+        self.batches = [(base, end) for base, end in self.batches if end <= target]
+        self.end = min([target, *(base for base, _ in held)])
+        self.start = min(self.start, self.end)
+        self.model = [entry for entry in self.model if entry[0] < self.end]
 
     @precondition(lambda self: self.end > self.start)
     @rule(data=st.data())
@@ -215,6 +215,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = self.end = self.end + offset
         self.log.truncate_fully_and_start_at(self.start, now_ms=NOW_MS)
         self.model = []
+        self.batches = []
 
     @rule()
     def reopen(self) -> None:
