@@ -5,6 +5,7 @@ With the limit, what fills up is each file and not the disk, and the errno is EF
 
 from __future__ import annotations
 
+import errno
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,19 @@ class SmallDisk:
         self._pid = pid
         if not self.is_mounted:
             self._limit(self.size)
+
+    def fill(self) -> None:
+        """Take what is left, to the last byte; where only files are limited, each is as full as it may be anyway."""
+        if not self.is_mounted:
+            return
+        with (self.path / "filler").open("wb", buffering=0) as filler:
+            for piece in (1 << 16, 1 << 12, 1):
+                try:
+                    while filler.write(bytes(piece)):
+                        pass
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
 
     def grow(self, size: int) -> None:
         if self.is_mounted:

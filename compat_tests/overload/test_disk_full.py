@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import NewTopic
 
 from compat_tests.conftest import Launcher
 from compat_tests.overload.disk import MIB, SmallDisk
@@ -101,3 +102,25 @@ def test_a_full_disk_refuses_appends_and_nothing_else(small_broker: Broker, disk
     assert {message.value() for message in found} == {VALUE.encode()}
     assert quick.committed(small_broker.bootstrap, "readers", [("other", 0)]) == [1]
     assert "Traceback" not in small_broker.service.output()
+
+
+def test_a_stop_while_the_disk_is_full_is_orderly_and_keeps_what_was_acknowledged(
+    small_broker: Broker, disk: SmallDisk
+) -> None:
+    quick.create_topic(small_broker.bootstrap, "filling", 1)
+    reports = Reports(small_broker.bootstrap)
+    while not reports.errors:
+        reports.write(20)
+    disk.fill()
+    # The coordination file too, though its own pages may still have room for some topics.
+    admin = quick.admin_client(small_broker.bootstrap)
+    made = (admin.create_topics([NewTopic(f"more-{n}", 1, 1)])[f"more-{n}"] for n in range(500))
+    assert any(topic.exception(timeout=30) for topic in made) or not disk.is_mounted
+    assert small_broker.service.stop() == 0, small_broker.service.tail()
+    assert "Traceback" not in small_broker.service.output()
+    assert "shut down completed" in small_broker.service.output()
+
+    disk.grow(4 * SIZE)
+    small_broker.start()
+    found = quick.read(small_broker.bootstrap, [("filling", 0)], len(reports.offsets))
+    assert [message.offset() for message in found] == reports.offsets

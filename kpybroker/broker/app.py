@@ -34,6 +34,7 @@ from kpybroker.broker.transport import SocketTransport, Transport
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.core.tree import SystemFailure
 from kpybroker.storage.files import Files, OsFiles
 
 if TYPE_CHECKING:
@@ -159,10 +160,17 @@ class Broker:
         await self.control.close()
         if self._has("logs"):
             self.logs.shutdown(self.control.broker_epoch)
-        if self._has("tree"):
-            await self.tree.close()
-        if self.embedded_store is not None:
-            await self.embedded_store.close()
+        for part in (self.tree if self._has("tree") else None, self.embedded_store):
+            if part is not None:
+                await self._end_coordination(part)
+
+    async def _end_coordination(self, part: Tree | EmbeddedStore) -> None:
+        """A full or failing disk makes no other stop: what was answered was on disk before, and ephemeral nodes that
+        could not be removed now are removed when the file is opened next."""
+        try:
+            await part.close()
+        except SystemFailure as failure:
+            log.warning("[KafkaServer id=%d] The end of the session was not saved: %s", self.node_id, failure)
 
     def _has(self, name: str) -> bool:
         return name in self.__dict__

@@ -7,12 +7,17 @@ from pathlib import Path
 import trio
 import trio.testing
 
+from kpybroker.broker.app import Broker
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core import tree as t
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.join_group import JoinGroupRequest
-from tests.support.running_broker import ask, running_broker
+from kpybroker.wire.znodes import decode_topic
+from tests.support.memory_transport import MemoryTransport
+from tests.support.running_broker import ask, create_topic, running_broker, settings
 
 JOIN_VERSION = 3  # before KIP-394: the first join is held at once
 
@@ -37,3 +42,21 @@ async def test_who_waits_for_a_broker_that_stops_loses_the_connection_and_is_tol
             while broker.dispatcher.requests.get((ApiKey.JOIN_GROUP, JOIN_VERSION)) is None:
                 await trio.testing.wait_all_tasks_blocked()
     assert await stream.receive_into(memoryview(bytearray(64))) == 0
+
+
+async def test_a_stop_on_a_full_disk_is_orderly_and_loses_nothing(tmp_path: Path) -> None:
+    """All that was answered is in the coordination file already; what can't be written is the end of the session."""
+    config = BrokerConfig(settings(tmp_path))
+    async with Broker.open(config, transport=MemoryTransport()) as broker:
+        topic_id = await create_topic(broker, "kept")
+        assert broker.embedded_store is not None
+        connection = broker.embedded_store._committer._database._connection  # type: ignore[union-attr]
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        # Applied, refused for want of space, and not to be had from then on.
+        refused = await broker.tree.submit_many([t.SetData("/brokers/seqid", bytes(200_000))])
+        assert isinstance(refused[0], t.SystemFailure)
+    async with Broker.open(config, transport=MemoryTransport()) as broker:
+        found = await broker.tree.get("/brokers/topics/kept")
+        assert decode_topic("kept", found.data).topic_id == topic_id
+        assert (await broker.tree.get("/brokers/seqid")).data == b""

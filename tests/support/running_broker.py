@@ -21,9 +21,8 @@ from tests.support.memory_transport import MemoryTransport
 CLIENT = PlainConnectionInfo(connection_id="test")
 
 
-@asynccontextmanager
-async def running_broker(directory: Path, **settings: str) -> AsyncIterator[Broker]:
-    """Keys are Kafka's with `.` written as `_`; nothing is delayed, nothing listens on a real port."""
+def settings(directory: Path, **keys: str) -> dict[str, str]:
+    """Keys are Kafka's with `.` written as `_`; nothing is delayed."""
     props = {
         "broker.id": "0",
         "log.dirs": str(directory),
@@ -32,9 +31,15 @@ async def running_broker(directory: Path, **settings: str) -> AsyncIterator[Brok
         "offsets.topic.num.partitions": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
-    props |= {name.replace("_", "."): value for name, value in settings.items()}
+    return props | {name.replace("_", "."): value for name, value in keys.items()}
+
+
+@asynccontextmanager
+async def running_broker(directory: Path, **keys: str) -> AsyncIterator[Broker]:
+    """A broker with these `settings`; nothing listens on a real port."""
+    config = BrokerConfig(settings(directory, **keys))
     tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
-    async with Broker.open(BrokerConfig(props), transport=MemoryTransport(), tree=tree, seed=1) as broker:
+    async with Broker.open(config, transport=MemoryTransport(), tree=tree, seed=1) as broker:
         yield broker
 
 
