@@ -34,8 +34,9 @@ from kpybroker.broker.transport import SocketTransport, Transport
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
-from kpybroker.core.tree import SystemFailure
+from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.files import Files, OsFiles
+from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators import GroupCoordinators
@@ -113,7 +114,10 @@ class Broker:
         async with trio.open_nursery() as nursery:
             broker._nursery = nursery
             try:
-                await broker._start()
+                try:
+                    await broker._start()
+                except (TreeError, ZnodeError) as error:
+                    raise startup.coordination_failed(broker, error) from error
                 yield broker
             except StartupError as error:
                 failure = error
@@ -133,7 +137,7 @@ class Broker:
         await startup.load_logs(self)
         self.bound = startup.bind(self)
         await startup.register(self)
-        await self.control.elect()
+        await startup.elect(self)
         for name, task in TASKS.items():
             self.spawn(name, task, self)
         self.spawn("kafka-log-flush-on-roll", self._flush_on_roll)

@@ -164,6 +164,17 @@ class _Queue(NamedTuple):
     scope: trio.CancelScope
 
 
+def _let_go(requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event]) -> None:
+    """Of a queue that is given up: nothing of it will be sent, and who waits for its end need not wait."""
+    while True:
+        try:
+            request = requests.receive_nowait()
+        except trio.WouldBlock:
+            return
+        if isinstance(request, trio.Event):
+            request.set()
+
+
 class Channels:
     """The controller's queues. Their length is bounded by what the controller decides, as in Kafka: not at
     all.
@@ -225,6 +236,7 @@ class Channels:
                         self._on_response(broker_id, request, response)
             finally:
                 channel.close()
+                _let_go(requests)
 
     async def _deliver(self, channel: BrokerChannel, broker_id: int, request: ControlRequest) -> Any:
         """The response; None when this broker's own handler failed, which the log tells."""

@@ -14,15 +14,18 @@ import trio
 from kpybroker.broker import registration
 from kpybroker.broker.server import BoundListener
 from kpybroker.coordination.tree import CoordinationUnavailable
+from kpybroker.core import tree as t
 from kpybroker.storage.errors import (
     InconsistentBrokerIdError,
     InconsistentClusterIdError,
+    InconsistentMetadataError,
     LogDirError,
     LogDirLockedError,
     StorageError,
 )
 from kpybroker.storage.manager import LogManager
 from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,10 +80,33 @@ def lock_log_dirs(broker: Broker) -> LogManager:
             "make the directory writable, or name another with log.dirs (dev: --data-dir)",
             EXIT_STORAGE,
         ) from error
-    except StorageError as error:
+    except InconsistentMetadataError as error:
         raise StartupError(
             str(error), "give every broker log directories of its own with log.dirs", EXIT_IDENTITY
         ) from error
+    except StorageError as error:
+        raise StartupError(
+            str(error), "repair that file, or restore it from another log directory of this broker", EXIT_STORAGE
+        ) from error
+
+
+CoordinationFailure = t.TreeError | ZnodeError
+
+
+def coordination_failed(broker: Broker, failure: CoordinationFailure) -> StartupError:
+    """Whatever the tree answers on the way that isn't an answer to go on with."""
+    connect = broker.config.get_str("zookeeper.connect")
+    place = f"ZooKeeper at {connect}" if connect else "the coordination file"
+    mend = next((mend for kind, mend in _MENDS if isinstance(failure, kind)), "look at its log, then start again")
+    return StartupError(f"{place} failed: {type(failure).__name__}: {failure}", mend, EXIT_COORDINATION)
+
+
+_MENDS: tuple[tuple[type[CoordinationFailure], str], ...] = (
+    (t.NoAuth, "give this broker credentials that may read and write there, or change the ACLs of that znode"),
+    (t.AuthFailed, "correct this broker's credentials for ZooKeeper"),
+    (t.SystemFailure, "make space on its disk, or repair the disk, then start again"),
+    (ZnodeError, "repair or remove that znode"),
+)
 
 
 async def open_tree(broker: Broker) -> Tree:
@@ -107,7 +133,14 @@ async def open_tree(broker: Broker) -> Tree:
 def _zookeeper(broker: Broker, connect: str, session_timeout_ms: int) -> Tree:
     from kpybroker.coordination.zookeeper import ZooKeeperTree
 
-    return ZooKeeperTree(connect, session_timeout_ms=session_timeout_ms)
+    try:
+        return ZooKeeperTree(connect, session_timeout_ms=session_timeout_ms)
+    except CoordinationUnavailable as error:
+        raise StartupError(
+            f"zookeeper.connect={connect} is no address of ZooKeeper: {error.cause}",
+            "write it as host:port,host:port/chroot",
+            EXIT_CONFIG,
+        ) from error
 
 
 def _embedded(broker: Broker, session_timeout_ms: int) -> Tree:
@@ -197,3 +230,11 @@ async def register(broker: Broker) -> None:
         await broker.control.register()
     except registration.BrokerIdTaken as error:
         raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error
+
+
+async def elect(broker: Broker) -> None:
+    try:
+        await broker.control.elect()
+    except KafkaError as error:
+        # The controller's queue was emptied under the start: its session has ended.
+        raise t.SessionExpired(message="while a controller was elected") from error

@@ -37,7 +37,7 @@ EXIT_CODES = (
     (3, "a log directory cannot be used, or the last one failed"),
     (4, "a log directory is locked by another broker"),
     (5, "an address cannot be bound: the port is taken, or the host is not here"),
-    (6, "ZooKeeper is unreachable, or the embedded tree cannot be opened"),
+    (6, "ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written"),
     (7, "the log directories belong to another cluster or another broker"),
 )
 """128 + n: a second signal n ended the broker at once."""

@@ -132,3 +132,14 @@ async def test_a_removed_broker_gets_nothing_more(autojump_clock: trio.testing.M
         channels.send(2, request(3))
         await channels.flush(2)
         assert (peer.received, answered) == ([0, 3], [3])
+
+
+async def test_who_waits_for_a_removed_brokers_queue_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+    async with channel_to_peer() as (channels, peer, _, _):
+        peer.misbehave = ["say nothing"]
+        channels.send(2, request(1))
+        with trio.fail_after(1):
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(channels.flush, 2)
+                await trio.testing.wait_all_tasks_blocked()
+                channels.remove(2)
