@@ -5,8 +5,7 @@ log, and tells it when the high watermark has passed. Everything but the waiting
 so a machine never sees half a request. A failed append fails that request alone, as in Kafka; lost leadership
 ends the shard (`close`), and then every ticket still out is answered.
 
-Not here: loading (`coordinators.py`), the timers' task (there is one for all shards), any knowledge of
-groups.
+Not here: loading and the timers' task (`coordinator_partitions.py`), any knowledge of groups or transactions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import trio
 
-from kpybroker.core.machine import Now, Outcome, Ticket, Write
+from kpybroker.core.machine import LogLine, Now, Outcome, Ticket, Write
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -29,20 +28,27 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
 
-R = TypeVar("R")
-S = TypeVar("S")
+AnyOutcome = Outcome[Any, Any]
+Done = Callable[[Any, ErrorCode], None]
 
 
-class Machine(Protocol[R, S]):
-    """A log-backed machine, as `GroupMachine` is one."""
+class Machine(Protocol):
+    """A log-backed machine, as `GroupMachine` and `TransactionMachine` are. Its keys are ids of groups or
+    transactions.
+    """
 
     @property
     def deadline(self) -> float | None: ...
-    def handle(self, request: Any, ticket: Ticket, now: Now) -> Outcome[R, S]: ...
-    def expire(self, now: Now) -> Outcome[R, S]: ...
-    def settle(self, done: Callable[[S, ErrorCode], None], error: ErrorCode, now: Now) -> Outcome[R, S]: ...
-    def replay(self, record: R, offset: int, producer_id: int = -1) -> None: ...
-    def unload(self, now: Now) -> Outcome[R, S]: ...
+    def handle(self, request: Any, ticket: Ticket, now: Now) -> AnyOutcome: ...
+    def expire(self, now: Now) -> AnyOutcome: ...
+    def settle(self, done: Done, error: ErrorCode, now: Now) -> AnyOutcome: ...
+    def replay(self, record: Any, offset: int, producer_id: int = -1) -> None: ...
+    def keys(self) -> list[str]: ...
+    def revive(self, keys: Iterable[str], now: Now) -> AnyOutcome: ...
+    def unload(self, now: Now) -> AnyOutcome: ...
+
+
+M = TypeVar("M", bound=Machine)
 
 
 class Answer:
@@ -67,7 +73,7 @@ class Answer:
         return self.result
 
 
-class Held(Generic[S]):
+class Held:
     """A write or read that waits, until `deadline`, for the high watermark to reach `offset`.
 
     With `flush`, then for the disk as well: `flush.messages` of the topic asks for it.
@@ -75,29 +81,32 @@ class Held(Generic[S]):
 
     __slots__ = ("deadline", "done", "flush", "offset")
 
-    def __init__(self, offset: int, deadline: float, done: Callable[[S, ErrorCode], None], flush: bool) -> None:
+    def __init__(self, offset: int, deadline: float, done: Done, flush: bool) -> None:
         self.offset = offset
         self.deadline = deadline
         self.done = done
         self.flush = flush
 
 
-class Shard(Generic[R, S]):
+class Shard(Generic[M]):
     """`leader_epoch` is the epoch this broker was elected in; `timers_changed` is called when the machine's
-    next deadline may have come nearer. `commit_timeout_s` bounds the wait for the high watermark."""
+    next deadline may have come nearer. `commit_timeout_s` bounds the wait for the high watermark. `perform` does
+    what a machine's effects beside log lines ask for; results come back by `run`.
+    """
 
     def __init__(
         self,
         broker: Broker,
         partition: Partition,
-        machine: Machine[R, S],
+        machine: M,
         *,
         leader_epoch: int,
-        encode: Callable[[R], tuple[bytes, bytes | None]],
+        encode: Callable[[Any], tuple[bytes, bytes | None]],
         codec: Codec,
         commit_timeout_s: float,
         logger: logging.Logger,
         timers_changed: Callable[[], None],
+        perform: Callable[[Shard[M], Any], None] | None = None,
     ) -> None:
         self._broker = broker
         self.partition = partition
@@ -108,7 +117,8 @@ class Shard(Generic[R, S]):
         self._commit_timeout_s = commit_timeout_s
         self._logger = logger
         self._timers_changed = timers_changed
-        self._held: list[Held[S]] = []
+        self._perform = perform
+        self._held: list[Held] = []
         self._is_settling = False
         self.is_closed = False
 
@@ -134,13 +144,13 @@ class Shard(Generic[R, S]):
 
     # -- doing what the machine says -------------------------------------------------------------------------
 
-    def run(self, outcome: Outcome[R, S]) -> None:
+    def run(self, outcome: AnyOutcome) -> None:
         """Log, reply, append, and settle at once what needs no waiting, until nothing more comes of it."""
         outcomes = deque([outcome])
         while outcomes:
             outcome = outcomes.popleft()
-            for line in outcome.effects:
-                self._logger.log(line.level, "%s", line.text)
+            for effect in outcome.effects:
+                self._do(effect)
             for ticket, result in outcome.replies:
                 assert isinstance(ticket, Answer)
                 ticket.give(result)
@@ -150,13 +160,22 @@ class Shard(Generic[R, S]):
                 outcomes.extend(self._hold(read.offset, read.done))
         self._timers_changed()
 
-    def _write(self, write: Write[R, S]) -> Iterable[Outcome[R, S]]:
+    def _do(self, effect: object) -> None:
+        if isinstance(effect, LogLine):
+            self._logger.log(effect.level, "%s", effect.text)
+        else:
+            assert self._perform is not None, effect
+            self._perform(self, effect)
+
+    def _write(self, write: Write[Any, Any]) -> Iterable[AnyOutcome]:
         """Append one batch; on success its records become the machine's state."""
         now = self.now()
         if self.is_closed:
             return [self.machine.settle(write.done, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)]
         try:
-            info = self.partition.append_internal(self._batch(write, now.wall_ms), now_ms=now.wall_ms)
+            info = self.partition.append_internal(
+                self._batch(write, now.wall_ms), now_ms=now.wall_ms, guard=write.verification_guard
+            )
         except (ValueError, struct.error):
             # A member id, made of the client's own, that the record's format has no room for.
             self._logger.exception("A record of %s cannot be written", self.partition.topic)
@@ -170,7 +189,7 @@ class Shard(Generic[R, S]):
             self.machine.replay(record, info.first_offset + index, write.producer_id)
         return self._hold(info.last_offset + 1, write.done, flush=info.flush_required)
 
-    def _batch(self, write: Write[R, S], timestamp_ms: int) -> bytearray:
+    def _batch(self, write: Write[Any, Any], timestamp_ms: int) -> bytearray:
         return build_batch(
             [(*self._encode(record), timestamp_ms) for record in write.records],
             codec=self._codec,
@@ -180,9 +199,7 @@ class Shard(Generic[R, S]):
             is_transactional=write.producer_id >= 0,
         )
 
-    def _hold(
-        self, offset: int, done: Callable[[S, ErrorCode], None], *, flush: bool = False
-    ) -> Iterable[Outcome[R, S]]:
+    def _hold(self, offset: int, done: Done, *, flush: bool = False) -> Iterable[AnyOutcome]:
         """Settle now if `offset` is committed already, as it is where there is one replica; else later."""
         try:
             if self.partition.high_watermark >= offset and not flush:
@@ -227,11 +244,11 @@ class Shard(Generic[R, S]):
         now = self.now().monotonic
         self._settle(self._take_held(lambda held: held.deadline <= now), ErrorCode.REQUEST_TIMED_OUT)
 
-    def _take_held(self, wanted: Callable[[Held[S]], bool]) -> list[Held[S]]:
+    def _take_held(self, wanted: Callable[[Held], bool]) -> list[Held]:
         taken = [held for held in self._held if wanted(held)]
         self._held = [held for held in self._held if not wanted(held)]
         return taken
 
-    def _settle(self, taken: list[Held[S]], error: ErrorCode) -> None:
+    def _settle(self, taken: list[Held], error: ErrorCode) -> None:
         for held in taken:
             self.run(self.machine.settle(held.done, error, self.now()))

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.turns import in_thread
+from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.replica import LeaderState
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.long_walk import is_long_walk
 from kpybroker.wire.records.validate import validate_and_assign
 
@@ -158,6 +160,7 @@ class Partition:
         request_version: int,
         now_ms: int,
         checked: ValidatedRecords | None = None,
+        guard: VerificationGuard = NO_VERIFICATION,
     ) -> AppendInfo:
         """Append a client's batches as leader. Raises KafkaError; stamps offsets into `records`."""
         log = self.leader_log()
@@ -170,21 +173,41 @@ class Partition:
                 f"of {log.config.min_insync_replicas} for partition {self.topic}-{self.index}",
             )
         info = log.append_as_leader(
-            records, self.leader_epoch, now_ms=now_ms, request_version=request_version, checked=checked
+            records,
+            self.leader_epoch,
+            now_ms=now_ms,
+            verification_guard=guard,
+            request_version=request_version,
+            checked=checked,
         )
         self._after_append(log, leader, info.size)
         return info
 
-    def append_internal(self, batch: bytes | bytearray, *, now_ms: int) -> AppendInfo:
+    def append_internal(
+        self, batch: bytes | bytearray, *, now_ms: int, guard: VerificationGuard = NO_VERIFICATION
+    ) -> AppendInfo:
         """Append a coordinator's own batch, held to min.insync.replicas as acks=all is."""
         log = self.leader_log()
         leader = self.leader
         assert leader is not None
         if len(leader.isr) < log.config.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms)
+        info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms, verification_guard=guard)
         self._after_append(log, leader, info.size)
         return info
+
+    def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> int:
+        """Append the end of a transaction; the offset after it. Readers of committed data hear of it whatever its
+        size: it may make much visible that they counted when it was written.
+        """
+        batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
+        info = self.append_internal(batch, now_ms=marker.timestamp)
+        self.notify(0)
+        return info.last_offset + 1
+
+    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
+        """Begin to verify that a produce belongs to a transaction (KIP-890); NO_VERIFICATION: one is open here."""
+        return self.leader_log().start_verification(producer_id, sequence, epoch, now_ms)
 
     def _after_append(self, log: Log, leader: LeaderState, appended_bytes: int) -> None:
         before = log.high_watermark

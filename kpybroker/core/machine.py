@@ -9,8 +9,8 @@ batches to append, reads to hold back, lines to log. The shell that owns the mac
 3. does the same for each `Read`, which appends nothing.
 
 So a record changes durable state when it is in the log, and nobody is told of it before it is committed. A
-failed append changes nothing durable. In a machine there is no clock, randomness or I/O: time and ids are
-arguments.
+failed append changes nothing durable. What else a machine wants done in the world is an effect, whose result
+comes back as an event. In a machine there is no clock, randomness or I/O: time and ids are arguments.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 # Whatever the shell uses to find the waiting request again; a machine only stores it and hands it back.
@@ -53,13 +54,14 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Write(Generic[R, S]):
-    """Records that become one batch; with a producer id, a transactional one."""
+    """Records that become one batch; with a producer id, a transactional one, which the guard vouches for."""
 
     records: tuple[R, ...]
     done: Callable[[S, ErrorCode], None]
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    verification_guard: VerificationGuard = NO_VERIFICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,11 @@ class Read(Generic[S]):
 
 @dataclass(slots=True)
 class Outcome(Generic[R, S]):
-    """What a machine wants done, in this order: log lines, replies, writes, reads."""
+    """What a machine wants done, in this order: effects (log lines and what its own shell knows), replies, writes,
+    reads.
+    """
 
-    effects: list[LogLine] = field(default_factory=list)
+    effects: list[object] = field(default_factory=list)
     replies: list[tuple[Ticket, object]] = field(default_factory=list)
     writes: list[Write[R, S]] = field(default_factory=list)
     reads: list[Read[S]] = field(default_factory=list)

@@ -90,7 +90,7 @@ class FakePartition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return self.log
 
-    def append_internal(self, batch: bytearray, *, now_ms: int) -> SimpleNamespace:
+    def append_internal(self, batch: bytearray, *, now_ms: int, guard: Any = None) -> SimpleNamespace:
         if self.append_error is not None:
             error, self.append_error = self.append_error, None
             raise error
@@ -228,7 +228,7 @@ class FakeBroker:
         await self.loaded(index)
 
     async def loaded(self, index: int = 0) -> None:
-        while index in self.groups._loading:
+        while self.groups.partitions.is_loading_partition(index):
             await trio.lowlevel.checkpoint()
 
     def context(self, api_key: ApiKey, version: int, client_id: str | None = "c") -> RequestContext:

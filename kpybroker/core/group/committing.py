@@ -85,6 +85,7 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
         base_sequence=0,  # so Kafka writes it, with and without a producer
+        verification_guard=request.verification_guard,
     )
 
 

@@ -176,6 +176,9 @@ class GroupMachine:
             if (group := self.groups.get(group_id)) is not None:
                 group.offsets.replay_marker(producer_id, committed)
 
+    def keys(self) -> list[str]:
+        return list(self.groups)
+
     def revive(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
         """The whole partition has been replayed: these of its groups come alive."""
         step = self._step(now)

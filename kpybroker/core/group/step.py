@@ -9,6 +9,7 @@ from kpybroker.core.group.state import Group
 from kpybroker.core.group.timers import Timers
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import LogLevel, LogLine, Now, Outcome, Read, Ticket, Write
+from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 
@@ -33,8 +34,11 @@ class GroupStep:
         producer_id: int = -1,
         producer_epoch: int = -1,
         base_sequence: int = -1,
+        verification_guard: VerificationGuard = NO_VERIFICATION,
     ) -> None:
-        self.outcome.writes.append(Write(tuple(records), done, producer_id, producer_epoch, base_sequence))
+        self.outcome.writes.append(
+            Write(tuple(records), done, producer_id, producer_epoch, base_sequence, verification_guard)
+        )
 
     def read(self, offset: int, done: Callable[[GroupStep, ErrorCode], None]) -> None:
         self.outcome.reads.append(Read(offset, done))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""
@@ -145,8 +146,8 @@ class LeaveResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """An OffsetCommit, or with a producer id a TxnOffsetCommit whose offsets stay pending until the
-    marker.
+    """An OffsetCommit, or with a producer id a TxnOffsetCommit whose offsets stay pending until the marker, and whose
+    batch the guard vouches for (KIP-890).
     """
 
     group_id: str
@@ -156,6 +157,7 @@ class CommitOffsets:
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     producer_id: int = -1
     producer_epoch: int = -1
+    verification_guard: VerificationGuard = NO_VERIFICATION
 
     @property
     def is_transactional(self) -> bool:

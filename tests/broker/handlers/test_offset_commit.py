@@ -16,7 +16,7 @@ from tests.support.fake_broker import EPOCH_MS, FakeBroker, call, fake_broker, m
 
 def stored(broker: FakeBroker) -> OffsetAndMetadata | None:
     """The offset of t-0 as the coordinator has it."""
-    return broker.groups._machines[0].groups["g"].offsets.get(("t", 0))
+    return broker.groups.partitions.shards[0].machine.groups["g"].offsets.get(("t", 0))
 
 
 @pytest.mark.parametrize("version", versions(offset_commit, 1))

@@ -1,0 +1,441 @@
+"""The transaction machine: every transactional id of one partition of `__transaction_state`.
+
+Rules
+- `handle` answers InitProducerId, AddPartitions and EndTransaction; `on_markers` hears what became of markers it
+  ordered; `abort_timed_out`, `remove_expired` and `expire` are what the passing of time does; `settle` is the fate of
+  a write. Each returns an `Outcome` (see `core/machine.py` for what the shell does with it).
+- Only `replay` changes durable state, `Transaction.stored`. What is answered is `Transaction.current`, which follows
+  when the record is committed.
+- A transaction has at most one transition on its way and at most one order of markers out. A second marker, late,
+  would end the next transaction.
+- What is decided is carried out: markers and the record after them are tried again until they are written or this
+  broker is not the coordinator any more. A new coordinator finds Prepare* in the log and goes on (`revive`).
+
+Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka forgets it in memory
+and may answer otherwise than its log; here the client hears COORDINATOR_NOT_AVAILABLE, and the transition stays
+pending until it is known.
+
+Not here: which partition an id belongs to, versions of the API, authorization, where partitions are led.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from kpybroker.core.machine import Now, Ticket
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.transaction.records import TransactionRecord
+from kpybroker.core.transaction.state import Transaction, TransactionMetadata
+from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
+from kpybroker.core.transaction.values import (
+    NO_PRODUCER_EPOCH,
+    NO_TIMESTAMP,
+    AddPartitions,
+    DescribedTransaction,
+    EndTransaction,
+    InitProducerId,
+    InitResult,
+    MarkersWritten,
+    TransactionConfig,
+    TransactionOverview,
+    TransactionState,
+    WriteMarkers,
+)
+from kpybroker.wire.errors import ErrorCode
+
+Request = InitProducerId | AddPartitions | EndTransaction
+Answer = Callable[[TransactionStep, ErrorCode], None]
+S = TransactionState
+
+RETRY_S = 0.1
+TOMBSTONES_BYTES_MAX = 500_000
+TOMBSTONE_OVERHEAD = 24  # version, lengths and the record around them, rounded up
+
+# What a failed append means to a client (TransactionStateManager.appendTransactionToLog).
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+# A marker that a partition has, or that it can do without: such a log never took a record of the transaction.
+_MARKER_DONE = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
+# A partition that has heard of a later producer or coordinator: this one's word counts no more.
+_MARKER_FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+
+
+class TransactionMachine:
+    """`coordinator_epoch` is the leader epoch that the partition was taken in; it goes into every marker."""
+
+    __slots__ = ("_config", "_coordinator_epoch", "_retries", "transactions")
+
+    def __init__(self, config: TransactionConfig, coordinator_epoch: int) -> None:
+        self._config = config
+        self._coordinator_epoch = coordinator_epoch
+        self._retries: dict[str, float] = {}  # transactional id -> when to try its completion again
+        self.transactions: dict[str, Transaction] = {}
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def needs_producer_id(self, request: InitProducerId) -> bool:
+        """Whether `handle` would give out a new producer id now."""
+        transaction = self.transactions.get(request.transactional_id)
+        return transaction is None or transaction.needs_producer_id(request.expected)
+
+    def handle(self, request: Request, ticket: Ticket, now: Now) -> TransactionOutcome:
+        step = TransactionStep(now)
+        _HANDLERS[type(request)](self, step, request, ticket)
+        return step.outcome
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Whether partitions belong to the producer's open transaction (KIP-890)."""
+        error = self._check_producer(transactional_id, producer_id, producer_epoch)
+        if error is not ErrorCode.NONE:
+            return dict.fromkeys(partitions, error)
+        now = self.transactions[transactional_id].current
+        if now.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
+            return dict.fromkeys(partitions, ErrorCode.CONCURRENT_TRANSACTIONS)
+        return {
+            partition: ErrorCode.NONE if partition in now.partitions else ErrorCode.TRANSACTION_ABORTABLE
+            for partition in partitions
+        }
+
+    def describe(self, transactional_id: str) -> DescribedTransaction:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            return DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        return transaction.described()
+
+    def overviews(self) -> Iterator[TransactionOverview]:
+        return (transaction.overview() for transaction in self.transactions.values())
+
+    def _check_producer(self, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or transaction.current.producer_id != producer_id:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if transaction.current.producer_epoch != producer_epoch:
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.NONE
+
+    def _init(self, step: TransactionStep, request: InitProducerId, ticket: Ticket) -> None:
+        transaction = self.transactions.get(request.transactional_id)
+        if transaction is None:
+            transaction = self._new_transaction(request, step.now.wall_ms)
+        if transaction.pending is not None:
+            step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+        elif request.expected is not None and not transaction.knows(request.expected):
+            step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
+        elif transaction.current.state is S.ONGOING:
+            # Abort it, in an epoch that nobody is told: the client asks again and gets the one after that.
+            self._fence(step, transaction, partial(_answer_init_later, ticket))
+        else:
+            target = transaction.prepare_init(
+                request.timeout_ms, request.expected, request.new_producer_id, step.now.wall_ms
+            )
+            if target is None:
+                step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
+            else:
+                self._write(step, transaction, target, partial(self._answer_init, transaction, target, ticket))
+
+    def _new_transaction(self, request: InitProducerId, now_ms: int) -> Transaction:
+        metadata = TransactionMetadata(
+            producer_id=request.new_producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            timeout_ms=request.timeout_ms,
+            state=S.EMPTY,
+            partitions=frozenset(),
+            start_timestamp_ms=NO_TIMESTAMP,
+            last_update_timestamp_ms=now_ms,
+        )
+        transaction = self.transactions[request.transactional_id] = Transaction(request.transactional_id, metadata)
+        return transaction
+
+    def _answer_init(
+        self,
+        transaction: Transaction,
+        target: TransactionMetadata,
+        ticket: Ticket,
+        step: TransactionStep,
+        error: ErrorCode,
+    ) -> None:
+        transactional_id = transaction.transactional_id
+        if error is ErrorCode.NONE:
+            step.info(
+                f"Initialized transactionalId {transactional_id} with producerId {target.producer_id} and producer epoch "
+                f"{target.producer_epoch}"
+            )
+            step.reply(ticket, InitResult(error, target.producer_id, target.producer_epoch))
+            return
+        step.info(f"Returning {error.name} error code to client for {transactional_id}'s InitProducerId request")
+        step.reply(ticket, InitResult(error))
+        if transaction.pending is None and transaction.stored is None:
+            self.transactions.pop(transactional_id, None)  # nothing of it ever got into the log
+
+    def _add(self, step: TransactionStep, request: AddPartitions, ticket: Ticket) -> None:
+        error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
+        if error is not ErrorCode.NONE:
+            step.reply(ticket, error)
+            return
+        transaction = self.transactions[request.transactional_id]
+        now = transaction.current
+        if transaction.pending is not None:
+            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
+        elif now.state is S.ONGOING and request.partitions <= now.partitions:
+            step.reply(ticket, ErrorCode.NONE)
+        else:
+            target = transaction.prepare_add(request.partitions, step.now.wall_ms)
+            self._write(step, transaction, target, partial(_answer, ticket))
+
+    def _end(self, step: TransactionStep, request: EndTransaction, ticket: Ticket) -> None:
+        error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
+        if error is not ErrorCode.NONE:
+            step.reply(ticket, error)
+            return
+        transaction = self.transactions[request.transactional_id]
+        state = transaction.current.state
+        if transaction.pending is not None:
+            step.reply(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
+        elif state is S.ONGOING:
+            target = transaction.prepare_end(request.committed, step.now.wall_ms)
+            self._write(step, transaction, target, partial(_answer, ticket))
+        else:
+            # A repetition of what was done, or a client that does not know what it does.
+            is_repeated = state is (S.COMPLETE_COMMIT if request.committed else S.COMPLETE_ABORT)
+            step.reply(ticket, ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
+
+    def _fence(self, step: TransactionStep, transaction: Transaction, answer: Answer) -> None:
+        target = transaction.prepare_fence(step.now.wall_ms)
+        self._write(step, transaction, target, partial(self._fenced, transaction, answer))
+
+    def _fenced(self, transaction: Transaction, answer: Answer, step: TransactionStep, error: ErrorCode) -> None:
+        if error is not ErrorCode.NONE and transaction.pending is None:
+            transaction.has_failed_epoch_fence = True
+            step.warn(
+                f"The coordinator failed to write an epoch fence transition for producer {transaction.transactional_id} "
+                f"to the transaction log with error {error.name}. The epoch was increased to "
+                f"{transaction.current.producer_epoch} but not returned to the client"
+            )
+        answer(step, error)
+
+    # -- transitions -----------------------------------------------------------------------------------------
+
+    def _write(
+        self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, answer: Answer
+    ) -> None:
+        record = TransactionRecord(transaction.transactional_id, target)
+        step.write((record,), partial(self._on_transition, transaction, answer))
+
+    def _on_transition(self, transaction: Transaction, answer: Answer, step: TransactionStep, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            transaction.complete()
+            if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
+                self._carry_out(step, transaction)
+        elif error is ErrorCode.REQUEST_TIMED_OUT:
+            # It is in the log, so it is not taken back: the client may ask again, and meanwhile we wait on.
+            step.read(transaction.written_up_to, partial(self._on_transition, transaction, _ignore))
+        else:
+            transaction.pending = None
+        answer(step, _APPEND_ERRORS.get(error, error))
+
+    def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
+        """The end is decided: tell the partitions, then write that it is done."""
+        transaction.prepare_complete(step.now.wall_ms)
+        self._go_on(step, transaction)
+
+    def _go_on(self, step: TransactionStep, transaction: Transaction) -> None:
+        now = transaction.current
+        if now.partitions:
+            step.order(
+                WriteMarkers(
+                    transaction.transactional_id,
+                    now.producer_id,
+                    now.producer_epoch,
+                    self._coordinator_epoch,
+                    now.state is S.PREPARE_COMMIT,
+                    tuple(sorted(now.partitions)),
+                )
+            )
+        else:
+            record = TransactionRecord(transaction.transactional_id, transaction.pending)
+            step.write((record,), partial(self._on_complete, transaction))
+
+    def on_markers(self, result: MarkersWritten, now: Now) -> TransactionOutcome:
+        """Every partition of an order has answered."""
+        step = TransactionStep(now)
+        order = result.order
+        transaction = self.transactions.get(order.transactional_id)
+        if transaction is None:
+            return step.outcome  # unloaded meanwhile: it is another coordinator's now
+        is_fenced = is_retried = False
+        for partition, error in result.errors.items():
+            if error in _MARKER_DONE:
+                transaction.marker_written(partition)
+                continue
+            is_fenced = is_fenced or error in _MARKER_FENCED
+            is_retried = True
+            step.info(
+                f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} has "
+                f"failed with error {error.name}, {'giving up' if error in _MARKER_FENCED else 'retrying'} with current "
+                f"coordinator epoch {order.coordinator_epoch}"
+            )
+        if is_fenced:
+            pass  # as in Kafka it stays where it is, until somebody takes the partition over
+        elif is_retried:
+            self._retries[order.transactional_id] = now.monotonic + RETRY_S
+        else:
+            self._go_on(step, transaction)
+        return step.outcome
+
+    def _on_complete(self, transaction: Transaction, step: TransactionStep, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            transaction.complete()
+        elif error is ErrorCode.REQUEST_TIMED_OUT:
+            step.read(transaction.written_up_to, partial(self._on_complete, transaction))
+        elif transaction.transactional_id in self.transactions:
+            step.info(f"Not available to append {transaction.pending}: {error.name}; retry appending")
+            self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    @property
+    def deadline(self) -> float | None:
+        """The monotonic time before which `expire` has nothing to do."""
+        return min(self._retries.values(), default=None)
+
+    def expire(self, now: Now) -> TransactionOutcome:
+        """Try again what could not be completed."""
+        step = TransactionStep(now)
+        for transactional_id in [key for key, at in self._retries.items() if at <= now.monotonic]:
+            del self._retries[transactional_id]
+            self._go_on(step, self.transactions[transactional_id])
+        return step.outcome
+
+    def abort_timed_out(self, transactional_id: str, now: Now) -> TransactionOutcome:
+        """Abort the transaction if it has been open for longer than its timeout, and fence its producer."""
+        step = TransactionStep(now)
+        transaction = self.transactions.get(transactional_id)
+        if transaction is not None and transaction.has_timed_out(now.wall_ms):
+            self._fence(step, transaction, partial(_log_timeout, transactional_id))
+        return step.outcome
+
+    def remove_expired(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
+        """Forget those of the ids that have not been used for `transactional.id.expiration.ms`."""
+        step = TransactionStep(now)
+        expiration_ms = self._config.transactional_id_expiration_ms
+        batch: list[Transaction] = []
+        size = 0
+        for transactional_id in transactional_ids:
+            transaction = self.transactions.get(transactional_id)
+            if transaction is None or not transaction.has_expired(now.wall_ms, expiration_ms):
+                continue
+            record_size = len(transactional_id.encode()) + TOMBSTONE_OVERHEAD
+            if batch and size + record_size > TOMBSTONES_BYTES_MAX:
+                self._bury(step, batch)
+                batch, size = [], 0
+            transaction.prepare_dead()
+            batch.append(transaction)
+            size += record_size
+        if batch:
+            self._bury(step, batch)
+        return step.outcome
+
+    def _bury(self, step: TransactionStep, transactions: list[Transaction]) -> None:
+        records = [TransactionRecord(transaction.transactional_id, None) for transaction in transactions]
+        step.write(records, partial(self._on_buried, transactions))
+
+    def _on_buried(self, transactions: list[Transaction], step: TransactionStep, error: ErrorCode) -> None:
+        if error is ErrorCode.REQUEST_TIMED_OUT:
+            offset = max(transaction.written_up_to for transaction in transactions)
+            step.read(offset, partial(self._on_buried, transactions))
+            return
+        for transaction in transactions:
+            transaction.pending = None
+            if error is ErrorCode.NONE:
+                self.transactions.pop(transaction.transactional_id, None)
+        if error is not ErrorCode.NONE:
+            step.warn(f"Failed to remove {len(transactions)} expired transactionalIds: {error.name}")
+
+    # -- durable state, and the shell's part -----------------------------------------------------------------
+
+    def settle(
+        self, done: Callable[[TransactionStep, ErrorCode], None], error: ErrorCode, now: Now
+    ) -> TransactionOutcome:
+        """A write or read handed out before has come to its end."""
+        step = TransactionStep(now)
+        done(step, error)
+        return step.outcome
+
+    def replay(self, record: TransactionRecord, offset: int, producer_id: int = -1) -> None:
+        """A record stands in the log at `offset`."""
+        transaction = self.transactions.get(record.transactional_id)
+        if transaction is None:
+            if record.value is None:
+                return
+            transaction = self.transactions[record.transactional_id] = Transaction(
+                record.transactional_id, record.value
+            )
+        transaction.stored = record.value
+        transaction.written_up_to = offset + 1
+        if record.value is None and transaction.pending is None:
+            del self.transactions[record.transactional_id]
+
+    def keys(self) -> list[str]:
+        return list(self.transactions)
+
+    def revive(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
+        """The whole partition has been replayed: what was decided and not carried out goes on."""
+        step = TransactionStep(now)
+        for transactional_id in transactional_ids:
+            transaction = self.transactions[transactional_id]
+            assert transaction.stored is not None
+            transaction.current = transaction.stored
+            if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
+                step.info(f"Sending txn markers for {transactional_id} after loading its partition")
+                self._carry_out(step, transaction)
+        return step.outcome
+
+    def unload(self, now: Now) -> TransactionOutcome:
+        """Leadership is gone. Only `settle` may be called after, by which whoever waits is answered."""
+        self.transactions.clear()
+        self._retries.clear()
+        return TransactionStep(now).outcome
+
+
+# -- answers -------------------------------------------------------------------------------------------------
+
+
+def _answer(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+    step.reply(ticket, error)
+
+
+def _answer_init_later(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
+    step.reply(ticket, InitResult(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error))
+
+
+def _log_timeout(transactional_id: str, step: TransactionStep, error: ErrorCode) -> None:
+    if error is ErrorCode.NONE:
+        step.info(f"Completed rollback of ongoing transaction for transactionalId {transactional_id} due to timeout")
+    else:
+        step.warn(f"Rollback of ongoing transaction for transactionalId {transactional_id} failed: {error.name}")
+
+
+def _ignore(step: TransactionStep, error: ErrorCode) -> None:
+    """The client has been answered already."""
+
+
+_Handler = Callable[[TransactionMachine, TransactionStep, Any, Ticket], None]
+
+_HANDLERS: dict[type[Request], _Handler] = {
+    InitProducerId: TransactionMachine._init,
+    AddPartitions: TransactionMachine._add,
+    EndTransaction: TransactionMachine._end,
+}

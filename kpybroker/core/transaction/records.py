@@ -1,0 +1,95 @@
+"""The records of `__transaction_state`: values <-> key and value bytes, Kafka's own formats.
+
+Written is version 0 of key and value, as Kafka 3.9 does while the feature `transaction.version` is not finalized (in
+ZooKeeper mode: always); value version 1 is read. Topics and partitions stand in ascending order, where Kafka has the
+order of a hash set. A null value is a tombstone.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.transaction.state import TransactionMetadata
+from kpybroker.core.transaction.values import TransactionState
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
+from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
+
+KEY_VERSION = 0
+VALUE_VERSION = 0
+VALUE_VERSION_MAX = 1
+
+_VERSION = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRecord:
+    transactional_id: str
+    value: TransactionMetadata | None
+
+
+def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
+    """Key and value bytes."""
+    key = _VERSION.pack(KEY_VERSION) + encode(TransactionLogKey(transactional_id=record.transactional_id), KEY_VERSION)
+    return key, None if record.value is None else _encode_value(record.value)
+
+
+def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> TransactionRecord | None:
+    """None for a key version of a later Kafka, which is skipped as Kafka skips it. Raises ProtocolError."""
+    if _version(key) != KEY_VERSION:
+        return None
+    transactional_id = decode(TransactionLogKey, key[2:], KEY_VERSION).transactional_id
+    return TransactionRecord(transactional_id, None if value is None else _decode_value(value))
+
+
+def _version(data: bytes | memoryview) -> int:
+    if len(data) < _VERSION.size:
+        raise ProtocolError("a transaction record is too short for its version")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version
+
+
+def _encode_value(value: TransactionMetadata) -> bytes:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(value.partitions):
+        topics.setdefault(topic, []).append(index)
+    message = TransactionLogValue(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        transaction_timeout_ms=value.timeout_ms,
+        transaction_status=value.state,
+        transaction_partitions=None
+        if value.state is TransactionState.EMPTY
+        else [TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in topics.items()],
+        transaction_last_update_timestamp_ms=value.last_update_timestamp_ms,
+        transaction_start_timestamp_ms=value.start_timestamp_ms,
+    )
+    return _VERSION.pack(VALUE_VERSION) + encode(message, VALUE_VERSION)
+
+
+def _decode_value(data: bytes | memoryview) -> TransactionMetadata:
+    version = _version(data)
+    if not 0 <= version <= VALUE_VERSION_MAX:
+        raise ProtocolError(f"Unknown version {version} from the transaction log message value")
+    message = decode(TransactionLogValue, data[2:], version)
+    try:
+        state = TransactionState(message.transaction_status)
+    except ValueError:
+        raise ProtocolError(
+            f"Unknown transaction state id {message.transaction_status} from the transaction status message"
+        ) from None
+    partitions: frozenset[TopicPartition] = frozenset(
+        (topic.topic, index) for topic in message.transaction_partitions or () for index in topic.partition_ids
+    )
+    return TransactionMetadata(
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+        timeout_ms=message.transaction_timeout_ms,
+        state=state,
+        partitions=partitions,
+        start_timestamp_ms=message.transaction_start_timestamp_ms,
+        last_update_timestamp_ms=message.transaction_last_update_timestamp_ms,
+    )

@@ -1,0 +1,222 @@
+"""A transactional id: what the log says of it, what is known of it now, and where it is on its way to.
+
+    Empty ──add──▶ Ongoing ──end──▶ PrepareCommit ──markers──▶ CompleteCommit ──add──▶ Ongoing …
+                      │                                            └──init──▶ Empty
+                      └──end, init, timeout──▶ PrepareAbort ──markers──▶ CompleteAbort
+
+A transition is *prepared* (`pending`), written to the log, and *completed* when that is committed; meanwhile every
+other one is refused with CONCURRENT_TRANSACTIONS. From Prepare* the next one, to Complete*, is pending at once and
+is written when all markers are. So `stored`, which only `replay` in `machine.py` assigns, may be a step ahead of
+`current`, never behind it, but for partitions whose markers are written.
+
+As Kafka's TransactionMetadata, whose `validPreviousStates` the table below is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.transaction.values import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    PRODUCER_EPOCH_MAX,
+    DescribedTransaction,
+    ProducerIdAndEpoch,
+    TransactionOverview,
+    TransactionState,
+)
+from kpybroker.wire.errors import ErrorCode
+
+S = TransactionState
+
+# From which states a state may be entered.
+VALID_PREVIOUS: dict[TransactionState, frozenset[TransactionState]] = {
+    S.EMPTY: frozenset({S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+    S.ONGOING: frozenset({S.ONGOING, S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
+    S.PREPARE_COMMIT: frozenset({S.ONGOING}),
+    S.PREPARE_ABORT: frozenset({S.ONGOING, S.PREPARE_EPOCH_FENCE}),
+    S.COMPLETE_COMMIT: frozenset({S.PREPARE_COMMIT}),
+    S.COMPLETE_ABORT: frozenset({S.PREPARE_ABORT}),
+    S.DEAD: frozenset({S.EMPTY, S.COMPLETE_ABORT, S.COMPLETE_COMMIT}),
+    S.PREPARE_EPOCH_FENCE: frozenset({S.ONGOING}),
+}
+MAY_EXPIRE = VALID_PREVIOUS[S.DEAD]
+
+
+def is_epoch_exhausted(producer_epoch: int) -> bool:
+    """The last epoch is never a client's, so that whoever has the one before it can still be fenced."""
+    return producer_epoch >= PRODUCER_EPOCH_MAX - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMetadata:
+    """Everything about a transactional id at one moment. The log keeps all but `last_*` (Kafka's version 0)."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition]
+    start_timestamp_ms: int
+    last_update_timestamp_ms: int
+    last_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class Transaction:
+    """`stored` is the last record in the log, None if there is none; `written_up_to` is the offset after it."""
+
+    __slots__ = ("current", "has_failed_epoch_fence", "pending", "stored", "transactional_id", "written_up_to")
+
+    def __init__(self, transactional_id: str, current: TransactionMetadata) -> None:
+        self.transactional_id = transactional_id
+        self.stored: TransactionMetadata | None = None
+        self.written_up_to = 0
+        self.current = current
+        self.pending: TransactionMetadata | None = None
+        # An epoch was bumped to fence a producer and could not be written: nobody has it, so it is not bumped again.
+        self.has_failed_epoch_fence = False
+
+    # -- transitions -----------------------------------------------------------------------------------------
+
+    def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
+        """On the way to `target`, whose predecessor and epoch are right unless there is a bug."""
+        assert self.pending is None, f"{self.transactional_id}: {target.state.name} while {self.pending} is pending"
+        state = self.current.state
+        assert state in VALID_PREVIOUS[target.state], f"{self.transactional_id}: {state.name} -> {target.state.name}"
+        assert target.producer_id >= 0
+        assert target.producer_epoch >= 0 or target.state is S.DEAD
+        self.pending = target
+        return target
+
+    def complete(self) -> None:
+        """The pending transition is committed."""
+        target = self.pending
+        assert target is not None
+        if target.state is S.EMPTY:
+            # Kafka forgets the last start only in the log: until a restart it is still described.
+            target = replace(target, start_timestamp_ms=self.current.start_timestamp_ms)
+        self.current = target
+        self.pending = None
+
+    def prepare_init(
+        self, timeout_ms: int, expected: ProducerIdAndEpoch | None, new_producer_id: int, now_ms: int
+    ) -> TransactionMetadata | None:
+        """The id and epoch for a producer that begins; None if it has been fenced."""
+        now = self.current
+        producer_id, epoch, last_epoch = now.producer_id, now.producer_epoch + 1, NO_PRODUCER_EPOCH
+        if self.needs_producer_id(expected):
+            producer_id, epoch = new_producer_id, 0
+            last_epoch = NO_PRODUCER_EPOCH if expected is None else now.producer_epoch
+        elif expected is None:
+            pass  # whoever had the id before is fenced
+        elif now.producer_epoch == NO_PRODUCER_EPOCH or expected.epoch == now.producer_epoch:
+            last_epoch = now.producer_epoch
+        elif expected.epoch == now.last_producer_epoch:
+            # A repetition of a call that succeeded: the same answer.
+            epoch, last_epoch = now.producer_epoch, now.last_producer_epoch
+        else:
+            return None
+        return self.prepare(
+            TransactionMetadata(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                timeout_ms=timeout_ms,
+                state=S.EMPTY,
+                partitions=frozenset(),
+                start_timestamp_ms=NO_TIMESTAMP,
+                last_update_timestamp_ms=now_ms,
+                last_producer_id=now.producer_id,
+                last_producer_epoch=last_epoch,
+            )
+        )
+
+    def needs_producer_id(self, expected: ProducerIdAndEpoch | None) -> bool:
+        """Whether the epochs of the present id are used up."""
+        epoch = self.current.producer_epoch
+        return is_epoch_exhausted(epoch) and (expected is None or expected.epoch == epoch)
+
+    def prepare_add(self, partitions: frozenset[TopicPartition], now_ms: int) -> TransactionMetadata:
+        now = self.current
+        return self.prepare(
+            replace(
+                now,
+                state=S.ONGOING,
+                partitions=now.partitions | partitions,
+                start_timestamp_ms=now.start_timestamp_ms if now.state is S.ONGOING else now_ms,
+                last_update_timestamp_ms=now_ms,
+            )
+        )
+
+    def prepare_end(self, committed: bool, now_ms: int) -> TransactionMetadata:
+        state = S.PREPARE_COMMIT if committed else S.PREPARE_ABORT
+        return self.prepare(replace(self.current, state=state, last_update_timestamp_ms=now_ms))
+
+    def prepare_fence(self, now_ms: int) -> TransactionMetadata:
+        """Abort in an epoch that no client has. It counts from here on, whether or not it gets into the log."""
+        assert self.current.state is S.ONGOING
+        bump = 0 if self.has_failed_epoch_fence else 1
+        assert self.current.producer_epoch + bump <= PRODUCER_EPOCH_MAX
+        self.current = replace(
+            self.current,
+            producer_epoch=self.current.producer_epoch + bump,
+            last_producer_epoch=NO_PRODUCER_EPOCH,
+        )
+        return self.prepare_end(False, now_ms)
+
+    def prepare_complete(self, now_ms: int) -> TransactionMetadata:
+        """Pending until the last marker is written."""
+        state = S.COMPLETE_COMMIT if self.current.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT
+        self.has_failed_epoch_fence = False
+        return self.prepare(replace(self.current, state=state, partitions=frozenset(), last_update_timestamp_ms=now_ms))
+
+    def prepare_dead(self) -> None:
+        # One whose first record never got into the log has no epoch yet.
+        self.prepare(replace(self.current, state=S.DEAD, partitions=frozenset()))
+
+    def marker_written(self, partition: TopicPartition) -> None:
+        assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
+        self.current = replace(self.current, partitions=self.current.partitions - {partition})
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def knows(self, expected: ProducerIdAndEpoch) -> bool:
+        """Whether a producer that names its id may have this one's successor (KIP-360).
+
+        Yes if it is the present id, or the one before it, used up, whose holder did not hear of the new one; and of
+        an id that was only just made, since the producer may come back after everything was forgotten.
+        """
+        now = self.current
+        return (
+            now.producer_epoch == NO_PRODUCER_EPOCH
+            or expected.producer_id == now.producer_id
+            or (expected.producer_id == now.last_producer_id and is_epoch_exhausted(expected.epoch))
+        )
+
+    def has_timed_out(self, now_ms: int) -> bool:
+        now = self.current
+        return self.pending is None and now.state is S.ONGOING and now.start_timestamp_ms + now.timeout_ms < now_ms
+
+    def has_expired(self, now_ms: int, expiration_ms: int) -> bool:
+        now = self.current
+        return (
+            self.pending is None and now.state in MAY_EXPIRE and now.last_update_timestamp_ms <= now_ms - expiration_ms
+        )
+
+    def described(self) -> DescribedTransaction:
+        now = self.current
+        return DescribedTransaction(
+            ErrorCode.NONE,
+            now.state.title,
+            now.timeout_ms,
+            now.start_timestamp_ms,
+            now.producer_id,
+            now.producer_epoch,
+            tuple(sorted(now.partitions)),
+        )
+
+    def overview(self) -> TransactionOverview:
+        now = self.current
+        return TransactionOverview(self.transactional_id, now.producer_id, now.state, now.start_timestamp_ms)

@@ -1,0 +1,136 @@
+"""Requests to the transaction machine, its answers, its orders to write markers, and its settings. Plain values.
+
+Names are Kafka's. Where Kafka's answer is an error code and nothing else, so is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.wire.errors import ErrorCode
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_TIMESTAMP = -1
+PRODUCER_EPOCH_MAX = 2**15 - 1
+
+
+class TransactionState(IntEnum):
+    """Numbers as in the log; `title` is the word of DescribeTransactions and ListTransactions."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def title(self) -> str:
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+STATE_OF_TITLE = {state.title: state for state in TransactionState}
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    """The `transaction.*` and `transactional.id.*` keys that the machine obeys, at Kafka 3.9's defaults."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+
+    def allows_timeout(self, timeout_ms: int) -> bool:
+        return 0 < timeout_ms <= self.transaction_max_timeout_ms
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId:
+    """`expected` is the id and epoch that the producer has already (KIP-360).
+
+    `new_producer_id` is a fresh one for when it is needed (`TransactionMachine.needs_producer_id`): made by the
+    shell, which can ask the cluster.
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    expected: ProducerIdAndEpoch | None = None
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class InitResult:
+    error: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """AddPartitionsToTxn, and AddOffsetsToTxn with a partition of `__consumer_offsets`. Answered by an ErrorCode."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """Answered by an ErrorCode, once the decision is in the log; the markers follow."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    error: ErrorCode
+    state: str = ""
+    timeout_ms: int = 0
+    start_timestamp_ms: int = 0
+    producer_id: int = 0
+    producer_epoch: int = 0
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class TransactionOverview(NamedTuple):
+    """A row of ListTransactions, and what rows are chosen by."""
+
+    transactional_id: str
+    producer_id: int
+    state: TransactionState
+    start_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMarkers:
+    """An effect: write the transaction's end into these partitions and report it by `on_markers`."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten:
+    """What became of `order`. A partition that no longer exists counts as written."""
+
+    order: WriteMarkers
+    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
