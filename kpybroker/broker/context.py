@@ -85,7 +85,6 @@ class RequestContext:
         "connection",
         "correlation_id",
         "on_sent",
-        "received_ns",
     )
 
     def __init__(
@@ -96,7 +95,6 @@ class RequestContext:
         api_version: int,
         correlation_id: int = 0,
         client_id: str | None = None,
-        received_ns: int = 0,
     ) -> None:
         self.connection = connection
         self.authorizer = authorizer
@@ -104,7 +102,6 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.received_ns = received_ns
         self.on_sent: list[Callable[[], None]] | None = None
 
     @property
@@ -140,7 +137,8 @@ class RequestContext:
         return self.connection.connection_id
 
     def authorized(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
-        return self.authorizer.authorize(self.principal, self.client_host, operation, resource_type, name)
+        connection = self.connection
+        return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """Bit field for the include-authorized-operations answers."""

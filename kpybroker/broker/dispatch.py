@@ -8,7 +8,6 @@ that cannot be understood ends the connection, as in Kafka's `KafkaApis` and `So
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -169,7 +168,6 @@ class Dispatcher:
             version,
             header.correlation_id,
             header.client_id,
-            time.perf_counter_ns(),
         )
         if route.version != version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read

@@ -9,7 +9,7 @@ grows by is taken from `RequestMemory`, the server's budget.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from typing import Protocol
 
 import trio
 
@@ -56,13 +56,19 @@ class RequestMemory:
             self._lot.unpark_all()
 
 
+class Activity(Protocol):
+    """Whose bytes these are: told that some came."""
+
+    was_active: bool
+
+
 class FrameReader:
     """`scratch` is shared by all connections of a server: its bytes are copied out before the next checkpoint.
 
     A frame is accounted to `memory` from its arrival until `done`.
     """
 
-    __slots__ = ("_frame_bytes_max", "_held", "_memory", "_on_bytes", "_pending", "_scratch", "_stream")
+    __slots__ = ("_activity", "_frame_bytes_max", "_held", "_memory", "_pending", "_scratch", "_stream")
 
     def __init__(
         self,
@@ -70,14 +76,14 @@ class FrameReader:
         scratch: memoryview,
         frame_bytes_max: int,
         memory: RequestMemory,
-        on_bytes: Callable[[], None],
+        activity: Activity,
     ) -> None:
         self._memory = memory
         self._held = 0
         self._stream = stream
         self._scratch = scratch
         self._frame_bytes_max = frame_bytes_max
-        self._on_bytes = on_bytes
+        self._activity = activity
         self._pending = bytearray()
 
     @property
@@ -91,8 +97,18 @@ class FrameReader:
         To be called when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
         breaks, EOFError inside a frame.
         """
-        frame = await self._read_frame()
-        if frame is not None and not self._held:
+        if not self._pending:
+            received = await self._stream.receive_into(self._scratch)
+            self._activity.was_active = True
+            if not received:
+                return None
+            frame = self._only_frame(received)
+            if frame is None:
+                self._pending += self._scratch[:received]
+                frame = await self._read_frame()
+        else:
+            frame = await self._read_frame()
+        if not self._held:
             self._hold(len(frame))
         return frame
 
@@ -105,7 +121,8 @@ class FrameReader:
         self._held += size
         self._memory.take(size)
 
-    async def _read_frame(self) -> bytearray | None:
+    async def _read_frame(self) -> bytearray:
+        """From the bytes that are pending, and those that come."""
         while True:
             pending = self._pending
             if len(pending) >= 4:
@@ -121,14 +138,7 @@ class FrameReader:
                     return frame
                 if size > len(self._scratch):
                     return await self._large_frame(size)
-            received = await self._receive()
-            if not received:
-                if pending:
-                    raise EOFError("connection closed inside a frame")
-                return None
-            if not pending and (only := self._only_frame(received)) is not None:
-                return only
-            pending += self._scratch[:received]
+            pending += self._scratch[: await self._receive()]
 
     def _only_frame(self, received: int) -> bytearray | None:
         """What came when it is exactly one frame, as it nearly always is; it is copied once."""
@@ -147,18 +157,17 @@ class FrameReader:
             raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")
 
     async def _receive(self) -> int:
-        """Bytes at the start of `scratch`, to be taken out before the next checkpoint; 0 at the end of the stream."""
+        """Bytes at the start of `scratch`, to be taken out before the next checkpoint. Raises EOFError at the end."""
         received = await self._stream.receive_into(self._scratch)
-        self._on_bytes()
+        if not received:
+            raise EOFError("connection closed inside a frame")
+        self._activity.was_active = True
         return received
 
     async def _large_frame(self, size: int) -> bytearray:
         """Fill a frame in place, growing it as its bytes come."""
         while len(self._pending) < 6:
-            received = await self._receive()
-            if not received:
-                raise EOFError("connection closed inside a frame")
-            self._pending += self._scratch[:received]
+            self._pending += self._scratch[: await self._receive()]
         self._check(size)
         frame = self._pending
         self._pending = bytearray()
@@ -172,8 +181,8 @@ class FrameReader:
                 frame += bytes(growth)
             with memoryview(frame) as view:
                 received = await self._stream.receive_into(view[filled:])
-            self._on_bytes()
             if not received:
                 raise EOFError("connection closed inside a frame")
+            self._activity.was_active = True
             filled += received
         return frame

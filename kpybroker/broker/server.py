@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.clock import Clock
-from kpybroker.broker.context import RequestContext
 from kpybroker.broker.dispatch import Dispatcher
 from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader, RequestMemory
 from kpybroker.broker.transport import Listener, Stream
@@ -184,15 +184,12 @@ class Server:
         self._slot_freed.set()
 
     async def _serve_requests(self, connection: Connection) -> None:
-        def mark_active() -> None:
-            connection.was_active = True
-
         frames = FrameReader(
             connection.stream,
             self._scratch,
             self._config.get_int("socket.request.max.bytes"),
             self._memory,
-            mark_active,
+            connection,
         )
         served = 0
         try:
@@ -202,8 +199,18 @@ class Server:
                 frame = await frames.next_frame()
                 if frame is None:
                     return
-                await self._serve_one(connection, frame)
+                connection.waiting_on_broker = True
+                parts, context = await self._dispatcher.answer(frame, connection)
+                connection.waiting_on_broker = False
                 del frame
+                try:
+                    if parts is not None:
+                        connection.was_active = True
+                        await connection.stream.send_parts(parts)
+                finally:
+                    if context.on_sent:
+                        _run_on_sent(context.on_sent)
+                del parts
                 frames.done()
                 connection.was_active = True
                 served += 1
@@ -218,17 +225,6 @@ class Server:
         await self._memory.wait_room()
         connection.was_active = True
         connection.waiting_on_broker = False
-
-    async def _serve_one(self, connection: Connection, frame: bytearray) -> None:
-        connection.waiting_on_broker = True
-        parts, context = await self._dispatcher.answer(frame, connection)
-        connection.waiting_on_broker = False
-        try:
-            if parts is not None:
-                connection.was_active = True
-                await connection.stream.send_parts(parts)
-        finally:
-            _run_on_sent(context)
 
     async def _close_idle(self) -> None:
         """Ends connections without traffic; one that waits for the broker is not idle."""
@@ -248,7 +244,6 @@ class Server:
                     connection.scope.cancel()
 
 
-def _run_on_sent(context: RequestContext) -> None:
-    if context.on_sent:
-        for callback in context.on_sent:
-            callback()
+def _run_on_sent(callbacks: list[Callable[[], None]]) -> None:
+    for callback in callbacks:
+        callback()

@@ -172,7 +172,12 @@ class SocketStream:
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         if len(parts) == 1 and isinstance(answer := parts[0], bytes):
-            await self._send(answer, 0)
+            try:
+                sent = self._sock.send(answer)
+            except BlockingIOError:
+                sent = 0
+            if sent != len(answer):
+                await self._send(memoryview(answer)[sent:], 0)
             return
         buffers: list[Buffer] = []
         for part in parts:

@@ -28,9 +28,13 @@ class Turns:
 
     async def next(self) -> None:
         """A checkpoint after so many elements, and nothing otherwise."""
-        self._elements += 1
-        if self._elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0:
+        if self.is_over():
             await trio.lowlevel.checkpoint()
+
+    def is_over(self) -> bool:
+        """Count an element; whether a checkpoint is due. For paths on which even an `await` of nothing costs."""
+        self._elements += 1
+        return self._elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0
 
 
 async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:

@@ -96,12 +96,12 @@ def append_as_leader(
         checked = validate_and_assign(
             records,
             log.rules,
-            base_offset=log.log_end_offset,
-            now_ms=now_ms,
-            leader_epoch=leader_epoch,
-            from_client=origin is AppendOrigin.CLIENT,
-            request_version=request_version,
-            partition=log.partition,
+            log.log_end_offset,
+            now_ms,
+            leader_epoch,
+            origin is AppendOrigin.CLIENT,
+            request_version,
+            log.partition,
         )
     header = checked.header
     if header is None:

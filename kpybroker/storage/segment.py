@@ -37,6 +37,7 @@ class LogSegment:
         "_data_damage",
         "_directory",
         "_files",
+        "_is_index_full",
         "_max_index_bytes",
         "_max_timestamp",
         "_offset_index",
@@ -92,6 +93,7 @@ class LogSegment:
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
         self._bytes_since_index_entry = 0
+        self._is_index_full: bool | None = None  # not known since the indexes changed
         self._data_damage: KafkaError | None = None
         # Where the last append began: a reader at the tail needs no index.
         self._tail_offset = NO_TAIL
@@ -203,7 +205,9 @@ class LogSegment:
             and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms
         ):
             return True
-        return self.offset_index.is_full or self.time_index.is_full
+        if self._is_index_full is None:
+            self._is_index_full = self.offset_index.is_full or self.time_index.is_full
+        return self._is_index_full
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """Message time since the first batch, or wall time since creation where messages have no time."""
@@ -251,6 +255,7 @@ class LogSegment:
         self._tail_position = position
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self._is_index_full = None
         entries = self.offset_index.entries
         try:
             self.offset_index.append(last_offset, position)
@@ -384,6 +389,7 @@ class LogSegment:
             self.append_largest_timestamp()
 
     def _remove_indexes(self) -> None:
+        self._is_index_full = None
         self.close_indexes()
         for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
             unlink_if_exists(self._files, self.path(suffix))
@@ -395,6 +401,7 @@ class LogSegment:
     def become_active(self) -> None:
         """The last segment of a loaded log: from its next index entry on, its index files stay open."""
         self.active = True
+        self._is_index_full = None
         self._keep_indexes_open(True)
 
     def become_inactive(self) -> None:
@@ -415,6 +422,7 @@ class LogSegment:
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that ends at or above an offset; bytes removed."""
         self._tail_offset = NO_TAIL
+        self._is_index_full = None
         found = self.translate_offset(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)

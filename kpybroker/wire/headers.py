@@ -8,7 +8,7 @@ the client. What may be refused is the caller's business. A frame's size is not 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kpybroker.wire.api import API_INFO, ApiInfo, ApiKey
 from kpybroker.wire.errors import ProtocolError
@@ -23,8 +23,7 @@ MAX_HEADER_TAGS = 1000
 """Tagged fields a header may hold. Kafka defines none."""
 
 
-@dataclass(slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """`body_offset` is where the body starts in the frame. `api_key` is an int: it may be unknown to us."""
 
     api_key: int
@@ -37,11 +36,19 @@ class RequestHeader:
 
 def request_header_version(api_key: int, api_version: int) -> int:
     """As in ApiInfo; 1 for an API that is not known."""
+    known = _VERSIONS.get((api_key, api_version))
+    if known is not None:
+        return known
     info = _INFO_BY_KEY.get(api_key)
     return 1 if info is None else info.request_header_version(api_version)
 
 
 _INFO_BY_KEY: dict[int, ApiInfo] = {int(key): info for key, info in API_INFO.items()}
+_VERSIONS = {
+    (key, version): info.request_header_version(version)
+    for key, info in _INFO_BY_KEY.items()
+    for version in range(info.valid_versions[0], info.valid_versions[1] + 1)
+}
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:

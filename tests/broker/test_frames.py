@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,8 @@ class PiecewiseStream:
 
 def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
     stream = PiecewiseStream(pieces)
-    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), lambda: None)
+    activity = SimpleNamespace(was_active=False)
+    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), activity)
 
 
 def drain(frames: FrameReader) -> list[bytes]:

@@ -36,6 +36,8 @@ class AppendRules:
     max_uncompressed_bytes: int = UNCOMPRESSED_BYTES_MAX
     opaque: bool = field(init=False)
     """Whether a batch that needs no conversion can be taken without a look at its records."""
+    plain: bool = field(init=False)
+    """Whether besides nothing but the codec can ask for a conversion."""
     max_walked_records: int = field(init=False)
     """As many of the smallest records as fit into a batch of `max_message_bytes` without compression."""
 
@@ -43,7 +45,10 @@ class AppendRules:
         bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
             self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
         )
-        object.__setattr__(self, "opaque", not (self.walk or self.compacted or bounded))
+        opaque = not (self.walk or self.compacted or bounded)
+        plain = opaque and self.to_magic == 2 and self.timestamp_type is TimestampType.CREATE_TIME
+        object.__setattr__(self, "opaque", opaque)
+        object.__setattr__(self, "plain", plain)
         object.__setattr__(self, "max_walked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, WALKED_MIN))
 
 

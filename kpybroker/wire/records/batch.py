@@ -44,20 +44,20 @@ CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
 
 _CRC_OFFSET = 17
-_ATTRIBUTES_OFFSET = 21
+ATTRIBUTES_OFFSET = 21
 _MAX_TIMESTAMP_OFFSET = 35
 _LEGACY_CRC_OFFSET = 12
 _LEGACY_ATTRIBUTES_OFFSET = 17
 _LEGACY_TIMESTAMP_OFFSET = 18
 
-_V2 = struct.Struct(">qiibIhiqqqhii")
+V2_HEADER = struct.Struct(">qiibIhiqqqhii")
 _LEGACY = struct.Struct(">qiIbB")
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
 _INT16 = struct.Struct(">h")
 
-assert _V2.size == RECORD_BATCH_OVERHEAD
+assert V2_HEADER.size == RECORD_BATCH_OVERHEAD
 
 _CODECS = tuple(Codec)
 
@@ -164,7 +164,7 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     Raises CORRUPT_MESSAGE, also where the buffer ends within the header.
     """
     try:
-        header = BatchHeader._make(_V2.unpack_from(buffer, position))
+        header = BatchHeader._make(V2_HEADER.unpack_from(buffer, position))
     except struct.error:
         return _parse_legacy_header(buffer, position)
     if header.magic != 2:
@@ -240,7 +240,7 @@ def computed_crc(buffer: Buffer, position: int, header: BatchHeader) -> int:
     """The checksum that the batch's bytes have: CRC-32C for magic 2, CRC-32 below."""
     view = memoryview(buffer)
     if header.magic == 2:
-        return crc32c(view[position + _ATTRIBUTES_OFFSET : position + header.batch_length + LOG_OVERHEAD])
+        return crc32c(view[position + ATTRIBUTES_OFFSET : position + header.batch_length + LOG_OVERHEAD])
     return zlib.crc32(view[position + MAGIC_OFFSET : position + header.batch_length + LOG_OVERHEAD])
 
 
@@ -280,7 +280,7 @@ def set_max_timestamp(
         buffer[position + _LEGACY_ATTRIBUTES_OFFSET] = attributes
         _INT64.pack_into(buffer, position + _LEGACY_TIMESTAMP_OFFSET, max_timestamp)
     else:
-        _INT16.pack_into(buffer, position + _ATTRIBUTES_OFFSET, attributes)
+        _INT16.pack_into(buffer, position + ATTRIBUTES_OFFSET, attributes)
         _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_OFFSET, max_timestamp)
     crc = computed_crc(buffer, position, header)
     _UINT32.pack_into(buffer, position + (_LEGACY_CRC_OFFSET if header.magic == 1 else _CRC_OFFSET), crc)

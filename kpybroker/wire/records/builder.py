@@ -137,6 +137,13 @@ def empty_batch(header: BatchHeader) -> bytearray:
     return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, b"")
 
 
+def rebuild_batch(header: BatchHeader, section: bytes | bytearray) -> bytearray:
+    """A batch with other records, given uncompressed, and the fields of `header`; length and CRC are made anew."""
+    after_crc = _AFTER_CRC.pack(*header[5:])
+    body = section if header.codec is Codec.NONE else compress(header.codec, section)
+    return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, body)
+
+
 def _assemble(base_offset: int, partition_leader_epoch: int, after_crc: bytes, body: bytes | bytearray) -> bytearray:
     crc = crc32c(body, crc32c(after_crc))
     length = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(body)

@@ -109,29 +109,29 @@ def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, 
     """
     start = position
     byte = section[position]
-    size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    size, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     end = position + size
     if size < 0 or end > total:
         raise invalid(f"Invalid record size: expected {size} bytes, but {total - position} are left in the batch")
     position += 1
     byte = section[position]
-    delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 64)
+    delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 64)
     timestamp = base_timestamp + delta if append_time is None else append_time
     if not INT64_MIN <= timestamp <= INT64_MAX:
         raise invalid(f"Timestamp {timestamp} does not fit into 64 bits")
     byte = section[position]
-    offset_delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    offset_delta, position = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     byte = section[position]
-    size, key_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    size, key_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     key_end = key_start + size if size >= 0 else -1
     position = key_start if size < 0 else key_end
     byte = section[position]
-    size, value_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+    size, value_start = (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     value_end = value_start + size if size >= 0 else -1
     position = value_start if size < 0 else value_end
     byte = section[position]
     header_count, headers_start = (
-        (_ZIGZAG[byte], position + 1) if byte < 0x80 else _read_long_varint(section, position, 32)
+        (_ZIGZAG[byte], position + 1) if byte < 0x80 else read_long_varint(section, position, 32)
     )
     position = _skip_headers(section, headers_start, end, header_count) if header_count else headers_start
     if position != end:
@@ -169,10 +169,11 @@ def read_varint(section: Buffer, position: int) -> tuple[int, int]:
     byte = section[position]
     if byte < 0x80:
         return _ZIGZAG[byte], position + 1
-    return _read_long_varint(section, position, 32)
+    return read_long_varint(section, position, 32)
 
 
-def _read_long_varint(section: Buffer, position: int, bits: int) -> tuple[int, int]:
+def read_long_varint(section: Buffer, position: int, bits: int) -> tuple[int, int]:
+    """A varint of any length, and the position after it."""
     result, shift = 0, 0
     while True:
         byte = section[position]

@@ -31,6 +31,8 @@ def is_long_walk(records: Buffer, rules: AppendRules) -> bool:
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
         return False
+    if rules.plain and rules.codec is None and records[_MAGIC] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
+        return False  # as nearly always
     if records[_MAGIC] != 2:
         # A compressed message after an uncompressed one is refused before anything is decompressed.
         return records[_OLD_ATTRIBUTES] & CODEC_MASK != 0 or size > PLAIN_BYTES_MAX
@@ -40,6 +42,11 @@ def is_long_walk(records: Buffer, rules: AppendRules) -> bool:
     if is_kept and rules.opaque and not attributes & TIMESTAMP_TYPE_MASK:
         return False
     return codec_id != 0 or size > PLAIN_BYTES_MAX
+
+
+def is_long_search(header: BatchHeader) -> bool:
+    """Whether looking at the records of a stored batch, one after the other, may hold the loop."""
+    return header.is_compressed or header.size > PLAIN_BYTES_MAX
 
 
 def move_to(checked: ValidatedRecords, base_offset: int, leader_epoch: int) -> ValidatedRecords:

@@ -14,14 +14,17 @@ Not here: producer state, segment size, which of these the topic's configuration
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, has_linked_lz4_blocks
+from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
+    ATTRIBUTES_OFFSET,
     CODEC_MASK,
     CONTROL_MASK,
     LOG_OVERHEAD,
@@ -30,12 +33,11 @@ from kpybroker.wire.records.batch import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
+    V2_HEADER,
     BatchHeader,
     Buffer,
     TimestampType,
-    computed_crc,
     iter_batches,
-    parse_header,
     set_max_timestamp,
     stamp,
     verify_crc,
@@ -53,6 +55,7 @@ from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsErr
 
 UNKNOWN_OFFSET = -1
 _PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
+_STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a magic 2 batch begins
 
 
 class ValidatedRecords(NamedTuple):
@@ -86,7 +89,6 @@ class _Append(NamedTuple):
 def validate_and_assign(
     records: Buffer,
     rules: AppendRules,
-    *,
     base_offset: int,
     now_ms: int,
     leader_epoch: int,
@@ -98,31 +100,49 @@ def validate_and_assign(
 
     `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
-    if rules.opaque and len(records) > RECORD_BATCH_OVERHEAD:
-        header = parse_header(records)
-        if _is_plain(records, header, rules, request_version):
-            return _assign_plain(records, header, base_offset, leader_epoch)
+    if rules.plain:
+        plain = _validate_plain(records, rules, base_offset, leader_epoch, request_version)
+        if plain is not None:
+            return plain
     call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
     return _validate_general(records, rules, call, request_version)
 
 
-def _is_plain(records: Buffer, header: BatchHeader, rules: AppendRules, request_version: int | None) -> bool:
-    """Whether this is one sound batch that only needs its offsets. Where not, the general path finds out why."""
-    attributes = header.attributes
+def _validate_plain(
+    records: Buffer, rules: AppendRules, base_offset: int, leader_epoch: int, request_version: int | None
+) -> ValidatedRecords | None:
+    """One sound batch that only needs its offsets. None where it is not; the general path finds out why."""
+    size = len(records)
+    if size <= RECORD_BATCH_OVERHEAD:
+        return None
+    fields = V2_HEADER.unpack_from(records)
+    sent_offset, length, _, magic, crc, attributes, delta, _, max_timestamp, producer_id, _, sequence, count = fields
     codec_id = attributes & CODEC_MASK
-    return (
-        header.magic == 2
-        and header.batch_length + LOG_OVERHEAD == len(records)
-        and len(records) <= rules.max_message_bytes
-        and not attributes & ~_PLAIN_ATTRIBUTES
-        and (codec_id == 0 or _is_plain_codec(records, codec_id, request_version))
-        and (rules.codec is None or rules.codec == codec_id)
-        and rules.to_magic == 2
-        and rules.timestamp_type == 0
-        and header.base_offset == 0
-        and header.last_offset_delta + 1 == header.records_count > 0
-        and (header.base_sequence >= 0 or header.producer_id < 0)
-        and computed_crc(records, 0, header) == header.crc
+    if (
+        magic != 2
+        or length + LOG_OVERHEAD != size
+        or size > rules.max_message_bytes
+        or attributes & ~_PLAIN_ATTRIBUTES
+        or (codec_id and not _is_plain_codec(records, codec_id, request_version))
+        or (rules.codec is not None and rules.codec != codec_id)
+        or sent_offset
+        or not delta + 1 == count > 0
+        or sequence < 0 <= producer_id
+        or crc32c(memoryview(records)[ATTRIBUTES_OFFSET:]) != crc
+    ):
+        return None
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        records = bytearray(records)
+    _STAMP.pack_into(records, 0, base_offset, length, leader_epoch)
+    last_offset = base_offset + delta
+    return ValidatedRecords(
+        records,
+        tuple.__new__(BatchHeader, (base_offset, length, leader_epoch, *fields[3:])),
+        base_offset,
+        last_offset,
+        max_timestamp,
+        UNKNOWN_OFFSET if max_timestamp == NO_TIMESTAMP else last_offset,
+        count,
     )
 
 
@@ -130,23 +150,6 @@ def _is_plain_codec(records: Buffer, codec_id: int, request_version: int | None)
     if codec_id == Codec.LZ4:
         return not has_linked_lz4_blocks(records, RECORD_BATCH_OVERHEAD)
     return codec_id < Codec.ZSTD or (codec_id == Codec.ZSTD and (request_version is None or request_version >= 7))
-
-
-def _assign_plain(records: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int) -> ValidatedRecords:
-    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
-        records = bytearray(records)
-    stamp(records, 0, base_offset, leader_epoch)
-    last_offset = base_offset + header.last_offset_delta
-    max_timestamp = header.max_timestamp
-    return ValidatedRecords(
-        records,
-        BatchHeader._make((base_offset, header.batch_length, leader_epoch, *header[3:])),
-        base_offset,
-        last_offset,
-        max_timestamp,
-        UNKNOWN_OFFSET if max_timestamp == NO_TIMESTAMP else last_offset,
-        header.records_count,
-    )
 
 
 def _validate_general(
