@@ -35,6 +35,7 @@ Attack = Callable[[Address], None]
 GROWTH_MAX = 64 * MIB
 SEED = 20_240_611
 FRAMES_PER_CONNECTION = 8
+FALSE_TIMESTAMP = 1_700_000_000_001
 MUTATED_FRAMES = 3000
 # Everybody may order these here, and they would do what they were told.
 ORDERS = {
@@ -204,7 +205,7 @@ def batch_around(section: bytes, codec: Codec, count: int) -> bytes:
     struct.pack_into(">h", batch, 21, codec)
     struct.pack_into(">i", batch, 23, count - 1)
     struct.pack_into(">i", batch, 57, count)
-    set_max_timestamp(batch, 0, parse_header(batch), parse_header(batch).timestamp_type, 1_700_000_000_001)
+    set_max_timestamp(batch, 0, parse_header(batch), parse_header(batch).timestamp_type, FALSE_TIMESTAMP)
     return bytes(batch)
 
 

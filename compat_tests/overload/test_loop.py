@@ -14,14 +14,16 @@ import pytest
 import trio
 import trio.lowlevel
 
-from compat_tests.overload.test_hostile import TOPICS, batch_around, tiny_records
+from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
 from kpybroker.broker.dispatch import SERVED
+from kpybroker.broker.handlers.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.stall import LoopStallGauge
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.legacy import encode_message
 from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
@@ -96,6 +98,16 @@ def fetch_input(topic: str, version: int) -> Input:
     return send
 
 
+def lookup_input(topic: str, timestamp: int, answers: list[int]) -> Input:
+    async def send(broker: Broker) -> None:
+        wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topics = [ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[wanted])]
+        response = await ask(broker, ListOffsetsRequest(replica_id=-1, topics=topics), 9)
+        answers.append(response.topics[0].partitions[0].offset)
+
+    return send
+
+
 def check(directory: Path, inputs: dict[str, Input]) -> None:
     """Serve them all in one broker; everything that held its loop for too long."""
     found: dict[str, float] = {}
@@ -132,3 +144,26 @@ def test_many_records(tmp_path: Path) -> None:
     inputs["wrapped messages"] = produce_input("opaque", bytes(encode_message(0, 1, Codec.GZIP, 1, None, wrapped)), 2)
     inputs |= {f"fetched in version {version}": fetch_input("opaque", version) for version in range(5)}
     check(tmp_path, inputs)
+
+
+def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
+    """Nothing has the time that the batches claim, so all of them must be walked."""
+    many = batch_around(compress(Codec.ZSTD, tiny_records(500_000)), Codec.ZSTD, 500_000)
+    few = batch_around(tiny_records(4_000), Codec.NONE, 4_000)
+    stored = {"long": [many], "short": [few] * 20}
+    found: dict[str, float] = {}
+
+    async def run() -> None:
+        async with running_broker(tmp_path) as broker:
+            for topic, batches in stored.items():
+                await create_topic(broker, topic)
+                for batch in batches:
+                    await produce_input(topic, batch, 9)(broker)
+                for timestamp in (FALSE_TIMESTAMP, MAX_TIMESTAMP):
+                    answers: list[int] = []
+                    found[f"{topic} {timestamp}"] = await held_s(broker, lookup_input(topic, timestamp, answers))
+                    assert set(answers) == {-1}
+
+    trio.run(run)
+    print({name: f"{held * 1000:.0f} ms" for name, held in found.items()})
+    assert {name: held for name, held in found.items() if held > HELD_S_MAX} == {}

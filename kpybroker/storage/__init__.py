@@ -19,7 +19,7 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
   write   `append_as_leader(records, leader_epoch, now_ms=, origin=, verification_guard=) -> AppendInfo`,
           `append_as_coordinator(...)`, `append_as_follower(records, now_ms=)`
   read    `read(start, max_bytes, max_offset=, min_one_message=) -> FetchSlice`, `aborted_transactions(start, fetched)`,
-          `find_timestamp`, `find_max_timestamp`, `legacy_offsets_before`
+          `search_timestamp`, `search_max_timestamp` (both step by step), `legacy_offsets_before`
   state   `update_high_watermark`, `maybe_increment_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,
           `epoch_for_offset`, `earliest_epoch`, `latest_epoch`, `update_config`, and the attributes `log_start_offset`,
           `high_watermark`, `last_stable_offset`, `log_end_offset`, `recovery_point`, `size`, `topic_id`, `config`,

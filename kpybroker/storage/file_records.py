@@ -7,7 +7,7 @@ dead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kpybroker.storage.files import Buffer, Files, read_exactly, unlink_if_exists, write_all
@@ -130,26 +130,8 @@ class FileRecords:
     def headers(
         self, position: int = 0, end: int | None = None, window: int = SEARCH_WINDOW
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of every whole batch from `position`, which must be where a batch begins.
-
-        Raises CORRUPT_MESSAGE at a header that no batch can have (FileLogInputStream).
-        """
-        if end is None:
-            end = self.size
-        data = b""
-        data_start = data_end = position
-        while position < end - HEADER_SIZE_UP_TO_MAGIC:
-            if (position + RECORD_BATCH_OVERHEAD > data_end and data_end < end) or position > data_end:
-                data = read_exactly(self._shared.file, min(window, end - position), position)
-                data_start, data_end = position, position + len(data)
-                if len(data) <= HEADER_SIZE_UP_TO_MAGIC:
-                    raise corrupt(f"{self.path} ends at {data_end} although it should have {end} bytes")
-            header = parse_header(data, position - data_start)
-            size = header.size
-            if size > end - position:
-                return
-            yield position, header
-            position += size
+        """See `walk_headers`."""
+        return walk_headers(self.read, self.path, position, self.size if end is None else end, window)
 
     def batches(
         self, position: int = 0, end: int | None = None, window: int = COPY_CHUNK
@@ -165,3 +147,27 @@ class FileRecords:
                 if len(data) < header.size:
                     raise corrupt(f"{self.path} ends within the batch at {at}")
             yield at, header, data[at - data_start : at - data_start + header.size]
+
+
+def walk_headers(
+    read: Callable[[int, int], bytes], name: str, position: int, end: int, window: int = SEARCH_WINDOW
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of every whole batch from `position`, which must be where a batch begins.
+
+    `read(position, size)` reads from the file called `name`. Raises CORRUPT_MESSAGE at a header that no batch can have
+    (FileLogInputStream).
+    """
+    data = b""
+    data_start = data_end = position
+    while position < end - HEADER_SIZE_UP_TO_MAGIC:
+        if (position + RECORD_BATCH_OVERHEAD > data_end and data_end < end) or position > data_end:
+            data = read(position, min(window, end - position))
+            data_start, data_end = position, position + len(data)
+            if len(data) <= HEADER_SIZE_UP_TO_MAGIC:
+                raise corrupt(f"{name} ends at {data_end} although it should have {end} bytes")
+        header = parse_header(data, position - data_start)
+        size = header.size
+        if size > end - position:
+            return
+        yield position, header
+        position += size

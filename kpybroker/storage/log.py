@@ -35,7 +35,7 @@ from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, is_dis
 from kpybroker.storage.files import Files, read_file, replace_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
 from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
-from kpybroker.storage.reader import FetchSlice, TimestampAndOffset
+from kpybroker.storage.reader import FetchSlice, Search
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.slice import SharedFile
@@ -327,13 +327,13 @@ class Log:
         """Aborted transactions in a range of offsets."""
         return reader.collect_aborted(self, start_offset, upper_bound_offset)
 
-    def find_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record at or after a time."""
-        return reader.find_timestamp(self, timestamp)
+    def search_timestamp(self, timestamp: int) -> Search:
+        """For the first record at or after a time."""
+        return reader.search_timestamp(self, timestamp)
 
-    def find_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp."""
-        return reader.find_max_timestamp(self)
+    def search_max_timestamp(self) -> Search:
+        """For the first record with the largest timestamp."""
+        return reader.search_max_timestamp(self)
 
     def legacy_offsets_before(self, timestamp: int, limit: int, now_ms: int) -> list[int]:
         """ListOffsets version 0."""

@@ -2,25 +2,33 @@
 
 Functions over a `Log`; none changes it, but an index that turns out to lie is rebuilt on the way. An empty
 answer has no slice. A slice starts at the batch that holds the offset, so its first records may lie before
-it, and may end within a batch unless that is the first one (KIP-74).
+it, and may end within a batch unless that is the first one (KIP-74). A lookup by time is a walk whose length is
+the producers' choice: `search_timestamp` takes it step by step, and whoever asks decides where and when.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.file_records import walk_headers
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.slice import FileSlice
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.record import iter_records
+from kpybroker.wire.records.batch import BatchHeader
+from kpybroker.wire.records.long_walk import is_long_search
+from kpybroker.wire.records.lookup import find_in_batch
 
 if TYPE_CHECKING:
     from kpybroker.storage.log import Log
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
+
+HEADERS_BETWEEN_TURNS = 500
+"""A few milliseconds."""
 
 
 class TimestampAndOffset(NamedTuple):
@@ -145,23 +153,66 @@ def collect_aborted(
     return found
 
 
-def find_timestamp(log: Log, timestamp: int) -> TimestampAndOffset | None:
-    """The first record at or after a time, from the log start on."""
+class BatchSearch(NamedTuple):
+    """One batch that may hold what is looked for. `run` reads and walks it: in a thread where it `is_long`."""
+
+    records: FileSlice
+    position: int  # in the slice
+    header: BatchHeader
+    timestamp: int
+    start_offset: int
+
+    @property
+    def is_long(self) -> bool:
+        return is_long_search(self.header)
+
+    def run(self) -> TimestampAndOffset | None:
+        batch = self.records.read(self.position, self.header.size)
+        found = find_in_batch(batch, 0, self.header, self.timestamp, self.start_offset)
+        return None if found is None else TimestampAndOffset(found[1], found[0], self.header.partition_leader_epoch)
+
+
+Search = Generator[BatchSearch | None]
+"""The batches to look into, in order, until one has it; None where others may have their turn.
+
+What a batch says of its timestamps is its producer's word, so all of a segment may have to be looked into. The log may
+change meanwhile: what is searched is the segment as it was. Close it (`contextlib.closing`), for it holds a file.
+"""
+
+
+def search_timestamp(log: Log, timestamp: int) -> Search:
+    """For the first record at or after a time, from the log start on."""
     for segment in log.segments_map.all():
         if segment.largest_timestamp >= timestamp:
-            return _find_in_segment(segment, timestamp, log.log_start_offset)
-    return None
+            position = _position_for_time(segment, timestamp, log.log_start_offset)
+            return _search(segment, position, timestamp, log.log_start_offset)
+    return _search_nothing()
 
 
-def _find_in_segment(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-    position = _position_for_time(segment, timestamp, start_offset)
-    for _, header, batch in segment.records.batches(position):
-        if header.max_timestamp < timestamp:
-            continue
-        for record in iter_records(batch, header):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return TimestampAndOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-    return None
+def search_max_timestamp(log: Log) -> Search:
+    """For the first record that has the log's largest timestamp (KIP-734); there is none where no record has one."""
+    segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
+    if segment.max_timestamp < 0:
+        return _search_nothing()
+    found = segment.translate_offset(segment.offset_of_max_timestamp)
+    return _search(segment, 0 if found is None else found.position, segment.max_timestamp, 0)
+
+
+def _search_nothing() -> Search:
+    yield from ()
+
+
+def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) -> Search:
+    records = segment.records.slice(start, segment.size - start)
+    try:
+        walk = walk_headers(records.read, segment.records.path, 0, records.size)
+        for count, (position, header) in enumerate(walk, 1):
+            if header.max_timestamp >= timestamp:
+                yield BatchSearch(records, position, header, timestamp, start_offset)
+            if count % HEADERS_BETWEEN_TURNS == 0:
+                yield None
+    finally:
+        records.release()
 
 
 def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -> int:
@@ -177,21 +228,6 @@ def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -
         return 0
     found = segment.translate_offset(max(indexed.offset, start_offset))
     return segment.size if found is None else found.position
-
-
-def find_max_timestamp(log: Log) -> TimestampAndOffset | None:
-    """The first record that has the log's largest timestamp (KIP-734); None where no record has one."""
-    segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
-    timestamp = segment.max_timestamp
-    if timestamp < 0:
-        return None
-    found = segment.translate_offset(segment.offset_of_max_timestamp)
-    for _, header, batch in segment.records.batches(0 if found is None else found.position):
-        if header.max_timestamp == timestamp:
-            for record in iter_records(batch, header):
-                if record.timestamp == timestamp:
-                    return TimestampAndOffset(timestamp, record.offset, header.partition_leader_epoch)
-    return None
 
 
 def legacy_offsets_before(log: Log, timestamp: int, limit: int, now_ms: int) -> list[int]:

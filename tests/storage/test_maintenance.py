@@ -7,7 +7,7 @@ import pytest
 from kpybroker.storage import names
 from kpybroker.storage.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log, read_all
+from tests.support.batches import NOW_MS, append, batch, found_by, log_config, marker, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
@@ -132,7 +132,7 @@ def test_truncation_to_any_offset(target: int) -> None:
     assert log.epochs.entries == [(epoch, epoch * 10) for epoch in (0, 1) if epoch * 10 < target]
     assert append(log, b"other", leader_epoch=5) == target
     if target:
-        found = log.find_timestamp(NOW_MS + target - 1)
+        found = found_by(log.search_timestamp(NOW_MS + target - 1))
         assert found is not None
         assert found.offset == target - 1
     log.close()

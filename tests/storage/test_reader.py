@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kpybroker.storage.files import OsFiles
 from kpybroker.storage.log import Log
+from kpybroker.storage.reader import HEADERS_BETWEEN_TURNS
+from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
+from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
+from tests.support.batches import NOW_MS, append, batch, found_by, log_config, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 
 SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
@@ -105,7 +109,7 @@ def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
     stamps = [t + 100 * round for round in range(3) for t in [10, 20, 15, 30, 30, 25, 40]]
     for wanted in range(0, 250, 3):
         expected = next((n for n, stamp in enumerate(stamps) if stamp >= wanted), None)
-        found = log.find_timestamp(wanted)
+        found = found_by(log.search_timestamp(wanted))
         assert (found and found.offset) == expected
         if found is not None and expected is not None:
             assert found.timestamp == stamps[expected]
@@ -113,11 +117,48 @@ def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
 
 def test_find_max_timestamp_is_the_first_record_with_it() -> None:
     log = new()
-    assert log.find_max_timestamp() is None
+    assert found_by(log.search_max_timestamp()) is None
     for timestamp in (10, 50, 20, 50, 30):
         append(log, b"x" * 100, timestamp=timestamp)
-    found = log.find_max_timestamp()
+    found = found_by(log.search_max_timestamp())
     assert found == (50, 1, 0)
+
+
+def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytearray:
+    """A batch that says it holds a record of the time `claimed`."""
+    lie = batch(b"x", timestamp=timestamp, **options)
+    set_max_timestamp(lie, 0, parse_header(lie), TimestampType.CREATE_TIME, claimed)
+    return lie
+
+
+def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> None:
+    log = open_log(LossyFiles(), "/logs/t-0")
+    for lie in (lying_batch(NOW_MS + 9), lying_batch(NOW_MS + 9, codec=Codec.GZIP), batch(bytes(40_000))):
+        log.append_as_leader(lie, 0, now_ms=NOW_MS)
+    append(log, b"true", timestamp=NOW_MS + 5)
+    steps = list(log.search_timestamp(NOW_MS + 5))
+    assert [step is not None and step.is_long for step in steps] == [False, True, False]
+    assert found_by(log.search_timestamp(NOW_MS + 5)) == (NOW_MS + 5, 3, 0)
+    assert found_by(log.search_max_timestamp()) is None
+    (large,) = [step for step in log.search_timestamp(NOW_MS) if step is not None and step.header.base_offset == 2]
+    assert large.is_long
+
+
+def test_a_search_gives_turns_and_sees_the_log_as_it_was() -> None:
+    files = LossyFiles()
+    log = open_log(files, "/logs/t-0")
+    for _ in range(2 * HEADERS_BETWEEN_TURNS):
+        append(log, b"x")
+    log.append_as_leader(lying_batch(NOW_MS + 9), 0, now_ms=NOW_MS)
+    append(log, b"true", timestamp=NOW_MS + 5)
+    search = log.search_timestamp(NOW_MS + 5)
+    steps = [next(search) for _ in range(2)]
+    assert steps == [None, None]
+    opened = files.open_count
+    log.truncate_to(10, now_ms=NOW_MS)
+    steps += list(search)
+    assert [step.header.base_offset for step in steps if step is not None] == [1000, 1001]
+    assert files.open_count == opened
 
 
 def test_legacy_offsets_are_segment_starts_newest_first(tmp_path: Path) -> None:

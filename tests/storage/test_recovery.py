@@ -13,7 +13,7 @@ from kpybroker.storage.checkpoints import decode_leader_epochs
 from kpybroker.storage.files import read_file
 from kpybroker.storage.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log, read_all
+from tests.support.batches import NOW_MS, append, batch, found_by, log_config, marker, open_log, read_all
 from tests.support.lossy_files import LossyFiles, PowerCut
 
 CONFIG = log_config(segment_bytes=700, index_interval_bytes=100, segment_index_bytes=400, retention_ms=-1)
@@ -78,7 +78,7 @@ def check_recovered(files: LossyFiles, load: Load, recovery_point: int) -> None:
     if found:
         producer = log.producers.producers[5]
         assert (producer.last_sequence, producer.last_data_offset) == (len(found) - 1, len(found) - 1)
-        located = log.find_timestamp(NOW_MS + len(found) - 1)
+        located = found_by(log.search_timestamp(NOW_MS + len(found) - 1))
         assert located is not None
         assert located.offset == len(found) - 1
     # It goes on where it stopped, and a clean stop keeps it all.
@@ -189,7 +189,7 @@ def test_a_missing_index_is_rebuilt(suffix: str, clean: bool) -> None:
         files.unlink(path)
         log = open_log(files, PATH, CONFIG, had_clean_shutdown=clean)
         for number in range(24):
-            found = log.find_timestamp(NOW_MS + number)
+            found = found_by(log.search_timestamp(NOW_MS + number))
             assert found is not None
             assert found.offset == number
             fetched = log.read(number, 1)
@@ -216,7 +216,7 @@ def test_no_flipped_bit_of_an_index_makes_a_read_wrong(suffix: str) -> None:
             log = open_log(files, PATH, CONFIG)
             for offset in range(0, 24, 3):
                 assert read_all(log, offset) == whole[offset:]
-                located = log.find_timestamp(NOW_MS + offset)
+                located = found_by(log.search_timestamp(NOW_MS + offset))
                 assert located is not None
                 assert located.offset == offset
     assert checked > 50

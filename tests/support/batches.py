@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 from typing import Any
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.storage.files import Files
 from kpybroker.storage.log import Log
+from kpybroker.storage.reader import Search, TimestampAndOffset
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.control import (
@@ -44,6 +46,12 @@ def open_log(files: Files, directory: str, config: LogConfig | None = None, **op
 def append(log: Log, *values: bytes, leader_epoch: int = 0, **options: Any) -> int:
     """Append a batch as leader; its first offset."""
     return log.append_as_leader(batch(*values, **options), leader_epoch, now_ms=NOW_MS).first_offset
+
+
+def found_by(search: Search) -> TimestampAndOffset | None:
+    """What a lookup by time finds, taken through all its steps."""
+    with closing(search):
+        return next((found for step in search if step is not None and (found := step.run()) is not None), None)
 
 
 def read_all(log: Log, start: int | None = None, max_bytes: int = 1 << 30) -> list[tuple[int, bytes | None]]:

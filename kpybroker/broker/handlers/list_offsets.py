@@ -4,15 +4,20 @@
 record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
 tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as
 before Kafka 0.10.1.
+
+A lookup by time may have to walk a whole segment of false timestamps: long batches in a thread, others in turns.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
+
+import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
-from kpybroker.broker.turns import Turns
+from kpybroker.broker.turns import Turns, in_thread
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
     from kpybroker.storage.log import Log
+    from kpybroker.storage.reader import Search, TimestampAndOffset
 
 LEDGER = Ledger(
     ApiKey.LIST_OFFSETS,
@@ -77,7 +83,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                answer = _answer(broker, request, context.api_version, topic.name, wanted)
+                answer = await _answer(broker, request, context.api_version, topic.name, wanted)
             except KafkaError as error:
                 answer = _refusal(wanted, error.code)
             except LogDirError as error:
@@ -88,7 +94,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     return response
 
 
-def _answer(
+async def _answer(
     broker: Broker, request: ListOffsetsRequest, version: int, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     partition = broker.replicas.hosted(topic, wanted.partition_index)
@@ -105,7 +111,7 @@ def _answer(
         return answer
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    answer.timestamp, answer.offset, leader_epoch = _find(partition, log, wanted.timestamp, end)
+    answer.timestamp, answer.offset, leader_epoch = await _find(broker, partition, log, wanted.timestamp, end)
     if version >= 4:
         answer.leader_epoch = leader_epoch
     return answer
@@ -117,7 +123,7 @@ def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
-def _find(partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
+async def _find(broker: Broker, partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch), each -1 where there is none."""
     if timestamp == LATEST:
         return UNKNOWN, end, partition.leader_epoch
@@ -125,10 +131,25 @@ def _find(partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int
         return UNKNOWN, log.log_start_offset, log.earliest_epoch
     if timestamp == LATEST_TIERED:
         return UNKNOWN, UNKNOWN, UNKNOWN
-    found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp)
+    search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+    try:
+        found = await _run(search, broker.long_walks)
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
     if found is None or found.offset >= end:
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.timestamp, found.offset, found.leader_epoch
+
+
+async def _run(search: Search, limiter: trio.CapacityLimiter) -> TimestampAndOffset | None:
+    with closing(search):
+        for step in search:
+            if step is not None:
+                found = await in_thread(step.run, limiter) if step.is_long else step.run()
+                if found is not None:
+                    return found
+            await trio.lowlevel.checkpoint()
+    return None
 
 
 def _segment_starts(broker: Broker, log: Log, wanted: WantedPartition, end: int) -> list[int]:
