@@ -25,6 +25,7 @@ from kpybroker.broker.control import Control
 from kpybroker.broker.dispatch import Dispatcher
 from kpybroker.broker.fetch import Fetches
 from kpybroker.broker.metadata import MetadataCache
+from kpybroker.broker.peers import ask_once
 from kpybroker.broker.producer_ids import ProducerIds
 from kpybroker.broker.replicas import Replicas
 from kpybroker.broker.server import BoundListener, Server
@@ -33,19 +34,22 @@ from kpybroker.broker.startup import StartupError
 from kpybroker.broker.transport import SocketTransport, Transport
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.tree import SystemFailure, TreeError
 from kpybroker.storage.files import Files, OsFiles
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators import GroupCoordinators
+    from kpybroker.broker.log_cleaner import LogCleaner
     from kpybroker.broker.partition import Partition
+    from kpybroker.broker.transactions import TransactionCoordinators
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.errors import LogDirError
     from kpybroker.storage.manager import LogManager
+    from kpybroker.wire.api import ApiKey
 
 log = logging.getLogger("kafka.server.KafkaServer")
 
@@ -159,6 +163,10 @@ class Broker:
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as it came."""
+        if self._has("log_cleaner"):
+            await self.log_cleaner.stop()
+        if self._has("transactions"):
+            self.transactions.stop()
         if self._has("groups"):
             self.groups.stop()
         await self.control.close()
@@ -196,6 +204,24 @@ class Broker:
 
         return GroupCoordinators(self)
 
+    @cached_property
+    def transactions(self) -> TransactionCoordinators:
+        """Built when the first transaction is asked for, or its log is led."""
+        from kpybroker.broker.transactions import TransactionCoordinators
+
+        return TransactionCoordinators(self)
+
+    async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
+        """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
+        return await ask_once(self, broker_id, api_key, message, version)
+
+    @cached_property
+    def log_cleaner(self) -> LogCleaner:
+        """Built when there is a compacted log."""
+        from kpybroker.broker.log_cleaner import LogCleaner
+
+        return LogCleaner(self)
+
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""
         assert self._nursery is not None, "the broker is not running"
@@ -212,10 +238,19 @@ class Broker:
     def on_elected(self, partition: Partition) -> None:
         if partition.topic == GROUP_METADATA_TOPIC_NAME:
             self.groups.on_elected(partition.index, partition.leader_epoch)
+        elif partition.topic == TRANSACTION_STATE_TOPIC_NAME:
+            self.transactions.on_elected(partition.index, partition.leader_epoch)
 
     def on_resigned(self, partition: Partition) -> None:
         if partition.topic == GROUP_METADATA_TOPIC_NAME:
             self.groups.on_resigned(partition.index, partition.leader_epoch)
+        elif partition.topic == TRANSACTION_STATE_TOPIC_NAME:
+            self.transactions.on_resigned(partition.index, partition.leader_epoch)
+
+    def log_deleted(self) -> None:
+        """Its cleaner checkpoint is to go soon, lest it be taken for that of another log of the same name."""
+        if self._has("log_cleaner"):
+            self.log_cleaner.wake()
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk beside the requests."""

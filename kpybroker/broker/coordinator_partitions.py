@@ -190,7 +190,7 @@ class CoordinatorPartitions(Generic[M]):
             index,
             (self._broker.clock.monotonic() - started) * 1000,
             loading.leader_epoch,
-            len(shard.machine.keys()),
+            len(shard.machine.ids()),
         )
 
     def _new_shard(self, partition: Partition, leader_epoch: int) -> Shard[M]:
@@ -270,8 +270,8 @@ class CoordinatorPartitions(Generic[M]):
         """Let what was read come alive; None: the leadership was lost on the way."""
         pause = Pause(self._broker.clock.monotonic)
         outcomes = []
-        for key in shard.machine.keys():
-            outcome = shard.machine.revive((key,), shard.now())
+        for one in shard.machine.ids():
+            outcome = shard.machine.revive((one,), shard.now())
             if not outcome.is_empty:
                 outcomes.append(outcome)
             await pause.maybe()
@@ -310,7 +310,7 @@ class CoordinatorPartitions(Generic[M]):
     async def for_each(self, job: Callable[[Shard[M], list[str]], AnyOutcome], at_once: int = 1) -> None:
         """Do `job` for every key there is now, `at_once` at a time, and give way to others every few milliseconds."""
         pause = Pause(self._broker.clock.monotonic)
-        for shard, keys in [(shard, shard.machine.keys()) for shard in self.shards.values()]:
+        for shard, keys in [(shard, shard.machine.ids()) for shard in self.shards.values()]:
             for some in _slices(keys, at_once):
                 if shard.is_closed:
                     break

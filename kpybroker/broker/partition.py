@@ -196,14 +196,14 @@ class Partition:
         self._after_append(log, leader, info.size)
         return info
 
-    def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> int:
-        """Append the end of a transaction; the offset after it. Readers of committed data hear of it whatever its
-        size: it may make much visible that they counted when it was written.
+    def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
+        """Append the end of a transaction. Readers of committed data hear of it whatever its size: it may make much
+        visible that they counted when it was written.
         """
         batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
         info = self.append_internal(batch, now_ms=marker.timestamp)
         self.notify(0)
-        return info.last_offset + 1
+        return info
 
     def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
         """Begin to verify that a produce belongs to a transaction (KIP-890); NO_VERIFICATION: one is open here."""

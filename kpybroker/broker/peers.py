@@ -118,23 +118,11 @@ class PeerChannel:
     async def _exchange(self, request: ControlRequest) -> Any:
         if self._stream is None:
             self._stream = await self._connect()
-        stream = self._stream
-        api_key = API_OF_REQUEST[type(request.message)]
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header = encode_request_header(
-            RequestHeader(api_key, request.version, self._correlation_id, str(self._broker.node_id))
+        api_key = API_OF_REQUEST[type(request.message)]
+        return await exchange(
+            self._broker, self._stream, api_key, request.message, request.version, self._correlation_id
         )
-        body = encode(request.message, request.version)
-        await stream.send_parts([_SIZE.pack(len(header) + len(body)) + header + body])
-        (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
-        if not 4 <= size <= self._broker.config.get_int("socket.request.max.bytes"):
-            raise ProtocolError(f"a response of {size} bytes")
-        frame = await _receive(stream, size)
-        correlation_id, position = parse_response_header(frame, api_key, request.version)
-        if correlation_id != self._correlation_id:
-            raise ProtocolError(f"correlation id {correlation_id}, expected {self._correlation_id}")
-        response_class = API_INFO[api_key].response_class()
-        return decode(response_class, memoryview(frame)[position:], request.version)
 
     async def _connect(self) -> Stream:
         config = self._broker.config
@@ -145,6 +133,40 @@ class PeerChannel:
                     timeout_s = config.get_int("controller.socket.timeout.ms") / 1000
                     return await self._broker.transport.connect(endpoint.host, endpoint.port, timeout_s)
         raise OSError(f"broker {self._broker_id} has no listener {names[-1]}")
+
+
+async def ask_once(broker: Broker, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
+    """One request on a connection of its own, within `request.timeout.ms`. Raises OSError, ProtocolError."""
+    node = broker.metadata.broker_endpoint(broker_id, broker.config.inter_broker_listener_name)
+    if node is None:
+        raise OSError(f"broker {broker_id} is not available")
+    timeout_s = broker.config.get_int("request.timeout.ms") / 1000
+    try:
+        with trio.fail_after(timeout_s):
+            stream = await broker.transport.connect(node.host, node.port, timeout_s)
+            try:
+                return await exchange(broker, stream, api_key, message, version, correlation_id=0)
+            finally:
+                stream.close()
+    except (EOFError, trio.TooSlowError, trio.ClosedResourceError) as error:
+        raise OSError(f"broker {broker_id} did not answer: {error!r}") from error
+
+
+async def exchange(
+    broker: Broker, stream: Stream, api_key: ApiKey, message: Any, version: int, correlation_id: int
+) -> Any:
+    """Send one request and receive its response."""
+    header = encode_request_header(RequestHeader(api_key, version, correlation_id, str(broker.node_id)))
+    body = encode(message, version)
+    await stream.send_parts([_SIZE.pack(len(header) + len(body)) + header + body])
+    (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
+    if not 4 <= size <= broker.config.get_int("socket.request.max.bytes"):
+        raise ProtocolError(f"a response of {size} bytes")
+    frame = await _receive(stream, size)
+    answered, position = parse_response_header(frame, api_key, version)
+    if answered != correlation_id:
+        raise ProtocolError(f"correlation id {answered}, expected {correlation_id}")
+    return decode(API_INFO[api_key].response_class(), memoryview(frame)[position:], version)
 
 
 async def _receive(stream: Stream, size: int) -> bytearray:

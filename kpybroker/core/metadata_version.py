@@ -44,6 +44,7 @@ _STOP_REPLICA = (
     (parse("2.4-IV1"), 2),
     (parse("2.2-IV0"), 1),
 )
+_WRITE_TXN_MARKERS = ((parse("2.8-IV0"), 1),)
 _BROKER_ZNODE = ((parse("2.7-IV0"), 5), (parse("0.10.0-IV1"), 4))
 _FEATURE_ZNODE = ((parse("3.3-IV0"), 2),)
 
@@ -62,6 +63,10 @@ def update_metadata_version(version: int) -> int:
 
 def stop_replica_version(version: int) -> int:
     return _first(_STOP_REPLICA, version, 0)
+
+
+def write_txn_markers_version(version: int) -> int:
+    return _first(_WRITE_TXN_MARKERS, version, 0)
 
 
 def broker_znode_version(version: int) -> int:

@@ -14,13 +14,15 @@ import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.transaction_verification import Verification, VerificationError, verify_produce
 from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.producer_state import NO_VERIFICATION
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD
+from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD, TRANSACTIONAL_MASK
 from kpybroker.wire.records.record_errors import RequestRecordsError
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ TopicData = ProduceRequest.TopicProduceData
 _BATCH_LENGTH = struct.Struct(">i")
 MAGIC_AT = 16
 MAGIC_MAX = 2
+ATTRIBUTES_AT = 22  # the low byte
+ABORTABLE_FROM = 11
 ACKS = (-1, 0, 1)
 # Errors that ReplicaManager answers without the log's start, and those that never get as far as the log.
 _WITHOUT_LOG_START = frozenset(
@@ -70,11 +74,7 @@ _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 async def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
-    if request.transactional_id is not None and not context.authorized(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-    ):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    _check_first_batches(request)
+    verified = await _verify(broker, request, context) if _check_first_batches(request) else None
     response = ProduceResponse()
     waits: list[tuple[Partition, int, PartitionResponse]] = []
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
@@ -95,11 +95,12 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                 if not authorized:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.replicas.hosted(topic.name, data.index)
+                guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = _checked_request(data.records, acks)
                 checked = None
                 if partition.is_long_walk(records):
                     checked = await partition.walk_in_thread(records, version, now_ms, broker.long_walks)
-                info = partition.append(records, acks, version, now_ms, checked)
+                info = partition.append(records, acks, version, now_ms, checked, guard)
             except KafkaError as error:
                 _fill_error(broker, answer, error, topic.name, data.index, context)
             except LogDirError as error:
@@ -129,8 +130,26 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     return response
 
 
-def _check_first_batches(request: ProduceRequest) -> None:
-    """What is no batch at all fails the request, not its partition: Kafka looks for transactions in it first."""
+async def _verify(broker: Broker, request: ProduceRequest, context: RequestContext) -> Verification:
+    transactional_id = request.transactional_id
+    if transactional_id is None or not context.authorized(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return await verify_produce(
+        broker,
+        request,
+        lambda topic: context.authorized(Operation.WRITE, ResourceType.TOPIC, topic),
+        knows_abortable=context.api_version >= ABORTABLE_FROM,
+    )
+
+
+def _check_first_batches(request: ProduceRequest) -> bool:
+    """Whether the request is of a transaction: one of its partitions begins with a batch of one.
+
+    What is no batch at all fails the request, not its partition: Kafka looks for transactions in it first.
+    """
+    is_transactional = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
@@ -143,6 +162,9 @@ def _check_first_batches(request: ProduceRequest) -> None:
             if len(records) > MAGIC_AT and records[MAGIC_AT] > MAGIC_MAX:
                 magic = records[MAGIC_AT] - (records[MAGIC_AT] & 0x80) * 2
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+            if len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
+                is_transactional = is_transactional or records[MAGIC_AT] == MAGIC_MAX
+    return is_transactional
 
 
 def _distinct(topics: list[TopicData]) -> list[TopicData]:
@@ -189,7 +211,9 @@ def _fill_error(
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
     partition = broker.replicas.partition(topic, index)
-    reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(error, RequestRecordsError)
+    reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(
+        error, RequestRecordsError | VerificationError
+    )
     if reached_log and partition is not None and partition.log is not None:
         answer.log_start_offset = partition.log.log_start_offset
     record_errors = getattr(error, "record_errors", ())
@@ -197,8 +221,8 @@ def _fill_error(
         ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
         for position, message in record_errors
     ]
-    # ReplicaManager words only what was wrong with records; all else is told by its code
-    answer.error_message = error.message if record_errors else None
+    # ReplicaManager words what was wrong with records and verification; all else is told by its code
+    answer.error_message = error.message if record_errors else getattr(error, "told", None)
     if context.api_version >= 10 and error.code in _MOVED and partition is not None:
         answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch

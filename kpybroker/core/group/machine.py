@@ -176,7 +176,7 @@ class GroupMachine:
             if (group := self.groups.get(group_id)) is not None:
                 group.offsets.replay_marker(producer_id, committed)
 
-    def keys(self) -> list[str]:
+    def ids(self) -> list[str]:
         return list(self.groups)
 
     def revive(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:

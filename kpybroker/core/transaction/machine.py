@@ -170,8 +170,8 @@ class TransactionMachine:
         transactional_id = transaction.transactional_id
         if error is ErrorCode.NONE:
             step.info(
-                f"Initialized transactionalId {transactional_id} with producerId {target.producer_id} and producer epoch "
-                f"{target.producer_epoch}"
+                f"Initialized transactionalId {transactional_id} with producerId {target.producer_id} and producer "
+                f"epoch {target.producer_epoch}"
             )
             step.reply(ticket, InitResult(error, target.producer_id, target.producer_epoch))
             return
@@ -220,9 +220,9 @@ class TransactionMachine:
         if error is not ErrorCode.NONE and transaction.pending is None:
             transaction.has_failed_epoch_fence = True
             step.warn(
-                f"The coordinator failed to write an epoch fence transition for producer {transaction.transactional_id} "
-                f"to the transaction log with error {error.name}. The epoch was increased to "
-                f"{transaction.current.producer_epoch} but not returned to the client"
+                "The coordinator failed to write an epoch fence transition for producer "
+                f"{transaction.transactional_id} to the transaction log with error {error.name}. The epoch was "
+                f"increased to {transaction.current.producer_epoch} but not returned to the client"
             )
         answer(step, error)
 
@@ -283,9 +283,10 @@ class TransactionMachine:
             is_fenced = is_fenced or error in _MARKER_FENCED
             is_retried = True
             step.info(
-                f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} has "
-                f"failed with error {error.name}, {'giving up' if error in _MARKER_FENCED else 'retrying'} with current "
-                f"coordinator epoch {order.coordinator_epoch}"
+                f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} "
+                f"has failed with error {error.name}, "
+                f"{'giving up' if error in _MARKER_FENCED else 'retrying'} with current coordinator epoch "
+                f"{order.coordinator_epoch}"
             )
         if is_fenced:
             pass  # as in Kafka it stays where it is, until somebody takes the partition over
@@ -388,7 +389,7 @@ class TransactionMachine:
         if record.value is None and transaction.pending is None:
             del self.transactions[record.transactional_id]
 
-    def keys(self) -> list[str]:
+    def ids(self) -> list[str]:
         return list(self.transactions)
 
     def revive(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:

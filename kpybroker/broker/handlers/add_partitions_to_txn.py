@@ -1,0 +1,143 @@
+"""AddPartitionsToTxn 0-5: partitions take part in a transaction.
+
+Up to version 3 from producers, one transaction a request. From version 4 on between brokers, several at once, and also
+only to be verified (KIP-890). Where one partition is refused, none is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.between_brokers import check_cluster_action
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.group_requests import by_topic
+from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_names import is_internal
+from kpybroker.core.transaction.values import AddPartitions
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
+LEDGER = Ledger(
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    0,
+    5,
+    {
+        0: "the partitions of a transaction",
+        1: "throttle time",
+        2: "PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH",
+        3: "flexible",
+        4: "between brokers: several transactions, verification alone (KIP-890)",
+        5: "TRANSACTION_ABORTABLE",
+    },
+)
+
+FENCED_FROM = 2
+BETWEEN_BROKERS_FROM = 4
+
+Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+async def handle(
+    broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse:
+    if context.api_version < BETWEEN_BROKERS_FROM:
+        (transaction,) = _transactions(request, context)
+        return AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=_topics(await _add(broker, transaction, context))
+        )
+    check_cluster_action(context)
+    response, turns = AddPartitionsToTxnResponse(), Turns()
+    for transaction in request.transactions:
+        await turns.next()
+        errors = await _add(broker, transaction, context)
+        response.results_by_transaction.append(
+            Result(transactional_id=transaction.transactional_id, topic_results=_topics(errors))
+        )
+    return response
+
+
+def _transactions(request: AddPartitionsToTxnRequest, context: RequestContext) -> list[Transaction]:
+    if context.api_version >= BETWEEN_BROKERS_FROM:
+        return request.transactions
+    return [
+        Transaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+    ]
+
+
+async def _add(broker: Broker, transaction: Transaction, context: RequestContext) -> Errors:
+    transactional_id = transaction.transactional_id
+    partitions = dict.fromkeys((topic.name, index) for topic in transaction.topics for index in topic.partitions)
+    from_client = context.api_version < BETWEEN_BROKERS_FROM
+    if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    refused = await _refused(broker, context, partitions, from_client=from_client)
+    if refused:
+        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
+    if not transactional_id:
+        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+    producer = (transactional_id, transaction.producer_id, transaction.producer_epoch)
+    try:
+        if transaction.verify_only:
+            return broker.transactions.verify(*producer, partitions)
+        error = await broker.transactions.ask(AddPartitions(*producer, frozenset(partitions)))
+    except KafkaError as failure:
+        error = failure.code
+    if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return dict.fromkeys(partitions, error)
+
+
+async def _refused(
+    broker: Broker, context: RequestContext, partitions: Iterable[TopicPartition], *, from_client: bool
+) -> dict[TopicPartition, ErrorCode]:
+    """Those that the client may not write to, or that the cluster does not know. Kafka's own topics are not for
+    clients, whoever they are.
+    """
+    refused: dict[TopicPartition, ErrorCode] = {}
+    turns = Turns()
+    for topic, index in partitions:
+        await turns.next()
+        if from_client and (is_internal(topic) or not context.authorized(Operation.WRITE, ResourceType.TOPIC, topic)):
+            refused[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not broker.metadata.contains(topic, index):
+            refused[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
+
+
+def _topics(errors: Errors) -> list[TopicResult]:
+    return [
+        TopicResult(
+            name=name,
+            results_by_partition=[
+                PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes
+            ],
+        )
+        for name, codes in by_topic(errors.items()).items()
+    ]
+
+
+def error_response(
+    request: AddPartitionsToTxnRequest, context: RequestContext, error: KafkaError
+) -> AddPartitionsToTxnResponse:
+    if context.api_version >= BETWEEN_BROKERS_FROM:
+        return AddPartitionsToTxnResponse(error_code=error.code)
+    (transaction,) = _transactions(request, context)
+    partitions = ((topic.name, index) for topic in transaction.topics for index in topic.partitions)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(dict.fromkeys(partitions, error.code)))
