@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kafka.server.KafkaServer")
 
 RESTART_DELAY_S = 1.0
+FIRST_LOOK_S = 1.0
 
 GC_THRESHOLDS = (10_000, 10, 1_000_000)
 """No full collection by itself: while a request of 10^5 elements is alive it holds the loop for 70 ms and more."""
@@ -48,6 +49,16 @@ async def clean_logs(broker: Broker) -> None:
         broker.logs.cleanup_logs(broker.clock.time_ms())
         for partition in broker.replicas:
             partition.tell_log_start()
+
+
+async def clean_compacted(broker: Broker) -> None:
+    """Compaction, once there is a log to compact: until then nothing of it is loaded."""
+    if not broker.config.get_bool("log.cleaner.enable"):
+        return
+    while True:
+        if any(log.config.compact for log in broker.logs):
+            await broker.log_cleaner.run()
+        await trio.sleep(min(broker.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
 
 
 async def remove_deleted(broker: Broker) -> None:
@@ -107,6 +118,7 @@ def _run_all(jobs: list[Callable[[], None]]) -> None:
 
 TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {
     "kafka-log-retention": clean_logs,
+    "kafka-log-cleaner": clean_compacted,
     "kafka-delete-logs": remove_deleted,
     "kafka-log-flusher": flush_logs,
     "kafka-recovery-point-checkpoint": checkpoint_recovery_points,

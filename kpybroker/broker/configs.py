@@ -41,6 +41,7 @@ READS_PER_BATCH: Final = 500
 TOPICS_PER_BREATH: Final = 100
 
 TopicListener = Callable[[str, LogConfig], None]
+BrokerListener = Callable[[frozenset[str]], None]
 
 
 class ConfigRepository:
@@ -49,6 +50,7 @@ class ConfigRepository:
         self._overrides: dict[str, dict[str, str]] = {}
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
+        self._broker_listeners: list[BrokerListener] = []
         self._last_change = -1
         self._wake = trio.Event()
 
@@ -105,6 +107,10 @@ class ConfigRepository:
     def on_topic_change(self, listener: TopicListener) -> None:
         """`listener(topic, log_config)` runs after a change of the topic's settings or of their defaults."""
         self._listeners.append(listener)
+
+    def on_broker_change(self, listener: BrokerListener) -> None:
+        """`listener(names)` runs after values of the broker's keys have changed."""
+        self._broker_listeners.append(listener)
 
     # --- the tree
 
@@ -239,6 +245,8 @@ class ConfigRepository:
             dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
         if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
             await self._apply_defaults()
+        for listener in self._broker_listeners if changed else ():
+            listener(frozenset(changed))
 
     async def _apply_defaults(self) -> None:
         """The defaults of every topic have changed with the broker's keys. Others may run in between."""

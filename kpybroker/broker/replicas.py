@@ -185,6 +185,7 @@ class Replicas:
                     del self._partitions[name, index]
             if delete:
                 self._broker.logs.delete(name, index, self._broker.clock.time_ms())
+                self._broker.log_deleted()
         except LogDirError as error:
             self._broker.log_dir_failed(error)
             return ErrorCode.KAFKA_STORAGE_ERROR

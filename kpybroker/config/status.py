@@ -11,7 +11,6 @@ from typing import Final
 
 HONOURED: Final = "honoured"
 WITH_REPLICATION: Final = "with-replication"
-WITH_CLEANER: Final = "with-cleaner"
 WITH_TRANSACTIONS: Final = "with-transactions"
 WITH_QUOTAS: Final = "with-quotas"
 NO_TLS: Final = "no-tls"
@@ -40,7 +39,6 @@ ASYNC_COMMIT: Final = "async-commit"
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     WITH_REPLICATION: "replication between brokers is not built yet",
-    WITH_CLEANER: "the log cleaner is not built yet",
     WITH_TRANSACTIONS: "transactions are not built yet",
     WITH_QUOTAS: "quotas are not built yet",
     NO_TLS: "TLS listeners are not available yet",

@@ -87,6 +87,11 @@ class LogConfig:
     def delete(self) -> bool:
         return DELETE in self.cleanup_policy
 
+    @property
+    def max_segment_ms(self) -> int:
+        """After how long a segment is rolled: a compacted topic's must become cleanable in time."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
     @classmethod
     def from_props(cls, overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
         """`defaults` (the broker's) with the topic's `overrides` on top.

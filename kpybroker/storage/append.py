@@ -265,7 +265,7 @@ def _write(
     segment = log.segments_map.active
     rolled = False
     try:
-        if segment.should_roll(config.segment_bytes, config.segment_ms, size, max_timestamp, last_offset, now_ms):
+        if segment.should_roll(config.segment_bytes, config.max_segment_ms, size, max_timestamp, last_offset, now_ms):
             # Kafka rolls at the first offset; at the log end, a gap between segments always means a loss.
             fits = last_offset - log.log_end_offset <= INT32_MAX
             segment = log.roll(now_ms, 0 if fits else first_offset)

@@ -257,9 +257,11 @@ class LogLoader:
     def _lacks_its_end(self, segment: LogSegment, following: LogSegment) -> bool:
         """A power cut may take the end of one segment and leave the next one (Kafka would serve the hole).
 
-        Segments follow each other without a gap until they are compacted.
+        Segments follow each other without a gap until they are compacted, which the checkpoint knows only afterwards.
         """
-        return segment.base_offset >= self.first_dirty_offset and segment.next_offset() < following.base_offset
+        if self.config.compact or segment.base_offset < self.first_dirty_offset:
+            return False
+        return segment.next_offset() < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
         """The log's end; None where there are no segments, or none that reach the log start offset."""

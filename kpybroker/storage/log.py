@@ -61,7 +61,7 @@ class Log:
         log_start_offset: int = 0,
         recovery_point: int = 0,
         had_clean_shutdown: bool = True,
-        first_dirty_offset: int = 0,
+        cleaner_offset: int | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
         verification_enabled: bool = True,
         walk_records: bool = False,
@@ -94,7 +94,7 @@ class Log:
             recovery_point,
             now_ms,
             self._roll_jitter_ms(),
-            first_dirty_offset,
+            cleaner_offset or 0,
         )
         loader.load()
         self.segments_map: LogSegments = loader.segments
@@ -105,7 +105,9 @@ class Log:
         self.recovery_point = max(loader.recovery_point, self.log_start_offset)
         self.high_watermark = self.log_start_offset
         self.first_unstable_offset: int | None = None
-        self.bound_cache: tuple[int, int, int] = (-1, -1, -1)
+        self.bound_cache = maintenance.NOTHING_CACHED
+        self.cleaner_offset = cleaner_offset  # cleaned up to here, as the cleaner's checkpoint says; None for never
+        self.cleaning: Callable[[], None] | None = None  # what calls off the cleaning that is under way
         self.last_flush_ms = now_ms
         self.is_closed = False
         self.truncations = 0
@@ -138,10 +140,6 @@ class Log:
         return self.segments_map.size
 
     @property
-    def last_modified_ms(self) -> int:
-        return self.segments_map.active.last_modified_ms
-
-    @property
     def last_stable_offset(self) -> int:
         """Everything below is decided: committed, aborted, or of no transaction."""
         unstable = self.first_unstable_offset
@@ -149,6 +147,8 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         """Take over a changed configuration; new segments and the next checks go by it."""
+        if self.config.compact and not config.compact:
+            self.abort_cleaning()
         self.config = config
         self.rules = append_rules(config, walk=self._walk_records)
 
@@ -435,6 +435,13 @@ class Log:
         """Remove segments that time, size or the log start offset make superfluous; how many."""
         return maintenance.guarded(self, maintenance.delete_old_segments, now_ms)
 
+    def abort_cleaning(self) -> None:
+        """Call off the cleaning that is under way, if any: its segments are about to change or to go."""
+        abort, self.cleaning = self.cleaning, None
+        if abort is not None:
+            logger.info("The cleaning for partition %s is aborted", self.partition)
+            abort()
+
     def schedule_deletion(self, paths: list[str], now_ms: int) -> None:
         if paths:
             self._pending_deletions.append((now_ms + self.config.file_delete_delay_ms, paths))
@@ -450,6 +457,7 @@ class Log:
 
     def rename_directory(self, name: str) -> None:
         """Give the log's directory another name (deletion, stray, future). Raises LogDirError."""
+        self.abort_cleaning()
         target = f"{self.log_dir}/{name}"
         try:
             self.files.rename(self.directory, target)
@@ -485,6 +493,7 @@ class Log:
         """Close files and write nothing: the directory is offline, or to be deleted."""
         if self.is_closed:
             return
+        self.abort_cleaning()
         self.is_closed = True
         for segment in self.segments_map.all():
             segment.close_handlers()

@@ -48,6 +48,8 @@ class LogDirectory:
         self.clean_shutdown_epoch: int | None = None
         self.is_loaded = False
         self._checkpoint_lock = Lock()
+        self._captures = 0
+        self._on_disk: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         if make_dirs(files, path):
             logger.info("Log directory %s not found, creating it.", path)
         found = files.stat(path)
@@ -87,10 +89,16 @@ class LogDirectory:
         """An offset checkpoint; empty where there is none. One that cannot be read costs a longer recovery, no data."""
         path = self.file(name)
         try:
-            return decode_offsets(read_file(self._files, path) or b"", path)
+            offsets = decode_offsets(read_file(self._files, path) or b"", path)
         except CorruptCheckpointError as error:
             logger.warning("Error occurred while reading %s, it is taken for empty: %s", path, error)
             return {}
+        self._on_disk[name] = 0, offsets
+        return offsets
+
+    def offsets_on_disk(self, name: str) -> Mapping[TopicPartition, int]:
+        """What was read from an offset checkpoint, or written to it last."""
+        return self._on_disk.get(name, (0, {}))[1]
 
     def partition_directories(self) -> list[str]:
         return sorted(
@@ -104,15 +112,20 @@ class LogDirectory:
     def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
         """A job that writes an offset checkpoint, for a thread. It raises LogDirError.
 
-        On a full disk the old one stays: there is more to recover then, and nothing else.
+        On a full disk the old one stays: there is more to recover then, and nothing else. What was captured later is
+        not written over.
         """
         data = encode_offsets(offsets)
         path = self.file(name)
+        self._captures += 1
+        number = self._captures
 
         def write() -> None:
             try:
                 with self._checkpoint_lock:
-                    replace_file(self._files, path, data)
+                    if number > self._on_disk.get(name, (0, {}))[0]:
+                        replace_file(self._files, path, data)
+                        self._on_disk[name] = number, offsets
             except OSError as error:
                 if not is_disk_full(error):
                     raise LogDirError(self.path, error) from error

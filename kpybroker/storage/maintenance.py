@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
+NOTHING_CACHED = (-1, -1, -1)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -73,12 +75,15 @@ def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
         return True
     log.truncations += 1
     segments = log.segments_map
+    if target_offset < segments.active.base_offset:
+        log.abort_cleaning()
     remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
     active = segments.active
     active.become_active()
     target_offset = active.batch_boundary(target_offset)
     active.truncate_to(target_offset)
     _set_log_end(log, target_offset)
+    _limit_cleaner_offset(log)
     log.epochs.truncate_from_end(target_offset)
     log.log_start_offset = min(target_offset, log.log_start_offset)
     rebuild_producer_state(
@@ -99,10 +104,12 @@ def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_star
     """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt)."""
     logger.info("Truncate %s fully and start at offset %d", log.partition, new_offset)
     log.truncations += 1
+    log.abort_cleaning()
     segments = log.segments_map
     remove_segments(log, segments.all(), now_ms)
     segments.add(log.new_segment(new_offset, now_ms))
     _set_log_end(log, new_offset)
+    _limit_cleaner_offset(log)
     log.epochs.clear()
     log.snapshots.truncate_fully_and_start_at(new_offset)
     log.log_start_offset = new_offset if log_start_offset is None else log_start_offset
@@ -122,7 +129,13 @@ def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_star
 def _set_log_end(log: Log, offset: int) -> None:
     log.log_end_offset = offset
     log.recovery_point = min(log.recovery_point, offset)
-    log.bound_cache = (-1, -1, -1)
+    log.bound_cache = NOTHING_CACHED
+
+
+def _limit_cleaner_offset(log: Log) -> None:
+    """What the active segment holds is not clean (LogManager.maybeTruncateCleanerCheckpoint...)."""
+    if log.cleaner_offset is not None:
+        log.cleaner_offset = min(log.cleaner_offset, log.segments_map.active.base_offset)
 
 
 def increment_log_start_offset(log: Log, offset: int) -> bool:

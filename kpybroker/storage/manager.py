@@ -77,6 +77,7 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._futures: dict[TopicPartition, Log] = {}
         self._doomed: list[tuple[int, str]] = []  # renamed partition directories and when to remove them
+        self._renamed_in: set[str] = set()  # directories with deletions that are not durable yet
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._reserved: dict[TopicPartition, str] = {}
         self.stray_dirs: list[str] = []
@@ -165,7 +166,7 @@ class LogManager:
         recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
         start_offsets = directory.read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
-        first_dirty_offsets = directory.read_offsets(names.CLEANER_OFFSET_CHECKPOINT)
+        cleaner_offsets = directory.read_offsets(names.CLEANER_OFFSET_CHECKPOINT)
         found = directory.partition_directories()
         if found and not directory.had_clean_shutdown:
             logger.info(
@@ -191,7 +192,7 @@ class LogManager:
                 log_start_offset=start_offsets.get(partition, 0),
                 recovery_point=recovery_points.get(partition, 0),
                 had_clean_shutdown=directory.had_clean_shutdown,
-                first_dirty_offset=first_dirty_offsets.get(partition, 0),
+                cleaner_offset=cleaner_offsets.get(partition),
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 verification_enabled=self._verification_enabled,
                 walk_records=self._walk_records,
@@ -325,11 +326,26 @@ class LogManager:
                 )
             return False
         self._high_watermarks.pop(key, None)
+        self._renamed_in.add(log.log_dir)
         log.rename_directory(names.delete_dir_name(key, self._new_id()))
         log.close_handlers()
         self._doomed.append((now_ms + log.config.file_delete_delay_ms, log.directory))
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
         return True
+
+    def sync_deletions(self) -> Job:
+        """A job, for a thread, after which no power cut brings a deleted log back. It raises LogDirError.
+
+        To be run before anyone is told that a log is gone: a topic of the same name may be made then.
+        """
+        renamed_in, self._renamed_in = self._renamed_in, set()
+        jobs = [self._guarded(path, partial(self._files.sync_dir, path)) for path in renamed_in if path in self._live]
+
+        def run() -> None:
+            for job in jobs:
+                job()
+
+        return run
 
     # --- what runs in the background
 
@@ -339,11 +355,18 @@ class LogManager:
         for log in self:
             log.remove_expired_producers(now_ms)
             if log.config.delete or not log.config.compact:
-                try:
-                    removed += log.delete_old_segments(now_ms)
-                except KafkaError as error:  # damaged data, or a full disk: on with the other logs
-                    logger.error("Cannot clean up log %s: %s", log, error)
+                removed += self.delete_old_segments(log, now_ms)
         return removed
+
+    def delete_old_segments(self, log: Log, now_ms: int) -> int:
+        """Retention of one log, unless it is being cleaned: those segments have to stay until that is done."""
+        if log.cleaning is not None:
+            return 0
+        try:
+            return log.delete_old_segments(now_ms)
+        except KafkaError as error:  # damaged data, or a full disk: on with the other logs
+            logger.error("Cannot clean up log %s: %s", log, error)
+            return 0
 
     def deletions_due(self, now_ms: int) -> list[Job]:
         """Jobs, for a thread, that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
@@ -406,6 +429,16 @@ class LogManager:
         """The same for high watermarks."""
         return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
 
+    def cleaner_offset_checkpoint(self) -> Job:
+        """A job, for a thread, that writes how far logs are cleaned, in directories where that has changed."""
+        writers = []
+        for path, directory in self._live.items():
+            logs = self.logs_in(path).items()
+            offsets = {key: log.cleaner_offset for key, log in logs if log.cleaner_offset is not None}
+            if offsets != directory.offsets_on_disk(names.CLEANER_OFFSET_CHECKPOINT):
+                writers.append(directory.offsets_writer(names.CLEANER_OFFSET_CHECKPOINT, offsets))
+        return partial(_run_all, writers)
+
     def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> Job:
         by_dir: dict[str, dict[TopicPartition, int]] = {path: {} for path in self._live}
         for logs in (self._logs, self._futures):
@@ -413,13 +446,7 @@ class LogManager:
                 offset = offset_of(log)
                 if offset is not None and log.log_dir in by_dir:
                     by_dir[log.log_dir][partition] = offset
-        writers = [self._live[path].offsets_writer(name, offsets) for path, offsets in by_dir.items()]
-
-        def run() -> None:
-            for write in writers:
-                write()
-
-        return run
+        return partial(_run_all, [self._live[path].offsets_writer(name, offsets) for path, offsets in by_dir.items()])
 
     # --- failures and the end
 
@@ -459,6 +486,7 @@ class LogManager:
             self.recovery_point_checkpoint()()
             self.log_start_offset_checkpoint()()
             self.high_watermark_checkpoint()()
+            self.cleaner_offset_checkpoint()()
         finally:
             self._live = live
         if directory.is_loaded:
@@ -467,6 +495,11 @@ class LogManager:
     def release_locks(self) -> None:
         for directory in self._live.values():
             directory.close()
+
+
+def _run_all(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        job()
 
 
 __all__ = ["Job", "LogDirLockedError", "LogManager", "StorageError"]

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from kpybroker.config.topic import LogConfig
 from kpybroker.storage import names
 from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.index import INT32_MAX
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
+
+if TYPE_CHECKING:
+    from kpybroker.config.topic import LogConfig
 
 logger = logging.getLogger("kafka.log.LocalLog")
 
@@ -24,7 +27,7 @@ APPEND_CHUNK = 1024 * 1024
 
 
 def create_cleaned_segment(
-    files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    files: Files, directory: str, base_offset: int, *, max_index_bytes: int, index_interval_bytes: int, now_ms: int
 ) -> LogSegment:
     """A new empty segment with suffix `.cleaned`."""
     delete_segment_files(files, directory, base_offset, names.CLEANED_SUFFIX)
@@ -32,8 +35,8 @@ def create_cleaned_segment(
         files,
         directory,
         base_offset,
-        max_index_bytes=config.segment_index_bytes,
-        index_interval_bytes=config.index_interval_bytes,
+        max_index_bytes=max_index_bytes,
+        index_interval_bytes=index_interval_bytes,
         roll_jitter_ms=0,
         now_ms=now_ms,
         create=True,
@@ -47,8 +50,13 @@ def replace_segments(
     segments: LogSegments,
     new: Sequence[LogSegment],
     old: Sequence[LogSegment],
+    *,
+    sync: bool = True,
 ) -> list[str]:
-    """Put `new` (sealed, synced, `.cleaned`) in the place of `old`; the paths to remove later."""
+    """Put `new` (sealed, synced, `.cleaned`) in the place of `old`; the paths to remove later.
+
+    Without `sync` the caller syncs the directory, before it removes or relies on anything.
+    """
     ordered = sorted(new, key=lambda segment: segment.base_offset)
     known = [segment for segment in old if segments.get(segment.base_offset) is segment]
     for segment in reversed(ordered):
@@ -64,7 +72,8 @@ def replace_segments(
         segments.add(segment)
         segment.change_suffix(names.SWAP_SUFFIX, "")
         segment.is_new = False
-    files.sync_dir(directory)
+    if sync:
+        files.sync_dir(directory)
     return deleted
 
 
@@ -107,7 +116,15 @@ def _copy_in_parts(
 ) -> None:
     for _, header, batch in segment.records.batches(window=APPEND_CHUNK):
         if not parts or header.last_offset - parts[-1].base_offset > INT32_MAX:
-            parts.append(create_cleaned_segment(files, directory, header.base_offset, config, now_ms))
+            part = create_cleaned_segment(
+                files,
+                directory,
+                header.base_offset,
+                max_index_bytes=config.segment_index_bytes,
+                index_interval_bytes=config.index_interval_bytes,
+                now_ms=now_ms,
+            )
+            parts.append(part)
         parts[-1].append(batch, header.base_offset, header.last_offset, header.max_timestamp, header.last_offset)
 
 

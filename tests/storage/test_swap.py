@@ -31,7 +31,7 @@ CONFIG = log_config(index_interval_bytes=80)
 @pytest.mark.parametrize("clean", [True, False])
 def test_an_overflowed_segment_is_split(clean: bool) -> None:
     files = overflowed()
-    log = open_log(files, PATH, CONFIG, had_clean_shutdown=clean, first_dirty_offset=2**40)
+    log = open_log(files, PATH, CONFIG, had_clean_shutdown=clean, cleaner_offset=2**40)
     assert [segment.base_offset for segment in log.segments()] == [0, INT32_MAX + 1, 2 * INT32_MAX + 40]
     assert read_all(log) == EXPECTED
     log.close()
@@ -42,7 +42,7 @@ def test_an_overflowed_segment_is_split(clean: bool) -> None:
 def test_a_crash_at_any_operation_of_a_split_leaves_one_whole_log() -> None:
     probe = overflowed()
     before = probe.operations
-    open_log(probe, PATH, CONFIG, had_clean_shutdown=False, first_dirty_offset=2**40)
+    open_log(probe, PATH, CONFIG, had_clean_shutdown=False, cleaner_offset=2**40)
     for operation in range(before + 1, probe.operations + 1):
         files = overflowed()
 
@@ -52,7 +52,7 @@ def test_a_crash_at_any_operation_of_a_split_leaves_one_whole_log() -> None:
 
         files.before_operation = stop
         with pytest.raises(PowerCut):
-            open_log(files, PATH, CONFIG, had_clean_shutdown=False, first_dirty_offset=2**40)
+            open_log(files, PATH, CONFIG, had_clean_shutdown=False, cleaner_offset=2**40)
         files = files.snapshot()
-        log = open_log(files, PATH, CONFIG, had_clean_shutdown=False, first_dirty_offset=2**40)
+        log = open_log(files, PATH, CONFIG, had_clean_shutdown=False, cleaner_offset=2**40)
         assert read_all(log) == EXPECTED

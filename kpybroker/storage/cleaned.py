@@ -1,0 +1,104 @@
+"""The log's side of a cleaning, on the loop: what the cleaner is told, and how its segments take their places.
+
+While `log.cleaning` is set a cleaning is under way, and the log calls it off (`Log.abort_cleaning`) when its segments
+change in another way. What comes after that is not taken any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kpybroker.storage import maintenance, names
+from kpybroker.storage.cleaner import CleanedSegment, CleaningJob
+from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.files import Files, unlink_if_exists
+from kpybroker.storage.segment import LogSegment
+from kpybroker.storage.swap import replace_segments
+
+if TYPE_CHECKING:
+    from kpybroker.core.cleaner_plan import LogToClean
+    from kpybroker.storage.log import Log
+
+logger = logging.getLogger("kafka.log.LogCleaner")
+
+
+def cleaning_job(
+    log: Log, target: LogToClean, *, now_ms: int, map_bytes: int, map_load_factor: float, io_bytes: int
+) -> CleaningJob:
+    """What a cleaner must know to clean the log. Producers whose last record is not going to be met are left out."""
+    config, end = log.config, target.first_uncleanable_offset
+    return CleaningJob(
+        log.directory,
+        log.segments_map.base_offsets,
+        target.first_dirty_offset,
+        end,
+        now_ms,
+        config.delete_retention_ms,
+        config.segment_bytes,
+        config.segment_index_bytes,
+        config.index_interval_bytes,
+        map_bytes,
+        map_load_factor,
+        io_bytes,
+        [
+            (entry.producer_id, entry.last_data_offset, entry.producer_epoch)
+            for entry in log.producers.producers.values()
+            if entry.last_data_offset < end
+        ],
+    )
+
+
+def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None]:
+    """Put a cleaned segment in the place of those it was made of.
+
+    What is returned syncs the directory, in a thread, before the checkpoint may say that the segment is clean. Both
+    raise LogDirError: half a swap is finished, or taken back, when the directory is loaded again.
+    """
+    segments = log.segments_map
+    old = [segment for base in cleaned.replaces if (segment := segments.get(base)) is not None]
+    assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without calling its cleaning off"
+    assert segments.active not in old, f"the active segment of {log} was cleaned"
+    try:
+        new = LogSegment(
+            log.files,
+            log.directory,
+            cleaned.base_offset,
+            max_index_bytes=log.config.segment_index_bytes,
+            index_interval_bytes=log.config.index_interval_bytes,
+            roll_jitter_ms=0,
+            now_ms=now_ms,
+            create=False,
+            suffix=names.CLEANED_SUFFIX,
+        )
+        logger.info("Swapping in cleaned segment %s for segment(s) %s in log %s", new, old, log)
+        paths = replace_segments(log.files, log.directory, segments, [new], old, sync=False)
+        for segment in old:
+            if segment.base_offset != new.base_offset:
+                snapshot = log.snapshots.mark_deleted(segment.base_offset)
+                paths += [] if snapshot is None else [snapshot]
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
+    log.rolled = [segment for segment in log.rolled if segment not in old]
+    log.bound_cache = maintenance.NOTHING_CACHED
+    log.schedule_deletion(paths, now_ms)
+    return partial(_sync_directory, log.files, log.log_dir, log.directory)
+
+
+def _sync_directory(files: Files, log_dir: str, directory: str) -> None:
+    try:
+        with contextlib.suppress(FileNotFoundError):  # renamed for deletion meanwhile
+            files.sync_dir(directory)
+    except OSError as error:
+        raise LogDirError(log_dir, error) from error
+
+
+def remove_leftovers(files: Files, directory: str) -> None:
+    """Remove what a cleaning that was stopped left. Only when nobody writes there any more."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in files.listdir(directory):
+            if entry.name.endswith(names.CLEANED_SUFFIX):
+                unlink_if_exists(files, f"{directory}/{entry.name}")
