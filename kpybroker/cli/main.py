@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from kpybroker import __version__
+from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
@@ -88,6 +89,9 @@ def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_le
     from kpybroker.cli import server as command
 
     _leave(command.run_server(file, os.environ, overrides, log_format, log_level))
+
+
+cli.add_command(log)
 
 
 def _leave(code: int) -> None:

@@ -1,0 +1,66 @@
+"""`kpybroker log`: what stands in the files of a log, and whether it is sound. Read-only; needs no broker.
+
+Nothing but click is imported until one of the commands runs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+EXIT_CODES: Final = """\b
+Exit codes:
+  0  nothing is wrong
+  1  something damaged was met (dump), an error was found (verify)
+  2  a bad option, a path that is not of a log, or an unreadable file
+"""
+
+_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+_output = click.option(
+    "-o", "--output", type=click.Choice(("table", "json")), default="table", help="Columns, or one JSON object a line."
+)
+
+
+@click.group()
+def log() -> None:
+    """Look into the files of a log; a broker may run or not.
+
+    A PATH is a file, known by its name, a partition's directory, or a log directory. Nothing is ever written.
+    """
+
+
+@log.command(epilog=EXIT_CODES)
+@_paths
+@click.option("--records", is_flag=True, help="Keys, values and headers too; those of internal topics decoded.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Begin with the batch that holds N.")
+@click.option("--max-batches", type=click.IntRange(1), metavar="N", help="At most N batches of a partition.")
+@click.option(
+    "--decoder",
+    type=click.Choice(("auto", "offsets", "transactions", "raw")),
+    default="auto",
+    help="What records are; auto goes by the directory's name.",
+)
+@_output
+def dump(
+    paths: tuple[str, ...], records: bool, offset: int, max_batches: int | None, decoder: str, output: str
+) -> None:
+    """Show batches, records, index entries, snapshots, checkpoints and metadata."""
+    from kpybroker.cli import log_commands
+
+    raise SystemExit(log_commands.run_dump(paths, records, offset, max_batches, decoder, output))
+
+
+@log.command(epilog=EXIT_CODES)
+@_paths
+@click.option("--shallow", is_flag=True, help="Leave out the records within the batches; their CRC is checked anyway.")
+@_output
+def verify(paths: tuple[str, ...], shallow: bool, output: str) -> None:
+    """Check every batch, record, index entry, snapshot and checkpoint.
+
+    A line an error or note: file, position, offset, and what is wrong. A note is no error: a gap as compaction
+    leaves it, a batch that is just being written.
+    """
+    from kpybroker.cli import log_commands
+
+    raise SystemExit(log_commands.run_verify(paths, shallow, output))

@@ -1,0 +1,72 @@
+"""What `kpybroker log dump` and `kpybroker log verify` do; each returns its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from kpybroker.cli.log_format import as_json, finding_line, finding_row, summary_line, summary_row, table
+from kpybroker.cli.run import EXIT_CONFIG, EXIT_OK, fail
+from kpybroker.storage.dump import NotALogError, check_path, dump
+from kpybroker.storage.dump_segment import Row, Selection
+from kpybroker.storage.files import OsFiles
+from kpybroker.storage.verify import ERROR, Totals, verify
+
+EXIT_FINDINGS = 1
+
+
+def run_dump(
+    paths: Sequence[str], records: bool, offset: int, max_batches: int | None, decoder: str, output: str
+) -> int:
+    files = OsFiles()
+    found = _checked(files, paths)
+    damaged = 0
+
+    def rows() -> Iterator[Row]:
+        nonlocal damaged
+        for path in found:
+            for row in dump(files, path, Selection(records, offset, max_batches, decoder)):
+                damaged += row["type"] == "error" or (row["type"] == "batch" and not row["isValid"])
+                yield row
+
+    _print(map(as_json, rows()) if output == "json" else table(rows()))
+    return EXIT_FINDINGS if damaged else EXIT_OK
+
+
+def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
+    files = OsFiles()
+    errors_in_all = 0
+    for path in _checked(files, paths):
+        totals = Totals()
+        errors = notes = 0
+        for finding in verify(files, path, totals, is_deep=not shallow):
+            errors += finding.severity == ERROR
+            notes += finding.severity != ERROR
+            _print([as_json(finding_row(finding)) if output == "json" else finding_line(finding)])
+        summary = summary_row(path, totals, errors, notes)
+        _print([as_json(summary) if output == "json" else summary_line(summary)])
+        errors_in_all += errors
+    return EXIT_FINDINGS if errors_in_all else EXIT_OK
+
+
+def _checked(files: OsFiles, paths: Sequence[str]) -> list[str]:
+    """Absolute paths, all of them usable: one that is not ends the command before it prints anything."""
+    found = [os.path.abspath(path) for path in paths]
+    for path in found:
+        try:
+            check_path(files, path)
+        except NotALogError as error:
+            fail(str(error), "name a file of a log, a partition's directory or a log directory", EXIT_CONFIG)
+        except OSError as error:
+            fail(f"{path} cannot be read: {error.strerror}", "check its permissions", EXIT_CONFIG)
+    return found
+
+
+def _print(lines: Iterable[str]) -> None:
+    """To standard output; a reader that goes away (`| head`) ends the process as it ends other tools."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for line in lines:
+        sys.stdout.write(line + "\n")

@@ -1,0 +1,116 @@
+"""Internal topics decoded: every key and value version there is."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import pytest
+
+from kpybroker.storage import dump_internal
+from kpybroker.storage.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
+from kpybroker.wire.codec import encode
+from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
+from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
+from kpybroker.wire.messages.offset_commit_key import OffsetCommitKey
+from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
+from kpybroker.wire.messages.transaction_log_key import TransactionLogKey
+from kpybroker.wire.messages.transaction_log_value import TransactionLogValue
+from kpybroker.wire.schema import Message
+
+
+def versioned(message: Message, version: int) -> bytes:
+    return struct.pack(">h", version) + encode(message, version)
+
+
+KINDS = [
+    (topic, key_version, key_class, value_class, value_version)
+    for topic, kinds in dump_internal._KINDS.items()
+    for key_version, (key_class, value_class) in kinds.items()
+    for value_version in range(value_class.VERSIONS[0], value_class.VERSIONS[1] + 1)
+]
+
+
+@pytest.mark.parametrize(("topic", "key_version", "key_class", "value_class", "value_version"), KINDS)
+def test_every_version_of_every_key_and_value(
+    topic: str, key_version: int, key_class: type[Message], value_class: type[Message], value_version: int
+) -> None:
+    key, value = decode_internal(topic, versioned(key_class(), key_version), versioned(value_class(), value_version))
+    assert key is not None
+    assert value is not None
+    assert (key["type"], key["version"]) == (key_class.__name__, key_version)
+    assert (value["type"], value["version"]) == (value_class.__name__, value_version)
+
+
+def test_names_are_kafkas() -> None:
+    key = versioned(OffsetCommitKey(group="g", topic="t", partition=3), 1)
+    value = versioned(OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_timestamp=9), 3)
+    assert decode_internal(OFFSETS_TOPIC, key, value) == (
+        {"type": "OffsetCommitKey", "version": 1, "data": {"group": "g", "topic": "t", "partition": 3}},
+        {
+            "type": "OffsetCommitValue",
+            "version": 3,
+            "data": {"offset": 7, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 9},
+        },
+    )
+
+
+def test_a_tombstone_has_a_key_only() -> None:
+    key, value = decode_internal(OFFSETS_TOPIC, versioned(GroupMetadataKey(group="g"), 2), None)
+    assert key is not None
+    assert key["data"] == {"group": "g"}
+    assert value is None
+
+
+def test_transactions_say_their_state() -> None:
+    message = TransactionLogValue(
+        producer_id=5,
+        transaction_status=4,
+        transaction_partitions=[TransactionLogValue.PartitionsSchema(topic="t", partition_ids=[1, 2])],
+    )
+    key = versioned(TransactionLogKey(transactional_id="x"), 0)
+    _, value = decode_internal(TRANSACTION_TOPIC, key, versioned(message, 0))
+    assert value is not None
+    assert value["state"] == "CompleteCommit"
+    assert value["data"]["transactionPartitions"] == [{"topic": "t", "partitionIds": [1, 2]}]
+
+
+def member(subscription: bytes, protocol_type: str = "consumer") -> Any:
+    group = GroupMetadataValue(
+        protocol_type=protocol_type,
+        protocol="range",
+        leader="m",
+        members=[GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"")],
+    )
+    _, value = decode_internal(OFFSETS_TOPIC, versioned(GroupMetadataKey(group="g"), 2), versioned(group, 3))
+    assert value is not None
+    return value["data"]["members"][0]
+
+
+def test_a_consumers_subscription_is_decoded_and_other_bytes_stay_bytes() -> None:
+    subscription = versioned(ConsumerProtocolSubscription(topics=["t"]), 1)
+    assert member(subscription)["subscription"]["topics"] == ["t"]
+    later = struct.pack(">h", 9) + encode(ConsumerProtocolSubscription(topics=["t"]), 3)
+    assert member(later)["subscription"]["topics"] == ["t"]
+    assert member(b"\0")["subscription"] == base64.b64encode(b"\0").decode()
+    assert member(subscription, "connect")["subscription"] == base64.b64encode(subscription).decode()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"x"),
+        (b"\0", b"x"),
+        (struct.pack(">h", 99) + b"later", b"x"),
+        (versioned(OffsetCommitKey(group="g", topic="t"), 1)[:-2], b"x"),
+        (versioned(OffsetCommitKey(group="g", topic="t"), 1), struct.pack(">h", 77)),
+    ],
+)
+def test_what_cannot_be_read_is_given_as_it_is(key: bytes | None, value: bytes) -> None:
+    decoded_key, decoded_value = decode_internal(OFFSETS_TOPIC, key, value)
+    assert decoded_value is not None
+    assert decoded_value["base64"] == base64.b64encode(value).decode()
+    if key is not None and decoded_key is not None and "base64" in decoded_key:
+        assert decoded_key["base64"] == base64.b64encode(key).decode()
