@@ -6,6 +6,7 @@ that is slower than the one this was written on gets more: a busy machine decide
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -21,7 +22,9 @@ from kpybroker.broker.handlers.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.stall import LoopStallGauge
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
-from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
+from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
@@ -34,9 +37,8 @@ TRIES = 3
 YARDSTICK_S = 0.014
 """What `_yardstick` takes where DESIGN's figures are measured."""
 ELEMENTS = 100_000
+MANY = 10_000
 WALKED = ("compacted", "recompressed", "opaque")
-# Between brokers: the controller's word is taken in one turn, so that it is whole when somebody looks.
-BETWEEN_BROKERS = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
 
 Input = Callable[[Broker], Awaitable[None]]
 
@@ -125,7 +127,7 @@ def check(directory: Path, inputs: dict[str, Input]) -> None:
     assert [(name, held) for name, held in slow if held > HELD_S_MAX] == []
 
 
-@pytest.mark.parametrize("key", [key for key in SERVED if key not in BETWEEN_BROKERS], ids=lambda key: str(key.name))
+@pytest.mark.parametrize("key", SERVED, ids=lambda key: str(key.name))
 def test_many_elements(tmp_path: Path, key: ApiKey) -> None:
     frames = list(large_frames(API_INFO[key], SERVED[key][1], ELEMENTS))
     check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)})
@@ -167,3 +169,23 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
     trio.run(run)
     print({name: f"{held * 1000:.0f} ms" for name, held in found.items()})
     assert {name: held for name, held in found.items() if held > HELD_S_MAX} == {}
+
+
+def test_ten_thousand_partitions(tmp_path: Path) -> None:
+    """Made, doubled, and deleted: placement, znodes, the controller's stories, logs, metadata."""
+    names = (f"many-{number}" for number in itertools.count())
+
+    async def lives_and_dies(broker: Broker) -> None:
+        name = next(names)
+        await create_topic(broker, name, MANY // 2)
+        grown = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=MANY, assignments=None)
+        response = await ask(broker, CreatePartitionsRequest(topics=[grown], timeout_ms=60_000), 3)
+        assert response.results[0].error_code == ErrorCode.NONE
+        deleted = await ask(broker, DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000), 5)
+        assert deleted.responses[0].error_code == ErrorCode.NONE
+
+    async def run() -> float:
+        async with running_broker(tmp_path) as broker:
+            return await held_s(broker, lives_and_dies)
+
+    assert trio.run(run) <= HELD_S_MAX

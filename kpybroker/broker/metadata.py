@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from kpybroker.broker.turns import Turns
 from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER, ZERO_UUID
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
@@ -142,9 +143,13 @@ class MetadataCache:
 
     # --- changes ---------------------------------------------------------------------------------------
 
-    def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
-        """Take the controller's word; returns the partitions that are gone with it."""
-        old = self.snapshot
+    async def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
+        """Take the controller's word; returns the partitions that are gone with it.
+
+        One update at a time: the next one starts from the snapshot that this one leaves. Readers have the old one
+        until the new one is whole.
+        """
+        old, turns = self.snapshot, Turns()
         topic_ids, topic_names = _topic_ids(old, request)
         topics = old.topics
         deleted: dict[tuple[str, int], None] = {}
@@ -154,6 +159,7 @@ class MetadataCache:
             changed = dict(old.topics)
             touched: dict[str, dict[int, PartitionState]] = {}
             for state in states:
+                await turns.next()
                 topic, index = state.topic_name, state.partition_index
                 partitions = touched.get(topic)
                 if partitions is None:

@@ -1,15 +1,20 @@
 """The partitions this broker hosts, and the controller's orders about them: Kafka's `ReplicaManager`.
 
-A partition appears by LeaderAndIsr and goes by StopReplica, never otherwise.
+A partition appears by LeaderAndIsr and goes by StopReplica, never otherwise. The controller's requests are carried out
+one at a time, whoever sent them, under `state_change_lock` (Kafka's replicaStateChangeLock); between the partitions of
+one request others have their turn, and each partition changes in one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import trio
 
 from kpybroker.broker.partition import Partition
+from kpybroker.broker.turns import Turns
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -27,6 +32,8 @@ NO_EPOCH = -1  # a controller too old to say
 
 TopicPartition = tuple[str, int]
 PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
+PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
+TopicError = LeaderAndIsrResponse.LeaderAndIsrTopicError
 
 
 class Replicas:
@@ -34,6 +41,7 @@ class Replicas:
         self._broker = broker
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch = 0
+        self.state_change_lock = trio.Lock()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -63,19 +71,36 @@ class Replicas:
 
     # --- LeaderAndIsr
 
-    def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-        """Take the controller's word on who leads what. The broker epoch was checked by the handler."""
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+        """Take the controller's word on who leads what. The handler has the lock, and has checked the broker epoch."""
         if request.controller_epoch < self.controller_epoch:
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
-        states = [(state, state.topic_name, ZERO_UUID) for state in request.ungrouped_partition_states]
+        response, turns = LeaderAndIsrResponse(), Turns()
+        for state in request.ungrouped_partition_states:
+            code = await self._in_turn(turns, self._take_partition_state, request, state, state.topic_name, ZERO_UUID)
+            response.partition_errors.append(
+                PartitionError(topic_name=state.topic_name, partition_index=state.partition_index, error_code=code)
+            )
         for topic in request.topic_states:
-            states += [(state, topic.topic_name, topic.topic_id) for state in topic.partition_states]
-        errors: dict[tuple[str, bytes], list[tuple[int, int]]] = {}
-        for state, name, topic_id in states:
-            error = self._take_partition_state(request, state, name, topic_id)
-            errors.setdefault((name, topic_id), []).append((state.partition_index, error))
-        return _leader_and_isr_response(errors, by_topic=version >= 5)
+            name, topic_id = topic.topic_name, topic.topic_id
+            errors = []
+            for state in topic.partition_states:
+                code = await self._in_turn(turns, self._take_partition_state, request, state, name, topic_id)
+                errors.append(PartitionError(topic_name=name, partition_index=state.partition_index, error_code=code))
+            if version >= 5:
+                response.topics.append(TopicError(topic_id=topic_id, partition_errors=errors))
+            else:
+                response.partition_errors += errors
+            await turns.next()
+        return response
+
+    async def _in_turn(self, turns: Turns, change: Callable[..., ErrorCode], *args: Any) -> ErrorCode:
+        """One partition's change; others run after some of them, and after each that made or deleted files."""
+        logs = len(self._broker.logs)
+        code = change(*args)
+        await turns.next(is_long=len(self._broker.logs) != logs)
+        return code
 
     def _take_partition_state(
         self, request: LeaderAndIsrRequest, state: PartitionState, name: str, topic_id: bytes
@@ -147,8 +172,8 @@ class Replicas:
 
     # --- StopReplica
 
-    def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
-        """Stop serving replicas and, where asked, delete their logs."""
+    async def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
+        """Stop serving replicas and, where asked, delete their logs. The handler has the lock."""
         if request.controller_epoch < self.controller_epoch:
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
@@ -165,12 +190,13 @@ class Replicas:
                 (topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
                 for state in topic.partition_states
             ]
-        errors = [
-            StopReplicaResponse.StopReplicaPartitionError(
-                topic_name=name, partition_index=index, error_code=self._stop(name, index, epoch, delete)
+        errors = []
+        turns = Turns()
+        for name, index, epoch, delete in wanted:
+            code = await self._in_turn(turns, self._stop, name, index, epoch, delete)
+            errors.append(
+                StopReplicaResponse.StopReplicaPartitionError(topic_name=name, partition_index=index, error_code=code)
             )
-            for name, index, epoch, delete in wanted
-        ]
         return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, name: str, index: int, leader_epoch: int, delete: bool) -> ErrorCode:
@@ -199,26 +225,3 @@ class Replicas:
             if partition.log is not None and partition.log.log_dir == directory:
                 self._broker.on_resigned(partition)
                 partition.take_offline()
-
-
-def _leader_and_isr_response(
-    errors: dict[tuple[str, bytes], list[tuple[int, int]]], *, by_topic: bool
-) -> LeaderAndIsrResponse:
-    partition_error = LeaderAndIsrResponse.LeaderAndIsrPartitionError
-    if not by_topic:
-        return LeaderAndIsrResponse(
-            partition_errors=[
-                partition_error(topic_name=name, partition_index=index, error_code=code)
-                for (name, _), codes in errors.items()
-                for index, code in codes
-            ]
-        )
-    return LeaderAndIsrResponse(
-        topics=[
-            LeaderAndIsrResponse.LeaderAndIsrTopicError(
-                topic_id=topic_id,
-                partition_errors=[partition_error(partition_index=index, error_code=code) for index, code in codes],
-            )
-            for (_, topic_id), codes in errors.items()
-        ]
-    )

@@ -110,11 +110,13 @@ class TopicAdmin:
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}"
             )
         assignments = self._assign(topic)
+        await trio.lowlevel.checkpoint()  # between the walks over what may be 10 000 partitions
         configs = {name: value for name, value in topic.configs.items() if value is not None}
         await self._validate(topic.name, assignments, configs)
         topic_id = bytes(16)
         if not validate_only:
             topic_id = random_uuid(self._broker)
+            await trio.lowlevel.checkpoint()
             await self._write_new_topic(topic.name, topic_id, assignments, configs)
         return CreatedTopic(OK, topic_id, len(assignments), len(next(iter(assignments.values()))), configs)
 
@@ -175,6 +177,7 @@ class TopicAdmin:
     ) -> None:
         """Configuration and assignment in one multi (two writes in Kafka, which may leave an orphan)."""
         partitions = {p: znodes.PartitionAssignment(tuple(replicas)) for p, replicas in assignments.items()}
+        await trio.lowlevel.checkpoint()
         topic = t.Create(znodes.topic_path(name), znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions)))
         path, data = znodes.config_path(znodes.CONFIG_TOPICS, name), znodes.encode_config(configs)
         log.info(
@@ -324,11 +327,14 @@ class TopicAdmin:
         if not isinstance(found, t.NodeData):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
         current = znodes.decode_topic(new.topic, found.data)
+        await trio.lowlevel.checkpoint()  # between the walks over what may be 10 000 partitions
         added = self._assign_new_partitions(new, current)
+        await trio.lowlevel.checkpoint()
         if validate_only:
             return
         partitions = dict(current.partitions)
         partitions.update({p: znodes.PartitionAssignment(tuple(r)) for p, r in added.items()})
+        await trio.lowlevel.checkpoint()
         log.info(
             "Creating %d partitions for '%s' with the following replica assignment: %s.",
             len(added),
@@ -336,6 +342,7 @@ class TopicAdmin:
             added,
         )
         data = znodes.encode_topic(znodes.TopicAssignment(current.topic_id, partitions))
+        await trio.lowlevel.checkpoint()
         op = t.SetData(znodes.topic_path(new.topic), data, found.stat.version)
         (answer,) = await retry_until_connected(self._broker.tree, [op])
         if isinstance(answer, t.BadVersion):

@@ -26,9 +26,9 @@ class Turns:
     def __init__(self) -> None:
         self._elements = 0
 
-    async def next(self) -> None:
-        """A checkpoint after so many elements, and nothing otherwise."""
-        if self.is_over():
+    async def next(self, *, is_long: bool = False) -> None:
+        """A checkpoint after so many elements or one that `is_long` by itself, and nothing otherwise."""
+        if self.is_over() or is_long:
             await trio.lowlevel.checkpoint()
 
     def is_over(self) -> bool:

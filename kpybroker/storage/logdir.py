@@ -110,12 +110,11 @@ class LogDirectory:
     # --- checkpoints
 
     def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """A job that writes an offset checkpoint, for a thread. It raises LogDirError.
+        """A job that writes an offset checkpoint, for a thread; `offsets` must not change. It raises LogDirError.
 
         On a full disk the old one stays: there is more to recover then, and nothing else. What was captured later is
         not written over.
         """
-        data = encode_offsets(offsets)
         path = self.file(name)
         self._captures += 1
         number = self._captures
@@ -124,7 +123,7 @@ class LogDirectory:
             try:
                 with self._checkpoint_lock:
                     if number > self._on_disk.get(name, (0, {}))[0]:
-                        replace_file(self._files, path, data)
+                        replace_file(self._files, path, encode_offsets(offsets))
                         self._on_disk[name] = number, offsets
             except OSError as error:
                 if not is_disk_full(error):

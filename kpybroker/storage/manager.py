@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -307,12 +308,12 @@ class LogManager:
         return log
 
     def _emptiest_dir(self) -> str:
-        counts = dict.fromkeys(self._live, 0)
-        for log in [*self._logs.values(), *self._futures.values()]:
-            counts[log.log_dir] += 1
-        if not counts:
+        if not self._live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
-        return min(counts, key=lambda path: counts[path])
+        if len(self._live) == 1:
+            return next(iter(self._live))  # 10 000 partitions: not to be counted for each of them
+        counts = Counter(log.log_dir for log in (*self._logs.values(), *self._futures.values()))
+        return min(self._live, key=lambda path: counts[path])
 
     def delete(self, topic: str, partition: int, now_ms: int) -> bool:
         """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""

@@ -21,6 +21,10 @@ _MASK = 0xFFFFFFFF
 def java_hash(text: str) -> int:
     """String.hashCode, as an unsigned 32-bit value."""
     value = 0
+    if text.isascii():  # nearly always, and by the ten thousand
+        for byte in text.encode():
+            value = (31 * value + byte) & _MASK
+        return value
     data = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(data), 2):
         value = (31 * value + (data[i] << 8 | data[i + 1])) & _MASK

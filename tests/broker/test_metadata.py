@@ -50,11 +50,11 @@ def cache() -> MetadataCache:
     return MetadataCache(BrokerConfig({}))
 
 
-def test_a_partial_update_leaves_the_rest() -> None:
+async def test_a_partial_update_leaves_the_rest() -> None:
     metadata = cache()
-    metadata.update(request(state("a", 0), state("a", 1), state("b", 0), ids={"a": b"A" * 16, "b": b"B" * 16}))
+    await metadata.update(request(state("a", 0), state("a", 1), state("b", 0), ids={"a": b"A" * 16, "b": b"B" * 16}))
     before = metadata.snapshot
-    metadata.update(request(state("a", 1, leader=2, epoch=1), ids={"a": b"A" * 16}))
+    await metadata.update(request(state("a", 1, leader=2, epoch=1), ids={"a": b"A" * 16}))
     assert metadata.leader_and_epoch("a", 0) == (1, 0)
     assert metadata.leader_and_epoch("a", 1) == (2, 1)
     assert metadata.contains("b", 0)
@@ -62,41 +62,41 @@ def test_a_partial_update_leaves_the_rest() -> None:
     assert before.topics["a"][1].leader == 1
 
 
-def test_a_topic_goes_with_its_last_partition_and_its_id_with_it() -> None:
+async def test_a_topic_goes_with_its_last_partition_and_its_id_with_it() -> None:
     metadata = cache()
-    metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
-    assert metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]
+    await metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
+    assert await metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]
     assert metadata.contains("a")
     assert metadata.partition_count("a") == 1
-    metadata.update(request(state("a", 1, LEADER_DURING_DELETE), ids={"a": b"A" * 16}))
+    await metadata.update(request(state("a", 1, LEADER_DURING_DELETE), ids={"a": b"A" * 16}))
     assert not metadata.contains("a")
     assert metadata.topic_name(b"A" * 16) is None
     assert metadata.topic_id("a") == bytes(16)
 
 
-def test_a_topic_of_the_same_name_comes_with_another_id() -> None:
+async def test_a_topic_of_the_same_name_comes_with_another_id() -> None:
     metadata = cache()
-    metadata.update(request(state("a", 0), ids={"a": b"A" * 16}))
-    metadata.update(request(state("a", 0), ids={"a": b"B" * 16}))
+    await metadata.update(request(state("a", 0), ids={"a": b"A" * 16}))
+    await metadata.update(request(state("a", 0), ids={"a": b"B" * 16}))
     assert metadata.topic_id("a") == b"B" * 16
     assert metadata.topic_name(b"A" * 16) is None
 
 
-def test_brokers_and_controller_are_those_of_the_last_request() -> None:
+async def test_brokers_and_controller_are_those_of_the_last_request() -> None:
     metadata = cache()
     assert metadata.controller_id is None
-    metadata.update(request())
+    await metadata.update(request())
     assert metadata.controller_id == 1
     assert metadata.is_alive(1)
     update = request(controller_id=-1)
     update.live_brokers = []
-    metadata.update(update)
+    await metadata.update(update)
     assert metadata.controller_id is None
     assert not metadata.is_alive(1)
 
 
 @pytest.mark.parametrize("version", range(9))
-def test_every_version_means_the_same(version: int) -> None:
+async def test_every_version_means_the_same(version: int) -> None:
     sent = request(state("a", 0), ids={"a": b"A" * 16})
     if version < 5:
         sent.ungrouped_partition_states = sent.topic_states[0].partition_states
@@ -108,7 +108,7 @@ def test_every_version_means_the_same(version: int) -> None:
         for endpoint in sent.live_brokers[0].endpoints:
             endpoint.listener = ""
     metadata = cache()
-    metadata.update(decode(UpdateMetadataRequest, encode(sent, version), version))
+    await metadata.update(decode(UpdateMetadataRequest, encode(sent, version), version))
     assert metadata.leader_and_epoch("a", 0) == (1, 0)
     assert metadata.snapshot.brokers[1].endpoints == {"PLAINTEXT": ("one", 9092)}
     assert metadata.topic_id("a") == (b"A" * 16 if version >= 7 else bytes(16))
@@ -127,7 +127,7 @@ def test_against_a_plain_dictionary(updates: list[list[tuple[str, int, int]]]) -
     metadata = cache()
     model: dict[tuple[str, int], int] = {}
     for update in updates:
-        metadata.update(request(*(state(*change) for change in sorted(update))))
+        trio.run(metadata.update, request(*(state(*change) for change in sorted(update))))
         for topic, index, leader in sorted(update):
             if leader == LEADER_DURING_DELETE:
                 model.pop((topic, index), None)
@@ -150,10 +150,10 @@ class TestWaiting:
 
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
-            metadata.update(request(state("a", 0, leader=-1)))
+            await metadata.update(request(state("a", 0, leader=-1)))
             await trio.testing.wait_all_tasks_blocked()
             assert not woken.is_set()
-            metadata.update(request(state("a", 0)))
+            await metadata.update(request(state("a", 0)))
 
     async def test_time_runs_out(self, autojump_clock: trio.testing.MockClock) -> None:
         started = trio.current_time()
@@ -162,5 +162,5 @@ class TestWaiting:
 
     async def test_what_is_there_needs_no_time(self) -> None:
         metadata = cache()
-        metadata.update(request(state("a", 0)))
+        await metadata.update(request(state("a", 0)))
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)

@@ -41,12 +41,13 @@ class ObedientReplicas:
 
     def __init__(self) -> None:
         self.controller_epoch = 0
+        self.state_change_lock = trio.Lock()
         self.requests: list[Any] = []
         self.leading: dict[tuple[str, int], int] = {}
         self.deleted: list[tuple[str, int]] = []
         self.fail_deletion = False
 
-    def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
         self.requests.append(request)
         self.controller_epoch = request.controller_epoch
         topics = []
@@ -61,7 +62,7 @@ class ObedientReplicas:
             return LeaderAndIsrResponse(topics=topics)
         return LeaderAndIsrResponse(partition_errors=[error for topic in topics for error in topic.partition_errors])
 
-    def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
+    async def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
         self.requests.append(request)
         errors = []
         for topic in request.topic_states:

@@ -72,7 +72,7 @@ async def create_topic(broker: Broker, name: str, partitions: int = 1, **configs
             for key, value in configs.items()
         ],
     )
-    response = await ask(broker, CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
+    response = await ask(broker, CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7)
     assert response.topics[0].error_code == 0, response
     topic_id: bytes = response.topics[0].topic_id
     return topic_id

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.between_brokers import check_cluster_action, is_stale
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -37,21 +38,24 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
     check_cluster_action(context)
-    # A log is made with its topic's settings: have them before the controller's word is taken.
-    await broker.configs.prefetch(_topics(request))
-    # No checkpoint from here on: what is found fresh is still fresh when it is applied.
-    if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
-        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    return broker.replicas.become_leader_or_follower(request, context.api_version)
+    async with broker.replicas.state_change_lock:
+        # A log is made with its topic's settings: have them before the controller's word is taken.
+        await broker.configs.prefetch(await _topics(request))
+        if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return await broker.replicas.become_leader_or_follower(request, context.api_version)
 
 
-def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
+async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
     """Name -> whether the request makes a partition of it for the first time."""
     topics: dict[str, bool] = {}
+    turns = Turns()
     for state in request.ungrouped_partition_states:
         topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
+        await turns.next()
     for topic in request.topic_states:
         topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
+        await turns.next()
     return topics
 
 

@@ -33,9 +33,10 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
     check_cluster_action(context)
-    if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
-        return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    return broker.replicas.stop_replicas(request, context.api_version)
+    async with broker.replicas.state_change_lock:
+        if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
+            return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return await broker.replicas.stop_replicas(request, context.api_version)
 
 
 def error_response(request: StopReplicaRequest, context: RequestContext, error: KafkaError) -> StopReplicaResponse:

@@ -37,8 +37,14 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
     check_cluster_action(context)
-    if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
-        return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    async with broker.replicas.state_change_lock:
+        if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        await _update(broker, request)
+    return UpdateMetadataResponse()
+
+
+async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
     if request.controller_epoch < broker.replicas.controller_epoch:
         raise KafkaError(
             ErrorCode.STALE_CONTROLLER_EPOCH,
@@ -46,11 +52,10 @@ async def handle(broker: Broker, request: UpdateMetadataRequest, context: Reques
             f"{request.controller_epoch}. Latest known controller epoch is {broker.replicas.controller_epoch}",
         )
     broker.replicas.controller_epoch = request.controller_epoch
-    deleted = broker.metadata.update(request)
+    deleted = await broker.metadata.update(request)
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
         broker.groups.on_topic_deleted(topic)
         broker.configs.forget(topic)
-    return UpdateMetadataResponse()
 
 
 def error_response(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import (
     PAUSE,
+    PAUSE_EVERY,
     AddBroker,
     Ask,
     RemoveBroker,
@@ -160,6 +161,7 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPart
             context.add_topic_id(topic, decoded.topic_id)
         elif mv.uses_topic_id(parts.settings.metadata_version):
             without_id.append((topic, decoded))
+        yield PAUSE
         for partition, assignment in _assignments(topic, decoded).items():
             context.update_assignment(partition, assignment)
             partitions.add(partition)
@@ -215,7 +217,9 @@ def partition_modifications(parts: Parts, topic: str) -> Story[None]:
     node = yield from get(znodes.topic_path(topic), watch=True)
     if node is None or topic not in context.all_topics:
         return
+    yield PAUSE
     decoded = znodes.decode_topic(topic, node.data)
+    yield PAUSE
     found = _assignments(topic, decoded)
     added = {partition: a for partition, a in found.items() if not context.replicas(partition)}
     if not added:
@@ -228,8 +232,10 @@ def partition_modifications(parts: Parts, topic: str) -> Story[None]:
         )
         yield from _restore_assignment(parts, topic)
         return
+    yield PAUSE
     for partition, assignment in added.items():
         context.update_assignment(partition, assignment)
+    yield PAUSE
     yield from on_new_partitions(parts, added.keys())
 
 
@@ -319,15 +325,15 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
             "state.change.logger",
         )
         return
-    codes = {TopicPartition(e.topic_name, e.partition_index): e.error_code for e in response.partition_errors}
-    for topic in response.topics:
-        name = context.topic_names.get(topic.topic_id)
-        if name is not None:
-            codes |= {TopicPartition(name, e.partition_index): e.error_code for e in topic.partition_errors}
-    offline = {partition for partition, code in codes.items() if code == ErrorCode.KAFKA_STORAGE_ERROR}
-    online = {partition for partition, code in codes.items() if code == ErrorCode.NONE}
     previous = context.replicas_on_offline_dirs.get(broker_id, set())
-    current = (previous - online) | offline
+    current = set(previous)
+    for count, (partition, code) in enumerate(_codes(context.topic_names, response), 1):
+        if code == ErrorCode.KAFKA_STORAGE_ERROR:
+            current.add(partition)
+        elif code == ErrorCode.NONE:
+            current.discard(partition)
+        if count % PAUSE_EVERY == 0:
+            yield PAUSE
     context.replicas_on_offline_dirs[broker_id] = current
     newly_offline = sorted(current - previous)
     if newly_offline:
@@ -337,6 +343,16 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
             "state.change.logger",
         )
         yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
+
+
+def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> Iterator[tuple[TopicPartition, int]]:
+    for told in response.partition_errors:
+        yield TopicPartition(told.topic_name, told.partition_index), told.error_code
+    for topic in response.topics:
+        name = topic_names.get(topic.topic_id)
+        if name is not None:
+            for told in topic.partition_errors:
+                yield TopicPartition(name, told.partition_index), told.error_code
 
 
 def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Story[None]:

@@ -59,6 +59,8 @@ def integer(value: Any) -> int:
 def integers(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list):
         raise TypeError(f"{value!r} is not a list")
+    if all(type(item) is int for item in value):
+        return tuple(value)
     return tuple(integer(item) for item in value)
 
 

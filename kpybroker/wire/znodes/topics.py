@@ -71,7 +71,11 @@ def _topic(values: dict[str, Any]) -> TopicAssignment:
     return TopicAssignment(
         None if topic_id is None else decode_uuid(string(topic_id)),
         {
-            int(p): PartitionAssignment(integers(replicas), integers(adding.get(p, [])), integers(removing.get(p, [])))
+            int(p): PartitionAssignment(
+                integers(replicas),
+                integers(adding[p]) if p in adding else (),
+                integers(removing[p]) if p in removing else (),
+            )
             for p, replicas in (values.get("partitions") or {}).items()
         },
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from kpybroker.broker.handlers import allocate_producer_ids, leader_and_isr, stop_replica, update_metadata
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -96,6 +97,25 @@ async def test_a_former_controller_does_not_change_the_metadata() -> None:
         response = await call(broker, update_metadata, UpdateMetadataRequest(controller_epoch=0), 8)
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
         assert broker.metadata.snapshot is snapshot
+
+
+async def test_orders_are_carried_out_one_at_a_time_and_seen_whole() -> None:
+    """A long one gives the loop back; what comes meanwhile waits, and readers see what was before."""
+    state = UpdateMetadataRequest.UpdateMetadataPartitionState
+    many = [state(partition_index=index, leader=0) for index in range(5000)]
+
+    def update(topic: str, states: list[Any]) -> UpdateMetadataRequest:
+        topic_state = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=topic, partition_states=states)
+        return UpdateMetadataRequest(controller_epoch=9, topic_states=[topic_state])
+
+    async with running_broker() as broker:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call, broker, update_metadata, update("large", many), 8)
+            nursery.start_soon(call, broker, update_metadata, update("small", many[:1]), 8)
+            while "small" not in broker.metadata.snapshot.topics:
+                assert len(broker.metadata.snapshot.topics.get("large", many)) == len(many)
+                await trio.lowlevel.checkpoint()
+        assert set(broker.metadata.snapshot.topics) == {"large", "small"}
 
 
 async def test_producer_ids_come_in_blocks() -> None:

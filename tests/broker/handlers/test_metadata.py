@@ -266,7 +266,7 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
             for index in range(20_000)
         ]
         topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name="big", partition_states=states)
-        broker.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
+        await broker.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
         turns = 0
         async with trio.open_nursery() as nursery:
 
