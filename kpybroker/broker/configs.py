@@ -13,7 +13,7 @@ uses them yet.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -51,6 +51,8 @@ class ConfigRepository:
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
+        # What was read later is kept later: of two answers that arrive together either may be looked at first.
+        self._loading = trio.Lock()
         self._last_change = -1
         self._wake = trio.Event()
 
@@ -222,13 +224,21 @@ class ConfigRepository:
             await self._load_brokers()
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
-        for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
-            if self._overrides.get(name) != props:
-                self._overrides[name] = props
-                self._log_configs.pop(name, None)
+        async with self._loading:
+            for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
+                if self._overrides.get(name) != props:
+                    self._overrides[name] = props
+                    self._log_configs.pop(name, None)
 
     async def _load_brokers(self) -> None:
         """Both dynamic layers at once, so that they are never seen half changed."""
+        async with self._loading:
+            changed = await self._read_brokers()
+        if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
+            await self._apply_defaults()
+
+    async def _read_brokers(self) -> Collection[str]:
+        """The keys whose values are others now."""
         entities = (str(self._broker.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
         own, ignored_own = usable_dynamic(own, per_broker=True)
@@ -240,11 +250,10 @@ class ConfigRepository:
             changed = self._broker.config.set_dynamic(own, default)
         except ConfigError as error:
             dynamic_log.error("The dynamic configuration could not be applied: %s", error)
-            return
+            return ()
         if changed:
             dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
-        if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
-            await self._apply_defaults()
+        return changed
         for listener in self._broker_listeners if changed else ():
             listener(frozenset(changed))
 

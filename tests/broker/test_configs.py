@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.configs import NOTIFICATION_AGE_MAX_MS
 from kpybroker.config.topic import LogConfig
+from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 from tests.support.configured_broker import configured_broker
 
@@ -94,15 +97,42 @@ async def test_configuration_outlives_the_broker(tmp_path: Path) -> None:
 
 
 async def test_a_new_topic_of_an_old_name_has_its_own_settings(tmp_path: Path) -> None:
+    # Without notifications, which are heard some time: nothing but `prefetch` reads.
+    path = znodes.config_path("topics", "t")
     async with configured_broker(tmp_path, "t") as broker:
-        await broker.configs.write("topics", "t", {"retention.ms": "7"})
+        await broker.tree.set(path, znodes.encode_config({"retention.ms": "7"}))
+        await broker.configs.prefetch({"t": True})
         broker.configs.forget("t")
         assert broker.configs.topic_overrides("t") == {}
-        await broker.tree.set(znodes.config_path("topics", "t"), znodes.encode_config({"retention.ms": "9"}))
+        await broker.tree.set(path, znodes.encode_config({"retention.ms": "9"}))
         await broker.configs.prefetch({"t": True})
         assert broker.configs.topic_config("t").retention_ms == 9
-        await broker.tree.set(znodes.config_path("topics", "t"), znodes.encode_config({"retention.ms": "11"}))
+        await broker.tree.set(path, znodes.encode_config({"retention.ms": "11"}))
         await broker.configs.prefetch({"t": False})
+        assert broker.configs.topic_config("t").retention_ms == 9
+
+
+async def test_of_two_readings_the_later_one_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = znodes.config_path("topics", "t")
+    async with configured_broker(tmp_path, "t") as broker:
+        submit_many, slow = broker.tree.submit_many, trio.Event()
+        held: list[trio.Event] = [slow]
+
+        async def late(ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+            answers = await submit_many(ops)
+            if held and t.path_of(ops[0]) == path:
+                await held.pop().wait()
+            return answers
+
+        await broker.tree.set(path, znodes.encode_config({"retention.ms": "7"}))
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(broker.tree, "submit_many", late)
+            nursery.start_soon(broker.configs.prefetch, {"t": True})
+            await trio.testing.wait_all_tasks_blocked()
+            await submit_many([t.SetData(path, znodes.encode_config({"retention.ms": "9"}))])
+            nursery.start_soon(broker.configs.prefetch, {"t": True})
+            await trio.testing.wait_all_tasks_blocked()
+            slow.set()
         assert broker.configs.topic_config("t").retention_ms == 9
 
 
