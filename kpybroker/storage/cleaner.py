@@ -100,7 +100,7 @@ def clean(files: Files, job: CleaningJob, tick: Tick) -> Iterator[Mapped | Clean
     by_base = {source.base_offset: source for source in below}
     rules = Filter(
         offsets,
-        CleanedTransactions(_aborted(files, job, 0, end_offset)),
+        CleanedTransactions(_aborted(files, job, 0, below[-1].next_offset if below else 0)),
         {producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in job.producers},
         now_ms=job.now_ms,
         delete_retention_ms=job.delete_retention_ms,

@@ -393,6 +393,7 @@ class LogSegment:
         self.close_indexes()
         for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
             unlink_if_exists(self._files, self.path(suffix))
+        self._offset_index, self._time_index = self._open_offset_index(), self._open_time_index()
 
     def append_largest_timestamp(self) -> None:
         """The time index's last word on a segment that takes no more appends."""
