@@ -187,7 +187,16 @@ class Dispatcher:
         else:
             body = memoryview(frame)[header.body_offset :]
             request = await _in_steps(decode_steps(route.request_class, body, route.version))
-        response = await self._handle(route, request, context, is_large=len(frame) > LARGE_FRAME_BYTES)
+        try:
+            response = await route.handle(self._broker, request, context)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            failure = self._failure(route, context, error)
+            if len(frame) <= LARGE_FRAME_BYTES:
+                response = route.error_response(request, context, failure)
+            else:  # the error stands at each of perhaps 10^5 elements
+                response = await trio.to_thread.run_sync(route.error_response, request, context, failure)
         del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
             return None, context
@@ -197,26 +206,19 @@ class Dispatcher:
             parts = await _in_steps(encode_steps(response, route.version))
         return self._frame(route, header.correlation_id, parts), context
 
-    async def _handle(self, route: Route, request: Any, context: RequestContext, *, is_large: bool) -> Any:
-        try:
-            return await route.handle(self._broker, request, context)
-        except KafkaError as error:
-            failure = error
-        except ProtocolError:
-            raise
-        except Exception:
-            api_log.exception(
-                "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
-                self._broker.node_id,
-                route.key.name,
-                route.version,
-                context.connection_id,
-            )
-            failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if is_large:
-            # The error stands at each of perhaps 10^5 elements.
-            return await trio.to_thread.run_sync(route.error_response, request, context, failure)
-        return route.error_response(request, context, failure)
+    def _failure(self, route: Route, context: RequestContext, error: Exception) -> KafkaError:
+        """What the client is told of an exception; one that is nobody's answer is logged."""
+        if isinstance(error, KafkaError):
+            return error
+        api_log.error(
+            "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
+            self._broker.node_id,
+            route.key.name,
+            route.version,
+            context.connection_id,
+            exc_info=error,
+        )
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     @staticmethod
     def _frame(route: Route, correlation_id: int, parts: list[Part]) -> list[Part]:

@@ -54,11 +54,17 @@ _VERSIONS = {
 def parse_request_header(frame: Buffer) -> RequestHeader:
     """The header at the start of a frame (its size already taken off). Raises ProtocolError."""
     try:
-        api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame, 0)
+        api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame)
         version = request_header_version(api_key, api_version)
         if version == 0:
             return RequestHeader(api_key, api_version, correlation_id, None, 8)
-        client_id, position = _client_id(frame, 8)
+        (length,) = _CLIENT_ID_LENGTH.unpack_from(frame, 8)
+        client_id, position = None, 10
+        if length >= 0:
+            position += length
+            if position > len(frame):
+                raise ProtocolError(f"the client id claims {length} bytes, {len(frame) - 10} are left")
+            client_id = str(frame[10:position], "utf-8")
         tags: TaggedFields = ()
         if version == 2:
             count = frame[position]
@@ -70,16 +76,6 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         raise ProtocolError("the request header is cut short") from None
     except UnicodeDecodeError:
         raise ProtocolError("the client id is not UTF-8") from None
-
-
-def _client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
-    (length,) = _CLIENT_ID_LENGTH.unpack_from(frame, position)
-    position += 2
-    if length < 0:
-        return None, position
-    if length > len(frame) - position:
-        raise ProtocolError(f"the client id claims {length} bytes, {len(frame) - position} are left")
-    return str(frame[position : position + length], "utf-8"), position + length
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
