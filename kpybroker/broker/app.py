@@ -25,6 +25,7 @@ from kpybroker.broker.control import Control
 from kpybroker.broker.dispatch import Dispatcher
 from kpybroker.broker.fetch import Fetches
 from kpybroker.broker.metadata import MetadataCache
+from kpybroker.broker.open_tree import coordination_failed, open_tree
 from kpybroker.broker.peers import ask_once
 from kpybroker.broker.producer_ids import ProducerIds
 from kpybroker.broker.replicas import Replicas
@@ -121,7 +122,7 @@ class Broker:
                 try:
                     await broker._start()
                 except (TreeError, ZnodeError) as error:
-                    raise startup.coordination_failed(broker, error) from error
+                    raise coordination_failed(broker, error) from error
                 yield broker
             except StartupError as error:
                 failure = error
@@ -135,7 +136,7 @@ class Broker:
     async def _start(self) -> None:
         trio.lowlevel.add_instrument(self.stall)
         self.logs = startup.lock_log_dirs(self)
-        self.tree = await startup.open_tree(self)
+        self.tree = await open_tree(self)
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
         await self.configs.start()
         await startup.load_logs(self)

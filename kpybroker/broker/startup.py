@@ -1,19 +1,15 @@
 """The steps of a broker's start, each with what can go wrong said in two lines: the cause, and the mend.
 
-Kept apart from `app` so that the order there reads at a glance.
+Kept apart from `app` so that the order there reads at a glance. The tree is opened in `open_tree`.
 """
 
 from __future__ import annotations
 
 import errno
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-
-import trio
+from typing import TYPE_CHECKING
 
 from kpybroker.broker import registration
 from kpybroker.broker.server import BoundListener
-from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.storage.errors import (
     InconsistentBrokerIdError,
@@ -25,15 +21,9 @@ from kpybroker.storage.errors import (
 )
 from kpybroker.storage.manager import LogManager
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kpybroker.broker.app import Broker
-    from kpybroker.coordination.tree import Tree
-
-T = TypeVar("T")
 
 EXIT_CONFIG = 2
 EXIT_STORAGE = 3
@@ -41,8 +31,6 @@ EXIT_LOCKED = 4
 EXIT_PORT = 5
 EXIT_COORDINATION = 6
 EXIT_IDENTITY = 7
-
-EMBEDDED_TREE_FILE = "coordination.sqlite"
 
 
 class StartupError(Exception):
@@ -88,79 +76,6 @@ def lock_log_dirs(broker: Broker) -> LogManager:
         raise StartupError(
             str(error), "repair that file, or restore it from another log directory of this broker", EXIT_STORAGE
         ) from error
-
-
-CoordinationFailure = t.TreeError | ZnodeError
-
-
-def coordination_failed(broker: Broker, failure: CoordinationFailure) -> StartupError:
-    """Whatever the tree answers on the way that isn't an answer to go on with."""
-    connect = broker.config.get_str("zookeeper.connect")
-    place = f"ZooKeeper at {connect}" if connect else "the coordination file"
-    mend = next((mend for kind, mend in _MENDS if isinstance(failure, kind)), "look at its log, then start again")
-    return StartupError(f"{place} failed: {type(failure).__name__}: {failure}", mend, EXIT_COORDINATION)
-
-
-_MENDS: tuple[tuple[type[CoordinationFailure], str], ...] = (
-    (t.NoAuth, "give this broker credentials that may read and write there, or change the ACLs of that znode"),
-    (t.AuthFailed, "correct this broker's credentials for ZooKeeper"),
-    (t.SystemFailure, "make space on its disk, or repair the disk, then start again"),
-    (ZnodeError, "repair or remove that znode"),
-)
-
-
-async def open_tree(broker: Broker) -> Tree:
-    """Connect to ZooKeeper, or open the embedded tree in the first log directory."""
-    config = broker.config
-    session_timeout_ms = config.get_int("zookeeper.session.timeout.ms")
-    tree = broker.given_tree
-    if tree is None:
-        connect = config.get_str("zookeeper.connect")
-        tree = _zookeeper(broker, connect, session_timeout_ms) if connect else _embedded(broker, session_timeout_ms)
-    tree.listen(broker.tree_event)
-    connection_timeout_ms = config.get_optional_int("zookeeper.connection.timeout.ms") or session_timeout_ms
-    try:
-        await tree.start(connection_timeout_ms / 1000)
-    except CoordinationUnavailable as error:
-        raise StartupError(
-            f"ZooKeeper at {error.place} cannot be reached: {error.cause}",
-            "start it, or correct zookeeper.connect; without that key kpybroker needs no ZooKeeper",
-            EXIT_COORDINATION,
-        ) from error
-    return tree
-
-
-def _zookeeper(broker: Broker, connect: str, session_timeout_ms: int) -> Tree:
-    from kpybroker.coordination.zookeeper import ZooKeeperTree
-
-    try:
-        return ZooKeeperTree(connect, session_timeout_ms=session_timeout_ms)
-    except CoordinationUnavailable as error:
-        raise StartupError(
-            f"zookeeper.connect={connect} is no address of ZooKeeper: {error.cause}",
-            "write it as host:port,host:port/chroot",
-            EXIT_CONFIG,
-        ) from error
-
-
-def _embedded(broker: Broker, session_timeout_ms: int) -> Tree:
-    from kpybroker.coordination.embedded import EmbeddedStore
-
-    path = Path(broker.logs.live_dirs[0]) / EMBEDDED_TREE_FILE
-    try:
-        store = EmbeddedStore.open(path, _run_off_loop, broker.clock.time_ms, trio.lowlevel.checkpoint)
-    except CoordinationUnavailable as error:
-        raise StartupError(
-            f"the coordination file {error.place} cannot be opened: {error.cause}",
-            "restore it from a copy, or remove it to start over with no topics known",
-            EXIT_COORDINATION,
-        ) from error
-    broker.embedded_store = store
-    return store.session(session_timeout_ms)
-
-
-async def _run_off_loop(function: Callable[[], T]) -> T:
-    return await trio.to_thread.run_sync(function)
 
 
 async def agree_on_ids(broker: Broker) -> tuple[str, int]:

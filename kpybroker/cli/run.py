@@ -148,7 +148,7 @@ def _announce(broker: Broker, wanted: Plan) -> None:
         cluster_id=broker.cluster_id,
         version=__version__,
         log_dirs=broker.logs.log_dirs,
-        coordination=f"ZooKeeper at {connect}" if connect else "embedded, in the first log directory",
+        coordination=f"ZooKeeper at {connect}" if connect else "embedded, in the log directory",
         ephemeral=wanted.ephemeral,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
     )

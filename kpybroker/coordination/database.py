@@ -137,6 +137,15 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
     return database, image, zxid
 
 
+def peek(file: Path, path: str) -> tuple[bytes | None, int]:
+    """The data of one node, None if it is missing, and the last zxid, of a file that is there. Raises
+    `CoordinationUnavailable`."""
+    database, image, zxid = open_database(file)
+    database.close()
+    node = image.nodes.get(path)
+    return None if node is None else node.data, zxid
+
+
 def _explain(error: Exception) -> str:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         return "is in use by another process"

@@ -87,6 +87,16 @@ def test_dev_starts_where_it_says_and_stops_when_told(tmp_path: Path, number: si
     assert (tmp_path / "data" / "meta.properties").exists()
 
 
+def test_a_cluster_stays_itself_when_its_directories_are_named_in_another_order(tmp_path: Path) -> None:
+    for order in ("ab", "ba"):
+        directories = ",".join(str(tmp_path / name) for name in order)
+        with ready("dev", "--port", "0", "--override", f"log.dirs={directories}") as (process, _, _):
+            process.terminate()
+            process.communicate(timeout=SECONDS_MAX)
+        assert process.returncode == 0
+    assert [path.parent.name for path in tmp_path.glob("*/coordination.sqlite")] == ["a"]
+
+
 def test_ephemeral_leaves_nothing(tmp_path: Path) -> None:
     with ready("dev", "--port", "0", "--ephemeral", TMPDIR=str(tmp_path)) as (process, _, _):
         assert len(list(tmp_path.iterdir())) == 1
