@@ -23,6 +23,12 @@ if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("durability")
+    group.addoption("--whole", action="store_true", help="every crash, failure and damage, not a slice of them")
+    group.addoption("--seed", type=int, default=0, help="chooses the slice, and what a crash leaves")
+
+
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
     """A mock clock that jumps to the next deadline as soon as every task is blocked."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.turns import run_flush
 from kpybroker.storage.errors import LogDirError
 
 if TYPE_CHECKING:
@@ -64,9 +66,9 @@ async def clean_compacted(broker: Broker) -> None:
 async def remove_deleted(broker: Broker) -> None:
     while True:
         await trio.sleep(broker.config.get_int("log.segment.delete.delay.ms") / 1000)
-        jobs = broker.logs.deletions_due(broker.clock.time_ms())
-        if jobs:
-            await trio.to_thread.run_sync(_run_all, jobs)
+        for job in broker.logs.deletions_due(broker.clock.time_ms()):
+            with _directory_offline_on_failure(broker):
+                await trio.to_thread.run_sync(job)
 
 
 async def flush_logs(broker: Broker) -> None:
@@ -75,8 +77,8 @@ async def flush_logs(broker: Broker) -> None:
         interval_ms = min(broker.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
         await trio.sleep(interval_ms / 1000)
         for job in broker.logs.flush_jobs(broker.clock.time_ms()):
-            await trio.to_thread.run_sync(job.run)
-            job.complete()
+            with _directory_offline_on_failure(broker):
+                await run_flush(job)
 
 
 async def checkpoint_recovery_points(broker: Broker) -> None:
@@ -111,9 +113,13 @@ async def collect_garbage(broker: Broker) -> None:
             gc.freeze()
 
 
-def _run_all(jobs: list[Callable[[], None]]) -> None:
-    for job in jobs:
-        job()
+@contextmanager
+def _directory_offline_on_failure(broker: Broker) -> Iterator[None]:
+    """So that the other directories' jobs are done all the same."""
+    try:
+        yield
+    except LogDirError as error:
+        broker.log_dir_failed(error)
 
 
 TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {

@@ -225,12 +225,13 @@ class Shard(Generic[M]):
         offset = min(held.offset for held in self._held)
         wait_s = min(held.deadline for held in self._held) - self.now().monotonic
         try:
+            # What is to be flushed is not below the high watermark before it is.
+            flushed = max((held.offset for held in self._held if held.flush), default=0)
+            if flushed:
+                await self.partition.flush(flushed)
             with trio.move_on_after(max(wait_s, 0)):
                 await self.partition.wait_high_watermark(offset)
             reached = self.partition.high_watermark
-            flushed = max((held.offset for held in self._held if held.flush and held.offset <= reached), default=0)
-            if flushed:
-                await self.partition.flush(flushed)
         except KafkaError as error:
             self._settle(self._take_held(lambda held: True), error.code)
             return
@@ -238,7 +239,10 @@ class Shard(Generic[M]):
             self._settle(self._take_held(lambda held: True), ErrorCode.KAFKA_STORAGE_ERROR)
             self._broker.log_dir_failed(error)
             return
-        self._settle(self._take_held(lambda held: held.offset <= (flushed if held.flush else reached)), ErrorCode.NONE)
+        self._settle(
+            self._take_held(lambda held: held.offset <= (min(flushed, reached) if held.flush else reached)),
+            ErrorCode.NONE,
+        )
         now = self.now().monotonic
         self._settle(self._take_held(lambda held: held.deadline <= now), ErrorCode.REQUEST_TIMED_OUT)
 

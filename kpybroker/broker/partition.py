@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.turns import in_thread
+from kpybroker.broker.turns import in_thread, run_flush
 from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.replica import LeaderState
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -48,6 +48,7 @@ class Partition:
         "_offset_waiters",
         "_sessions",
         "_told_log_start",
+        "_unread_bytes",
         "broker_id",
         "controller_epoch",
         "index",
@@ -79,6 +80,7 @@ class Partition:
         self._sessions: dict[FetchSession, PartitionKey] = {}
         self._flushing: trio.Event | None = None
         self._told_log_start = -1
+        self._unread_bytes = 0
 
     # --- leadership
 
@@ -180,7 +182,7 @@ class Partition:
             request_version=request_version,
             checked=checked,
         )
-        self._after_append(log, leader, info.size)
+        self._after_append(log, leader, info)
         return info
 
     def append_internal(
@@ -193,7 +195,7 @@ class Partition:
         if len(leader.isr) < log.config.min_insync_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms, verification_guard=guard)
-        self._after_append(log, leader, info.size)
+        self._after_append(log, leader, info)
         return info
 
     def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
@@ -209,11 +211,18 @@ class Partition:
         """Begin to verify that a produce belongs to a transaction (KIP-890); NO_VERIFICATION: one is open here."""
         return self.leader_log().start_verification(producer_id, sequence, epoch, now_ms)
 
-    def _after_append(self, log: Log, leader: LeaderState, appended_bytes: int) -> None:
+    def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo) -> None:
+        self._unread_bytes += info.size
+        # What is to be on disk before it is acknowledged is not to be read before either: see `flush`.
+        if not info.flush_required:
+            self._advance(log, leader, log.log_end_offset)
+
+    def _advance(self, log: Log, leader: LeaderState, end_offset: int) -> None:
         before = log.high_watermark
-        high_watermark = leader.appended(log.log_end_offset)
+        high_watermark = leader.appended(end_offset)
         if high_watermark > before:
             self._set_high_watermark(log, high_watermark)
+            appended_bytes, self._unread_bytes = self._unread_bytes, 0
             if self._sessions:
                 self.notify(appended_bytes)
 
@@ -234,8 +243,7 @@ class Partition:
 
     async def flush(self, offset: int) -> None:
         """Until everything below `offset` is on disk; one fsync in a thread serves all who wait. Raises LogDirError."""
-        log = self.online_log()
-        while log.recovery_point < offset:
+        while (log := self.online_log()).recovery_point < offset:
             if log.log_end_offset < offset:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it was cut off meanwhile
             if self._flushing is not None:
@@ -243,12 +251,12 @@ class Partition:
                 continue
             self._flushing = trio.Event()
             try:
-                job = log.prepare_flush()
-                await trio.to_thread.run_sync(job.run)
-                job.complete()
+                await run_flush(log.prepare_flush())
             finally:
                 self._flushing.set()
                 self._flushing = None
+        if self.leader is not None and log.high_watermark < offset:
+            self._advance(log, self.leader, offset)
 
     # --- waiting
 

@@ -197,6 +197,10 @@ class Replicas:
             errors.append(
                 StopReplicaResponse.StopReplicaPartitionError(topic_name=name, partition_index=index, error_code=code)
             )
+        try:
+            await trio.to_thread.run_sync(self._broker.logs.sync_deletions())
+        except LogDirError as error:
+            self._broker.log_dir_failed(error)
         return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, name: str, index: int, leader_epoch: int, delete: bool) -> ErrorCode:

@@ -148,10 +148,10 @@ async def _committed(broker: Broker, partition: Partition, info: AppendInfo, dea
     end = info.last_offset + 1
     try:
         with trio.move_on_at(deadline):
-            if partition.high_watermark < end:
-                await partition.wait_high_watermark(end)
             if info.flush_required:
                 await partition.flush(end)
+            if partition.high_watermark < end:
+                await partition.wait_high_watermark(end)
             return ErrorCode.NONE
     except KafkaError as error:
         return error.code

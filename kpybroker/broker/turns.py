@@ -7,11 +7,14 @@ run on a mock clock does the same again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
 from kpybroker.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.storage.flush import FlushJob
 
 T = TypeVar("T")
 
@@ -55,3 +58,10 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
     if isinstance(result, KafkaError):
         raise result
     return result
+
+
+async def run_flush(job: FlushJob) -> None:
+    """A flush job from end to end, cancelled or not: what it took over is dirty nowhere else. Raises LogDirError."""
+    with trio.CancelScope(shield=True):
+        await trio.to_thread.run_sync(job.run)
+    job.complete()

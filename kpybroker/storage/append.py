@@ -147,7 +147,7 @@ def _info(log: Log, checked: ValidatedRecords, rolled: bool) -> AppendInfo:
         checked.log_append_time,
         log.log_start_offset,
         False,
-        log.log_end_offset - log.recovery_point >= log.config.flush_messages,
+        _is_flush_due(log),
         rolled,
         len(checked.data),
     )
@@ -161,7 +161,13 @@ def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
         duplicate.timestamp,
         log.log_start_offset,
         duplicate=True,
+        # The first time may still be waiting for the disk.
+        flush_required=_is_flush_due(log),
     )
+
+
+def _is_flush_due(log: Log) -> bool:
+    return log.log_end_offset - log.recovery_point >= log.config.flush_messages
 
 
 def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
@@ -190,7 +196,7 @@ def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
         NO_TIMESTAMP,
         log.log_start_offset,
         False,
-        log.log_end_offset - log.recovery_point >= log.config.flush_messages,
+        _is_flush_due(log),
         rolled,
         found.valid_bytes,
     )

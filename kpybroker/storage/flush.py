@@ -8,7 +8,7 @@ the pages that it could not write and would report success.
 
 What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may
 overlap: the recovery point only grows, and of two captures of the leader epochs the older one is not written
-over the newer.
+over the newer. A log that is closed waits for the jobs that it prepared, and fails if one of them did.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class FlushJob:
         "_files",
         "_held",
         "_log",
+        "_running",
         "_truncations",
+        "_was_run",
         "directories",
         "offset",
         "paths",
@@ -87,10 +89,18 @@ class FlushJob:
         self._epochs = epochs
         self._files = files
         self._error: OSError | None = None
+        self._running = threading.Lock()
+        self._was_run = False
         self._truncations = log.truncations
 
     def run(self) -> None:
-        """Sync everything. Safe in a thread; an error waits for `complete`."""
+        """Sync everything, once. Safe in a thread; an error waits for `complete`."""
+        with self._running:
+            if not self._was_run:
+                self._was_run = True
+                self._sync()
+
+    def _sync(self) -> None:
         try:
             for shared in self._held:
                 shared.file.sync()
@@ -133,7 +143,12 @@ class FlushJob:
         held, self._held = self._held, []
         for shared in held:
             shared.release()
-        if self._error is not None:
-            raise LogDirError(self._log.log_dir, self._error)
+        self._log.unfinished_flushes.discard(self)
+        self.check()
         if self._truncations == self._log.truncations:
             self._log.mark_flushed(self.offset)
+
+    def check(self) -> None:
+        """Raises LogDirError where `run` failed."""
+        if self._error is not None:
+            raise LogDirError(self._log.log_dir, self._error)

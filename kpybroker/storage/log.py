@@ -79,7 +79,9 @@ class Log:
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
-        self._is_new_directory = make_directory(files, directory)
+        made = make_directory(files, directory)
+        # Neither may a directory be durable that another process made and never flushed.
+        self._is_new_directory = made or (not had_clean_shutdown and recovery_point == 0)
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         self.epochs = LeaderEpochCache(read_epochs(files, epochs_path))
         self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)
@@ -111,11 +113,16 @@ class Log:
         self.last_flush_ms = now_ms
         self.is_closed = False
         self.truncations = 0
+        self.has_renamed = False  # segments went, and a power cut may bring them back
+        self.recovery_point_max = maintenance.NO_LIMIT  # where a truncation that was announced will cut
         self.rolled: list[LogSegment] = []  # rolled and not yet flushed
+        self.unfinished_flushes: set[FlushJob] = set()
         self._unsynced_paths: list[str] = []
         self._pending_deletions: list[tuple[int, list[str]]] = []
         self.schedule_deletion(loader.deleted_paths, now_ms)
         self.topic_id: bytes | None = self._read_topic_id()
+        if self.topic_id is not None and self._is_new_directory:
+            self._unsynced_paths.append(f"{directory}/{names.PARTITION_METADATA}")
         self.update_first_unstable_offset()
 
     def __repr__(self) -> str:
@@ -391,7 +398,7 @@ class Log:
         segments = self.segments_map.from_offset(self.recovery_point)
         held: list[SharedFile] = []
         directories = [self.log_dir] if self._is_new_directory else []
-        dirty_directory = self._is_new_directory
+        dirty_directory = self._is_new_directory or self.has_renamed
         for segment in dict.fromkeys([*self.rolled, *segments]):
             held += segment.take_dirty_files()
             dirty_directory = dirty_directory or segment.is_new
@@ -400,14 +407,16 @@ class Log:
             directories.insert(0, self.directory)
         paths = self._unsynced_paths + self.snapshots.unsynced
         self._unsynced_paths, self.snapshots.unsynced = [], []
-        self._is_new_directory = False
+        self._is_new_directory = self.has_renamed = False
         self.rolled.clear()
         epochs = self.epoch_checkpoint.capture(self.epochs)
-        return FlushJob(self, self.log_end_offset, held, paths, directories, epochs, self.files)
+        job = FlushJob(self, self.log_end_offset, held, paths, directories, epochs, self.files)
+        self.unfinished_flushes.add(job)
+        return job
 
     def mark_flushed(self, offset: int) -> None:
         """A flush job is complete."""
-        self.recovery_point = max(self.recovery_point, offset)
+        self.recovery_point = max(self.recovery_point, min(offset, self.recovery_point_max))
 
     def flush(self, now_ms: int | None = None) -> None:
         """Make everything durable, here and now. Raises LogDirError."""
@@ -418,6 +427,11 @@ class Log:
             self.last_flush_ms = now_ms
 
     # --- truncation, retention, deletion (storage/maintenance)
+
+    def prepare_truncation(self, offset: int) -> None:
+        """Hold the recovery point down until the log is cut at an offset (`LogManager.prepare_truncation`)."""
+        self.recovery_point_max = offset
+        self.recovery_point = min(self.recovery_point, offset)
 
     def truncate_to(self, target_offset: int, *, now_ms: int) -> bool:
         """Cut the log so that it ends at or before an offset; whether anything was above it."""
@@ -475,6 +489,9 @@ class Log:
         """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable."""
         if self.is_closed:
             return
+        for job in list(self.unfinished_flushes):
+            job.run()
+            job.check()
         try:
             self.snapshots.take(sync=True)
             for segment in self.segments_map.all():

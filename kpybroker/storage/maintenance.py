@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
 NOTHING_CACHED = (-1, -1, -1)
+NO_LIMIT = 2**63 - 1
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +55,7 @@ def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
         if snapshot is not None:
             paths.append(snapshot)
     log.rolled = [segment for segment in log.rolled if segment not in segments]
+    log.has_renamed = True
     log.schedule_deletion(paths, now_ms)
 
 
@@ -129,6 +131,7 @@ def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_star
 def _set_log_end(log: Log, offset: int) -> None:
     log.log_end_offset = offset
     log.recovery_point = min(log.recovery_point, offset)
+    log.recovery_point_max = NO_LIMIT
     log.bound_cache = NOTHING_CACHED
 
 

@@ -315,6 +315,16 @@ class LogManager:
         counts = Counter(log.log_dir for log in (*self._logs.values(), *self._futures.values()))
         return min(self._live, key=lambda path: counts[path])
 
+    def prepare_truncation(self, offsets: Mapping[TopicPartition, int]) -> Job:
+        """A job, for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.
+
+        Else a power cut could leave a cut segment below the recovery point and the removed ones behind it, and nobody
+        would look for that hole. (Kafka writes them after the cut.)
+        """
+        for partition, offset in offsets.items():
+            self._logs[partition].prepare_truncation(offset)
+        return self.recovery_point_checkpoint()
+
     def delete(self, topic: str, partition: int, now_ms: int) -> bool:
         """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
         key = TopicPartition(topic, partition)
@@ -402,16 +412,17 @@ class LogManager:
 
         return run
 
-    def flush_jobs(self, now_ms: int) -> list[FlushJob]:
-        """Jobs for logs that rolled a segment or are over their `flush.ms`. Run each, then `complete` it."""
-        jobs = []
+    def flush_jobs(self, now_ms: int) -> Iterator[FlushJob]:
+        """A job for each log that rolled a segment or is over its `flush.ms`, made when it is asked for.
+
+        Run each, then `complete` it, whatever became of the others.
+        """
         for log in [*self._logs.values(), *self._futures.values()]:
-            if not log.has_unflushed:
+            if log.is_closed or not log.has_unflushed:
                 continue
             if log.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
                 log.last_flush_ms = now_ms
-                jobs.append(log.prepare_flush())
-        return jobs
+                yield log.prepare_flush()
 
     def recovery_point_checkpoint(self) -> Job:
         """A job, for a thread, that writes every directory's recovery points."""

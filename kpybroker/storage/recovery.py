@@ -110,6 +110,8 @@ def recover_segment(segment: LogSegment, snapshots: ProducerSnapshots, epochs: L
         )
     removed = segment.records.truncate_to(valid_bytes)
     segment.append_largest_timestamp()
+    # What the process before this one wrote may be in the page cache only: the next flush is to sync it.
+    segment.records.dirty = segment.is_new = True
     return removed
 
 

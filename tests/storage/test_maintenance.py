@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from kpybroker.storage import names
@@ -213,3 +215,28 @@ def test_a_gap_wider_than_an_index_can_express_rolls() -> None:
     log.append_as_follower(batch(b"b", base_offset=2**31 + 5), now_ms=NOW_MS)
     assert bases(log) == [0, 2**31 + 5]
     assert read_all(log) == [(0, b"a"), (2**31 + 5, b"b")]
+
+
+def test_the_next_flush_makes_the_removal_of_segments_durable() -> None:
+    files = LossyFiles()
+    log = filled(files)
+    log.flush()
+    log.truncate_to(9, now_ms=NOW_MS)
+    append(log, b"x")
+    log.flush()
+    after = files.crash(random.Random(0), in_order=True)
+    found = [entry.name for entry in after.listdir(PATH) if entry.name.endswith(names.LOG_SUFFIX)]
+    assert sorted(found) == [f"{base:020d}{names.LOG_SUFFIX}" for base in bases(log)]
+
+
+def test_an_announced_truncation_holds_the_recovery_point_down() -> None:
+    log = filled()
+    log.flush()
+    log.prepare_truncation(9)
+    append(log, b"x")
+    log.flush()
+    assert log.recovery_point == 9
+    log.truncate_to(9, now_ms=NOW_MS)
+    append(log, b"x")
+    log.flush()
+    assert log.recovery_point == 10

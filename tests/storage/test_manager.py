@@ -170,7 +170,7 @@ def test_flush_jobs_are_for_logs_that_rolled_or_waited() -> None:
         job.run()
         job.complete()
     assert (rolled.recovery_point, waiting.recovery_point, fresh.recovery_point) == (10, 1, 0)
-    assert logs.flush_jobs(NOW_MS + 100) == []
+    assert list(logs.flush_jobs(NOW_MS + 100)) == []
 
 
 def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment() -> None:

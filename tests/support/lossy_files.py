@@ -3,7 +3,11 @@
 `LossyFiles` keeps of every file what it holds and what is on the device, and of every directory likewise. `crash`
 returns the file system after a power cut: what was synced is there; of what was not, each piece is there or not as the
 given random generator decides, and a file cut short may hold zeros in its unsynced part. `operations` counts the calls
-that change or sync something, and `before_operation` may raise, which stops a run at that very call.
+that change or sync something (with `counts_reads` the others too), and `before_operation` may raise, which stops a run
+at that very call.
+
+Names are lost in one of two ways. POSIX promises nothing: every name that was not synced is there or not, whatever
+became of the others. Journalling file systems (ext4, XFS, btrfs) keep the order in which names changed: `in_order`.
 """
 
 from __future__ import annotations
@@ -27,11 +31,18 @@ class Inode:
 
 
 class Directory:
-    __slots__ = ("durable", "names")
+    """`durable` are the names after the last sync of this directory, `committed` those that the journal has on disk."""
+
+    __slots__ = ("committed", "durable", "names")
 
     def __init__(self) -> None:
         self.names: dict[str, Inode | Directory] = {}
         self.durable: dict[str, Inode | Directory] = {}
+        self.committed: dict[str, Inode | Directory] = {}
+
+
+Change = list[tuple[Directory, str, Inode | Directory | None]]
+"""Names that change together: each in its directory, None where it goes."""
 
 
 class PowerCut(BaseException):
@@ -51,6 +62,7 @@ class LossyFile:
 
     def pread(self, size: int, position: int) -> bytes:
         assert self.is_open
+        self._files.look("pread", self._path)
         return bytes(self._inode.data[position : position + size])
 
     def pwrite(self, data: Buffer, position: int) -> int:
@@ -78,6 +90,7 @@ class LossyFile:
         self._inode.durable = bytes(self._inode.data)
 
     def size(self) -> int:
+        self._files.look("size", self._path)
         return len(self._inode.data)
 
     def fileno(self) -> int:
@@ -106,13 +119,32 @@ class LossyFiles:
         self.locked: set[str] = set()
         self.open_count = 0
         self.operations = 0
+        self.counts_reads = False
         self.before_operation: Callable[[int, str, str], None] | None = None
         self.free_bytes: int | None = None
+        self._journal: list[Change] = []
 
     def operation(self, kind: str, path: str) -> None:
         self.operations += 1
         if self.before_operation is not None:
             self.before_operation(self.operations, kind, path)
+
+    def look(self, kind: str, path: str) -> None:
+        """A call that changes nothing."""
+        if self.counts_reads:
+            self.operation(kind, path)
+
+    def _change(self, *changes: tuple[str, Inode | Directory | None]) -> None:
+        """Names come and go, all at once."""
+        entries: Change = []
+        for path, found in changes:
+            directory, name = self._directory(posixpath.dirname(path)), posixpath.basename(path)
+            if found is None:
+                del directory.names[name]
+            else:
+                directory.names[name] = found
+            entries.append((directory, name, found))
+        self._journal.append(entries)
 
     def writable_bytes(self, wanted: int) -> int:
         if self.free_bytes is None:
@@ -144,9 +176,12 @@ class LossyFiles:
         if found is None:
             if not create:
                 raise _missing(path)
+            self._directory(posixpath.dirname(path))
             self.operation("create", path)
             found = Inode()
-            self._directory(posixpath.dirname(path)).names[posixpath.basename(path)] = found
+            self._change((path, found))
+        else:
+            self.look("open", path)
         assert isinstance(found, Inode), f"{path} is a directory"
         self.open_count += 1
         return LossyFile(self, found, path)
@@ -156,16 +191,16 @@ class LossyFiles:
         if found is None:
             raise _missing(source)
         self.operation("rename", source)
-        del self._directory(posixpath.dirname(source)).names[posixpath.basename(source)]
-        self._directory(posixpath.dirname(target)).names[posixpath.basename(target)] = found
+        self._change((source, None), (target, found))
 
     def unlink(self, path: str) -> None:
         if not isinstance(self._find(path), Inode):
             raise _missing(path)
         self.operation("unlink", path)
-        del self._directory(posixpath.dirname(path)).names[posixpath.basename(path)]
+        self._change((path, None))
 
     def listdir(self, path: str) -> list[DirEntry]:
+        self.look("listdir", path)
         return [DirEntry(name, isinstance(found, Directory)) for name, found in self._directory(path).names.items()]
 
     def mkdir(self, path: str) -> None:
@@ -173,15 +208,16 @@ class LossyFiles:
         if posixpath.basename(path) in parent.names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self.operation("mkdir", path)
-        parent.names[posixpath.basename(path)] = Directory()
+        self._change((path, Directory()))
 
     def rmdir(self, path: str) -> None:
         if self._directory(path).names:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         self.operation("rmdir", path)
-        del self._directory(posixpath.dirname(path)).names[posixpath.basename(path)]
+        self._change((path, None))
 
     def stat(self, path: str) -> FileStat | None:
+        self.look("stat", path)
         if path == "/":
             return FileStat(0, 0, True)
         found = self._find(path)
@@ -201,6 +237,13 @@ class LossyFiles:
         directory = self._directory(path)
         self.operation("sync_dir", path)
         directory.durable = dict(directory.names)
+        last = max(
+            (at for at, change in enumerate(self._journal) if any(e[0] is directory for e in change)), default=-1
+        )
+        for change in self._journal[: last + 1]:
+            for changed, name, found in change:
+                _set(changed.committed, name, found)
+        del self._journal[: last + 1]
 
     def lock(self, path: str) -> _Lock | None:
         if path in self.locked:
@@ -216,10 +259,21 @@ class LossyFiles:
     def real_path(self, path: str) -> str:
         return path
 
-    def crash(self, chance: random.Random) -> LossyFiles:
+    def crash(self, chance: random.Random, *, in_order: bool = False) -> LossyFiles:
         """The file system after a power cut."""
         after = LossyFiles()
-        after.root = _survivor(self.root, chance, {})
+        kept: dict[int, dict[str, Inode | Directory]] = {}
+        if in_order:
+            for change in self._journal[: chance.randint(0, len(self._journal))]:
+                for directory, name, found in change:
+                    _set(kept.setdefault(id(directory), dict(directory.committed)), name, found)
+
+        def names_of(directory: Directory) -> dict[str, Inode | Directory]:
+            if in_order:
+                return kept.get(id(directory), directory.committed)
+            return _any_names(directory, chance)
+
+        after.root = _survivor(self.root, names_of, chance, {})
         return after
 
     def snapshot(self) -> LossyFiles:
@@ -229,18 +283,38 @@ class LossyFiles:
         return after
 
 
-def _survivor(directory: Directory, chance: random.Random, seen: dict[int, Inode]) -> Directory:
-    after = Directory()
+def _set(names: dict[str, Inode | Directory], name: str, found: Inode | Directory | None) -> None:
+    if found is None:
+        names.pop(name, None)
+    else:
+        names[name] = found
+
+
+def _any_names(directory: Directory, chance: random.Random) -> dict[str, Inode | Directory]:
+    names = {}
     for name in sorted(directory.names.keys() | directory.durable.keys()):
         now, durable = directory.names.get(name), directory.durable.get(name)
         found = now if now is durable or chance.random() < 0.5 else durable
+        if found is not None:
+            names[name] = found
+    return names
+
+
+def _survivor(
+    directory: Directory,
+    names_of: Callable[[Directory], dict[str, Inode | Directory]],
+    chance: random.Random,
+    seen: dict[int, Inode],
+) -> Directory:
+    after = Directory()
+    for name, found in sorted(names_of(directory).items()):
         if isinstance(found, Directory):
-            after.names[name] = _survivor(found, chance, seen)
-        elif found is not None:
+            after.names[name] = _survivor(found, names_of, chance, seen)
+        else:
             if id(found) not in seen:
                 seen[id(found)] = _surviving_file(found, chance)
             after.names[name] = seen[id(found)]
-    after.durable = dict(after.names)
+    after.durable, after.committed = dict(after.names), dict(after.names)
     return after
 
 
@@ -251,13 +325,13 @@ def _surviving_file(inode: Inode, chance: random.Random) -> Inode:
     held, durable = bytes(inode.data), inode.durable
     if held == durable or chance.random() < 0.3:
         after.data = bytearray(durable)
-    elif held.startswith(durable):
-        kept = chance.randint(len(durable), len(held))
+    else:
+        # Where the file was cut and written again, the new length may come without the old bytes or the other way.
+        same = len(posixpath.commonprefix([held, durable]))
+        kept = chance.randint(same, len(held))
         after.data = bytearray(held[:kept])
         if chance.random() < 0.3:
             after.data.extend(bytes(chance.randint(0, len(held) - kept)))
-    else:
-        after.data = bytearray(held if chance.random() < 0.5 else durable)
     after.durable = bytes(after.data)
     return after
 
@@ -270,5 +344,5 @@ def _copy(directory: Directory) -> Directory:
         else:
             inode = after.names[name] = Inode()
             inode.data, inode.durable, inode.mtime_ms = bytearray(found.data), bytes(found.data), found.mtime_ms
-    after.durable = dict(after.names)
+    after.durable, after.committed = dict(after.names), dict(after.names)
     return after

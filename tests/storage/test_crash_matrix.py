@@ -1,0 +1,80 @@
+"""A power cut or a kill at every write, sync and rename of scripted loads, then a restart that owes what was promised.
+
+`make test` takes a slice of the places; `--whole` takes all of them, several times, and of recoveries too.
+Names are taken to reach the disk in the order in which they were changed, as ext4, XFS and btrfs write them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.support.lossy_files import LossyFiles, PowerCut
+from tests.support.storage_check import check_restart
+from tests.support.storage_load import STORIES, Load, Story, open_manager
+
+SLICE = 40
+CRASHES_EACH = 5
+CRASHES_OF_RECOVERY = 10
+
+
+def stop_at(operation: int, files: LossyFiles) -> None:
+    def stop(number: int, kind: str, path: str) -> None:
+        if number == operation:
+            raise PowerCut
+
+    files.before_operation = stop
+
+
+def cut(story: Story, operation: int) -> Load:
+    load = Load()
+    stop_at(operation, load.files)
+    with pytest.raises(PowerCut):
+        story(load)
+    return load
+
+
+def places(story: Story, request: pytest.FixtureRequest) -> tuple[list[int], Random]:
+    """Which operations to stop at, and the seed of the rest."""
+    load = Load()
+    story(load)
+    everywhere = range(1, load.files.operations + 1)
+    assert len(everywhere) > 100
+    chance = Random(f"{request.config.option.seed} {story.__name__}")
+    whole = request.config.option.whole
+    return (list(everywhere) if whole else sorted(chance.sample(everywhere, SLICE))), chance
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_power_cut_anywhere_loses_nothing_that_was_promised(name: str, request: pytest.FixtureRequest) -> None:
+    chosen, chance = places(STORIES[name], request)
+    for operation in chosen:
+        load = cut(STORIES[name], operation)
+        for _ in range(CRASHES_EACH if request.config.option.whole else 1):
+            check_restart(load, load.files.crash(chance, in_order=True))
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_kill_anywhere_loses_nothing_that_was_written(name: str, request: pytest.FixtureRequest) -> None:
+    chosen, _ = places(STORIES[name], request)
+    for operation in chosen:
+        load = cut(STORIES[name], operation)
+        check_restart(load, load.files.snapshot())
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_power_cut_during_the_recovery_changes_nothing(name: str, request: pytest.FixtureRequest) -> None:
+    chosen, chance = places(STORIES[name], request)
+    for operation in chance.sample(chosen, CRASHES_OF_RECOVERY):
+        load = cut(STORIES[name], operation)
+        crashed = load.files.crash(chance, in_order=True)
+        probe = crashed.snapshot()
+        open_manager(probe)
+        steps = range(1, probe.operations + 1)
+        for step in steps if request.config.option.whole else chance.sample(steps, min(3, len(steps))):
+            files = crashed.snapshot()
+            stop_at(step, files)
+            with pytest.raises(PowerCut):
+                open_manager(files)
+            check_restart(load, files.crash(chance, in_order=True))
