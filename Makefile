@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -67,6 +67,9 @@ bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minut
 
 soak: test-deps  ## two hundred kills of the broker under load, everything checked
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
+
+exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
+	$(BIN)/python -m compat_tests.exchange.run
 
 demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
 	$(BIN)/python -m compat_tests.deps jars
