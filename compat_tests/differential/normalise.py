@@ -77,6 +77,10 @@ def _sorted_by(*fields: str) -> Rule:
     return lambda _normaliser, value: sorted(value, key=lambda element: tuple(element[field] for field in fields))
 
 
+def _ascending(_normaliser: Normaliser, value: Any) -> Any:
+    return sorted(value)
+
+
 def _members(normaliser: Normaliser, value: Any) -> Any:
     """Ids are random, so members come in the order in which the script met them."""
     named = [{**member, "member_id": normaliser.text(member["member_id"])} for member in value]
@@ -108,6 +112,8 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.FETCH, "responses[].partitions[].records[].base_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
     (ApiKey.LIST_OFFSETS, "topics[].partitions[].timestamp"): Normaliser.now,
+    (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].transaction_start_time_ms"): Normaliser.now,
+    (ApiKey.DESCRIBE_PRODUCERS, "topics[].partitions[].active_producers[].last_timestamp"): Normaliser.now,
     # of one disk, that changes meanwhile
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
     # in the order of Java's and Scala's hash maps
@@ -132,4 +138,22 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_GROUPS, "groups[].members"): _members,
     (ApiKey.PRODUCE, "responses"): _sorted_by("name"),
     (ApiKey.PRODUCE, "responses[].partition_responses"): _sorted_by("index"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction"): _sorted_by("transactional_id"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_transaction[].topic_results"): _sorted_by("name"),
+    (
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        "results_by_transaction[].topic_results[].results_by_partition",
+    ): _sorted_by("partition_index"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_topic_v3_and_below"): _sorted_by("name"),
+    (ApiKey.ADD_PARTITIONS_TO_TXN, "results_by_topic_v3_and_below[].results_by_partition"): _sorted_by(
+        "partition_index"
+    ),
+    (ApiKey.TXN_OFFSET_COMMIT, "topics"): _sorted_by("name"),
+    (ApiKey.TXN_OFFSET_COMMIT, "topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.WRITE_TXN_MARKERS, "markers[].topics"): _sorted_by("name"),
+    (ApiKey.WRITE_TXN_MARKERS, "markers[].topics[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].topics"): _sorted_by("topic"),
+    (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].topics[].partitions"): _ascending,
+    (ApiKey.LIST_TRANSACTIONS, "transaction_states"): _sorted_by("transactional_id"),
+    (ApiKey.DESCRIBE_PRODUCERS, "topics[].partitions[].active_producers"): _sorted_by("producer_id"),
 }

@@ -18,16 +18,26 @@ OVERRIDES = {
     # members of the scripts go away without a word
     "group.min.session.timeout.ms": "1000",
     "message.max.bytes": "100000",
+    "transaction.state.log.num.partitions": "5",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }
+
+FIND = ApiKey.FIND_COORDINATOR
 
 READY = script(
     "ready",
-    ApiKey.FIND_COORDINATOR,
-    "the first group makes __consumer_offsets and its coordinator",
-    ask(ApiKey.FIND_COORDINATOR, v=0, key="{t}", until={"error_code": 0}),
+    FIND,
+    "the first group and the first transactional id make their topics and coordinators",
+    ask(FIND, v=0, key="{t}", until={"error_code": 0}),
     *(
         ask(ApiKey.HEARTBEAT, v=0, group_id=f"{{t}}-{n}", member_id="x", until={"error_code": 25})
         for n in range(20)  # enough to meet each of the five coordinators
+    ),
+    ask(FIND, v=1, key="{t}", key_type=1, until={"error_code": 0}),
+    *(
+        # INVALID_PRODUCER_ID_MAPPING is told only by a coordinator that is loaded
+        ask(ApiKey.ADD_OFFSETS_TO_TXN, v=2, transactional_id=f"{{t}}-{n}", group_id="g", until={"error_code": 49})
+        for n in range(20)
     ),
     # the first id waits for a block of ids from the controller
     ask(ApiKey.INIT_PRODUCER_ID, v=0, transactional_id=None, transaction_timeout_ms=1, until={"error_code": 0}),

@@ -54,16 +54,14 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     if context.api_version < BETWEEN_BROKERS_FROM:
         (transaction,) = _transactions(request, context)
-        return AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_topics(await _add(broker, transaction, context))
-        )
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, transaction, context))
     check_cluster_action(context)
     response, turns = AddPartitionsToTxnResponse(), Turns()
     for transaction in request.transactions:
         await turns.next()
-        errors = await _add(broker, transaction, context)
+        results = await _add(broker, transaction, context)
         response.results_by_transaction.append(
-            Result(transactional_id=transaction.transactional_id, topic_results=_topics(errors))
+            Result(transactional_id=transaction.transactional_id, topic_results=results)
         )
     return response
 
@@ -81,27 +79,43 @@ def _transactions(request: AddPartitionsToTxnRequest, context: RequestContext) -
     ]
 
 
-async def _add(broker: Broker, transaction: Transaction, context: RequestContext) -> Errors:
+async def _add(broker: Broker, transaction: Transaction, context: RequestContext) -> list[TopicResult]:
     transactional_id = transaction.transactional_id
     partitions = dict.fromkeys((topic.name, index) for topic in transaction.topics for index in topic.partitions)
     from_client = context.api_version < BETWEEN_BROKERS_FROM
     if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     refused = await _refused(broker, context, partitions, from_client=from_client)
     if refused:
-        return dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
-    if not transactional_id:
-        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-    producer = (transactional_id, transaction.producer_id, transaction.producer_epoch)
-    try:
-        if transaction.verify_only:
-            return broker.transactions.verify(*producer, partitions)
-        error = await broker.transactions.ask(AddPartitions(*producer, frozenset(partitions)))
-    except KafkaError as failure:
-        error = failure.code
+        return _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
+    if transaction.verify_only:
+        return _each(_verify(broker, transaction, partitions))
+    error = await _ask(broker, transaction, frozenset(partitions))
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return dict.fromkeys(partitions, error)
+    return _all(transaction, error)
+
+
+def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[TopicPartition]) -> Errors:
+    if not transaction.transactional_id:
+        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+    try:
+        return broker.transactions.verify(
+            transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions
+        )
+    except KafkaError as error:
+        return dict.fromkeys(partitions, error.code)
+
+
+async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[TopicPartition]) -> ErrorCode:
+    if not transaction.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    try:
+        return await broker.transactions.ask(
+            AddPartitions(transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions)
+        )
+    except KafkaError as error:
+        return error.code
 
 
 async def _refused(
@@ -121,7 +135,20 @@ async def _refused(
     return refused
 
 
-def _topics(errors: Errors) -> list[TopicResult]:
+def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:
+    """One code everywhere, topics and partitions as they were asked for."""
+    return [
+        TopicResult(
+            name=topic.name,
+            results_by_partition=[
+                PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
+
+
+def _each(errors: Errors) -> list[TopicResult]:
     return [
         TopicResult(
             name=name,
@@ -139,5 +166,4 @@ def error_response(
     if context.api_version >= BETWEEN_BROKERS_FROM:
         return AddPartitionsToTxnResponse(error_code=error.code)
     (transaction,) = _transactions(request, context)
-    partitions = ((topic.name, index) for topic in transaction.topics for index in topic.partitions)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(dict.fromkeys(partitions, error.code)))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_all(transaction, error.code))

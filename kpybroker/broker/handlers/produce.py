@@ -289,14 +289,13 @@ async def _wait_for_replicas(
 def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:
     if request.acks == 0:
         raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
+    told = None if error.message == error.code.message else error.message
     return ProduceResponse(
         responses=[
             ProduceResponse.TopicProduceResponse(
                 name=topic.name,
                 partition_responses=[
-                    PartitionResponse(
-                        index=data.index, error_code=error.code, base_offset=-1, error_message=error.message
-                    )
+                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=told)
                     for data in topic.partition_data
                 ],
             )

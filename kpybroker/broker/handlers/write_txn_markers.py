@@ -29,8 +29,12 @@ ErrorsByProducer = dict[int, dict[TopicPartition, ErrorCode]]
 async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
         check_cluster_action(context)
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # no batch can be made of it, which no code says
     errors: ErrorsByProducer = {}
     for marker in request.markers:
+        if not _partitions(marker):
+            continue
         written = await write_markers_here(
             broker,
             marker.producer_id,

@@ -1,0 +1,199 @@
+"""The transaction machine against a simple model, under any order of clients, failures, slow replicas and moves.
+
+What must hold whatever happens: every ticket is answered once (the stage sees to it), and in the end always; the log
+replays to the live durable state (the stage again); an epoch is given out once; a decision that was acknowledged, or
+that a marker was ordered for, is never turned around; markers are ordered for exactly the partitions that still need
+one, one order at a time; nothing is left undecided when everybody is well again.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.transaction.state import Transaction
+from kpybroker.core.transaction.values import (
+    AddPartitions,
+    EndTransaction,
+    InitProducerId,
+    InitResult,
+    ProducerIdAndEpoch,
+    TransactionState,
+)
+from kpybroker.wire.errors import ErrorCode
+from tests.core.transaction.stage import Stage
+
+X = "x"
+WHO = st.integers(0, 2)
+S = TransactionState
+PARTITIONS = st.frozensets(st.sampled_from([("t", 0), ("t", 1), ("u", 0)]), max_size=3)
+APPEND_ERRORS = st.sampled_from(["NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "MESSAGE_TOO_LARGE"])
+MARKER_ERRORS = st.sampled_from([ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
+
+
+class Transactions(RuleBasedStateMachine):
+    """One transactional id. `who` counts back from the newest producer."""
+
+    @initialize(first=st.sampled_from([None, "7/32764", "7/32766"]))
+    def begin(self, first: str | None) -> None:
+        self.stage = Stage()
+        self.tickets = 0
+        self.seen: set[str] = set()
+        self.requests: dict[str, object] = {}
+        self.producers: list[ProducerIdAndEpoch] = [ProducerIdAndEpoch(7, 0)]
+        if first is not None:
+            self.stage.do_given(X, "CompleteCommit", first)
+
+    def _ask(self, request: object) -> str:
+        self.tickets += 1
+        ticket = f"t{self.tickets}"
+        self.requests[ticket] = request
+        self.stage.ask(ticket, request)
+        self.stage.check()
+        return ticket
+
+    def _who(self, who: int) -> ProducerIdAndEpoch:
+        return self.producers[-1 - min(who, len(self.producers) - 1)]
+
+    @rule(wish=st.sampled_from(["add", "commit", "abort"]), partitions=PARTITIONS, claims=st.booleans())
+    def the_newest_producer_goes_on(self, wish: str, partitions: frozenset[TopicPartition], claims: bool) -> None:
+        """With what makes sense: init when fenced, add when nothing is open, then whatever it wishes."""
+        transaction, newest = self.stage.machine.transactions.get(X), self.producers[-1]
+        if transaction is None or _producer(transaction) != newest:
+            self._ask(InitProducerId(X, 1_000, newest if claims else None))
+        elif wish == "add" or transaction.current.state is not S.ONGOING:
+            self._ask(AddPartitions(X, *newest, partitions))
+        else:
+            self._ask(EndTransaction(X, *newest, wish == "commit"))
+
+    @rule(claims=st.booleans(), who=WHO)
+    def somebody_begins(self, claims: bool, who: int) -> None:
+        self._ask(InitProducerId(X, 60_000, self._who(who) if claims else None))
+
+    @rule(who=WHO, partitions=PARTITIONS)
+    def somebody_adds(self, who: int, partitions: frozenset[TopicPartition]) -> None:
+        self._ask(AddPartitions(X, *self._who(who), partitions))
+
+    @rule(who=WHO, committed=st.booleans())
+    def somebody_ends(self, who: int, committed: bool) -> None:
+        self._ask(EndTransaction(X, *self._who(who), committed))
+
+    @rule(errors=st.lists(MARKER_ERRORS, min_size=3, max_size=3))
+    def markers(self, errors: list[ErrorCode]) -> None:
+        if self.stage.orders:
+            order = self.stage.orders.popleft()
+            self.stage.answer_order(order, dict(zip(order.partitions, errors, strict=False)))
+            self.stage.check()
+
+    @rule(milliseconds=st.sampled_from([1, 100, 2_000]))
+    def time_passes(self, milliseconds: int) -> None:
+        self.stage.advance(milliseconds)
+        self.stage.do_timeouts()
+        self.stage.check()
+
+    @rule(error=APPEND_ERRORS)
+    def next_append_fails(self, error: str) -> None:
+        self.stage.do_fail(error)
+
+    @rule()
+    def replicas_are_slow(self) -> None:
+        self.stage.do_hold()
+
+    @rule(waited=st.booleans())
+    def replicas_catch_up(self, waited: bool) -> None:
+        if waited:
+            self.stage.do_time_out()
+        self.stage.do_release()
+        self.stage.check()
+
+    @rule()
+    def the_coordinator_moves(self) -> None:
+        self.stage.do_reload()
+        self.stage.check()
+
+    # -- what must hold ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def answers_are_true(self) -> None:
+        for ticket, result in self.stage.answered.items():
+            if ticket in self.seen:
+                continue
+            self.seen.add(ticket)
+            request = self.requests[ticket]
+            if isinstance(result, InitResult) and result.error is ErrorCode.NONE:
+                self._given(ProducerIdAndEpoch(result.producer_id, result.producer_epoch), ticket)
+            elif isinstance(request, AddPartitions) and result is ErrorCode.NONE:
+                now = self.stage.machine.transactions[X].current
+                assert now.state is S.ONGOING
+                assert request.partitions <= now.partitions
+            elif isinstance(request, EndTransaction) and result is ErrorCode.NONE:
+                ends = [state for state in self._logged() if state not in ("Empty", "Ongoing")]
+                assert ends[-1] in (
+                    ("PrepareCommit", "CompleteCommit") if request.committed else ("PrepareAbort", "CompleteAbort")
+                )
+
+    def _logged(self) -> list[str]:
+        """The states of the log, in order."""
+        return [line.split()[2] for line in self.stage.output if line.startswith(f"log {X} ")]
+
+    def _given(self, producer: ProducerIdAndEpoch, ticket: str) -> None:
+        request = self.requests[ticket]
+        assert isinstance(request, InitProducerId)
+        if producer in self.producers:
+            # Only to who says that it had the one before: a repetition.
+            assert request.expected is not None
+        else:
+            newest = self.producers[-1]
+            assert producer.producer_id != newest.producer_id or producer.epoch > newest.epoch
+            self.producers.append(producer)
+
+    @invariant()
+    def one_order_at_a_time_and_for_what_was_decided(self) -> None:
+        current = self.stage.machine.transactions.get(X)
+        for order in self.stage.orders:
+            assert current is not None
+            assert current.current.state is (S.PREPARE_COMMIT if order.committed else S.PREPARE_ABORT)
+            assert set(order.partitions) == current.current.partitions
+        assert len(self.stage.orders) <= 1
+
+    @invariant()
+    def the_log_never_turns_a_decision_around(self) -> None:
+        states = self._logged()
+        for before, after in pairwise(states):
+            if before == "PrepareCommit":
+                assert after == "CompleteCommit"
+            if before == "PrepareAbort":
+                assert after == "CompleteAbort"
+
+    def teardown(self) -> None:
+        """All is well again: what was decided is carried out, and everybody has been answered."""
+        if not hasattr(self, "stage"):
+            return
+        self.stage.do_hold()
+        self.stage.do_release()
+        for _ in range(20):
+            self.stage.advance(100)
+            if self.stage.orders:
+                self.stage.answer_order(self.stage.orders.popleft(), {})
+        assert self.stage.asked == set(self.stage.answered)
+        transaction = self.stage.machine.transactions.get(X)
+        if transaction is not None:
+            assert transaction.pending is None
+            assert transaction.current.state not in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
+            assert transaction.stored is not None
+            assert transaction.current.partitions == transaction.stored.partitions
+        self.stage.check()
+
+
+def _producer(transaction: Transaction) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(transaction.current.producer_id, transaction.current.producer_epoch)
+
+
+TestTransactions = Transactions.TestCase
+TestTransactions.settings = settings(
+    max_examples=100, stateful_step_count=80, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
