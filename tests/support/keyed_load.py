@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -29,10 +29,20 @@ class Seen(NamedTuple):
 class KeyedLoad:
     """Appends to a log: plain, idempotent and transactional batches of all codecs, with tombstones and headers."""
 
-    def __init__(self, chance: Random, *, keys: int = 12, producers: int = 4, legacy: bool = False) -> None:
+    def __init__(
+        self,
+        chance: Random,
+        *,
+        keys: int = 12,
+        producers: int = 4,
+        legacy: bool = False,
+        codecs: Sequence[Codec] = CODECS,
+        now_ms: int = NOW_MS,
+    ) -> None:
         self.chance = chance
+        self._codecs = codecs
         self.keys = [b"key-%d" % n for n in range(keys)] + [b"", b"k" * 300]
-        self.now_ms = NOW_MS
+        self.now_ms = now_ms
         self.count = 0
         self._producers = [1000 + n for n in range(producers)]
         self._sequences: dict[int, int] = {}
@@ -63,7 +73,7 @@ class KeyedLoad:
         elif self._legacy and kind < 0.5:
             self._append_legacy(log)
         elif kind < 0.45:
-            self._append(log, build_batch_of(self.records(), codec=self.chance.choice(CODECS)))
+            self._append(log, build_batch_of(self.records(), codec=self.chance.choice(self._codecs)))
         elif kind < 0.6:
             self._append_of(log, self._producers[0], transactional=False)
         elif kind < 0.85 or not self._open:
@@ -88,7 +98,7 @@ class KeyedLoad:
         sequence = self._sequences.get(producer_id, 0)
         batch = build_batch_of(
             records,
-            codec=self.chance.choice(CODECS),
+            codec=self.chance.choice(self._codecs),
             producer_id=producer_id,
             producer_epoch=self._epochs[producer_id],
             base_sequence=sequence,
@@ -106,7 +116,7 @@ class KeyedLoad:
         """As a replica takes them: a leader would convert them."""
         records = [r._replace(offset=r.offset + log.log_end_offset) for r in self.records()[:5]]
         magic = self.chance.choice((0, 1))
-        codec = self.chance.choice((Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4))
+        codec = self.chance.choice([codec for codec in self._codecs if codec is not Codec.ZSTD])
         log.append_as_follower(build_message_set(records, magic, codec=codec), now_ms=self.now_ms)
 
 
