@@ -234,6 +234,8 @@ class ConfigRepository:
         """Both dynamic layers at once, so that they are never seen half changed."""
         async with self._loading:
             changed = await self._read_brokers()
+        for listener in self._broker_listeners if changed else ():
+            listener(frozenset(changed))
         if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
             await self._apply_defaults()
 
@@ -254,8 +256,6 @@ class ConfigRepository:
         if changed:
             dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
         return changed
-        for listener in self._broker_listeners if changed else ():
-            listener(frozenset(changed))
 
     async def _apply_defaults(self) -> None:
         """The defaults of every topic have changed with the broker's keys. Others may run in between."""

@@ -50,8 +50,6 @@ def lock_log_dirs(broker: Broker) -> LogManager:
         return LogManager(
             broker.files,
             config.log_dirs,
-            producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
-            verification_enabled=config.get_bool("transaction.partition.verification.enable"),
             walk_records=config.get_bool("kpybroker.validate.records"),
             random_below=broker.random.randrange,
             new_id=lambda: f"{broker.random.getrandbits(128):032x}",
@@ -107,10 +105,24 @@ async def _generated_id(broker: Broker) -> int:
 
 async def load_logs(broker: Broker) -> None:
     """Open every log; after an unclean stop this verifies what lies behind the recovery points."""
+    _follow_producer_rules(broker)
     try:
         broker.logs.load(broker.configs.topic_config, broker.clock.time_ms())
     except (StorageError, KafkaError) as error:
         raise StartupError(str(error), "repair or replace the log directories", EXIT_STORAGE) from error
+
+
+def _follow_producer_rules(broker: Broker) -> None:
+    """Kafka's DynamicProducerStateManagerConfig: two keys of the partitions' producer state may change any time."""
+
+    def apply(_changed: frozenset[str] = frozenset()) -> None:
+        broker.logs.set_producer_rules(
+            producer_id_expiration_ms=broker.config.get_int("producer.id.expiration.ms"),
+            verification_enabled=broker.config.get_bool("transaction.partition.verification.enable"),
+        )
+
+    apply()
+    broker.configs.on_broker_change(apply)
 
 
 def bind(broker: Broker) -> list[BoundListener]:

@@ -11,7 +11,6 @@ from typing import Final
 
 HONOURED: Final = "honoured"
 WITH_REPLICATION: Final = "with-replication"
-WITH_TRANSACTIONS: Final = "with-transactions"
 WITH_QUOTAS: Final = "with-quotas"
 NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
@@ -39,7 +38,6 @@ ASYNC_COMMIT: Final = "async-commit"
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     WITH_REPLICATION: "replication between brokers is not built yet",
-    WITH_TRANSACTIONS: "transactions are not built yet",
     WITH_QUOTAS: "quotas are not built yet",
     NO_TLS: "TLS listeners are not available yet",
     NO_SASL: "SASL listeners are not available yet",

@@ -227,6 +227,14 @@ class LogManager:
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get(TopicPartition(topic, partition))
 
+    def set_producer_rules(self, *, producer_id_expiration_ms: int, verification_enabled: bool) -> None:
+        """For every log, those to come too."""
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._verification_enabled = verification_enabled
+        for log in self:
+            log.producers.producer_id_expiration_ms = producer_id_expiration_ms
+            log.verification_enabled = verification_enabled
+
     def logs_of(self, topic: str) -> list[Log]:
         """The topic's logs here; what `update_config` is to be called on."""
         return [log for (name, _), log in self._logs.items() if name == topic]
