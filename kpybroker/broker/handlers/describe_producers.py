@@ -26,6 +26,7 @@ async def handle(
 ) -> DescribeProducersResponse:
     response, turns = DescribeProducersResponse(), Turns()
     for topic in request.topics:
+        await turns.next()
         refusal = _refusal(broker, context, topic.name)
         partitions = []
         for index in topic.partition_indexes:
