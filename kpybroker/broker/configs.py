@@ -194,7 +194,7 @@ class ConfigRepository:
         (listed,) = await self._submit([t.Children(znodes.CONFIG_CHANGES, watch=True)])
         return sorted(listed.names, key=_sequence) if isinstance(listed, t.NodeChildren) else []
 
-    async def _process_change(self, name: str, data: bytes) -> None:
+    async def _process_change(self, name: str, data: bytes | None) -> None:
         try:
             entity_type, slash, entity = znodes.decode_config_change(data).partition("/")
         except ValueError as error:

@@ -21,20 +21,24 @@ from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 APPLICATION_ID = 0x6B70790A  # "kpy\n": tells this file from other SQLite files
 
-Row = tuple[str, bytes, int, int, int, int, int, int, int, int, int, str]
+Row = tuple[str, bytes | None, int, int, int, int, int, int, int, int, int, str]
 
-_SCHEMA = """
+_NODE = """
 CREATE TABLE node (
-  path TEXT PRIMARY KEY, data BLOB NOT NULL, czxid INTEGER NOT NULL, mzxid INTEGER NOT NULL, ctime INTEGER NOT
+  path TEXT PRIMARY KEY, data BLOB, czxid INTEGER NOT NULL, mzxid INTEGER NOT NULL, ctime INTEGER NOT
   NULL, mtime INTEGER NOT NULL, version INTEGER NOT NULL, creates INTEGER NOT NULL, aversion INTEGER NOT NULL,
   ephemeral_owner INTEGER NOT NULL, pzxid INTEGER NOT NULL, acl TEXT NOT NULL
 ) WITHOUT ROWID;
+"""
+_SCHEMA = f"""{_NODE}
 CREATE TABLE latest (id INTEGER PRIMARY KEY CHECK (id = 1), zxid INTEGER NOT NULL);
 INSERT INTO latest VALUES (1, 0);
 """
+# Format 1 had no null data.
+_FROM_FORMAT_1 = f"ALTER TABLE node RENAME TO old; {_NODE} INSERT INTO node SELECT * FROM old; DROP TABLE old;"
 
 
 def row_of(path: str, node: Node) -> Row:
@@ -60,7 +64,7 @@ _OPEN = (Acl(31, "world", "anyone"),)
 
 def _node_of(row: Row) -> Node:
     _, data, czxid, mzxid, ctime, mtime, version, creates, aversion, owner, pzxid, acl = row
-    node = Node(bytes(data), _acl_of(acl), czxid, ctime, owner)
+    node = Node(data, _acl_of(acl), czxid, ctime, owner)
     node.mzxid, node.mtime, node.version, node.creates = mzxid, mtime, version, creates
     node.aversion, node.pzxid = aversion, pzxid
     return node
@@ -160,13 +164,13 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous=FULL")
     with closing(connection.execute("PRAGMA user_version")) as cursor:
         (version,) = cursor.fetchone()
-    if version == FORMAT_VERSION:
+    is_new = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if version in (1, FORMAT_VERSION) or is_new:
         connection.execute("PRAGMA journal_mode=WAL")
         _take_lock(connection)
-    elif version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-        connection.execute("PRAGMA journal_mode=WAL")
-        stamp = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT_VERSION};"
-        connection.executescript(f"BEGIN; {stamp} {_SCHEMA} COMMIT;")
+        if version != FORMAT_VERSION:
+            stamp = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT_VERSION};"
+            connection.executescript(f"BEGIN; {stamp} {_SCHEMA if is_new else _FROM_FORMAT_1} COMMIT;")
     else:
         raise CoordinationUnavailable(
             str(path), f"has format version {version}, and this kpybroker knows {FORMAT_VERSION}"

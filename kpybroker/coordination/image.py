@@ -39,7 +39,7 @@ class Node:
         "version",
     )
 
-    def __init__(self, data: bytes, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int) -> None:
+    def __init__(self, data: bytes | None, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int) -> None:
         self.data = data
         self.acl = acl
         self.czxid = self.mzxid = self.pzxid = zxid
@@ -59,7 +59,7 @@ class Node:
             self.creates * 2 - len(self.children),
             self.aversion,
             self.ephemeral_owner,
-            len(self.data),
+            len(self.data or b""),
             len(self.children),
             self.pzxid,
         )

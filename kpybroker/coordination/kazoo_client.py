@@ -22,6 +22,7 @@ from typing import Any
 from kazoo import exceptions as k
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.handlers import threading as kazoo_threading
+from kazoo.protocol import serialization
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
@@ -253,18 +254,23 @@ def _create(client: Client, kazoo: KazooClient, op: t.Create) -> Any:
 
 
 def _multi(client: Client, kazoo: KazooClient, op: t.Multi) -> Any:
+    # The parts as kazoo serializes them: its own methods to add one take no null data.
     request = TransactionRequest(kazoo)
-    for part in op.ops:
-        match part:
-            case t.Create():
-                request.create(part.path, part.data, _kazoo_acl(part.acl), part.ephemeral, part.sequential)
-            case t.SetData():
-                request.set_data(part.path, part.data, part.version)
-            case t.Delete():
-                request.delete(part.path, part.version)
-            case t.Check():
-                request.check(part.path, part.version)
+    request.operations = [_part(part) for part in op.ops]
     return request.commit_async()
+
+
+def _part(part: t.Create | t.SetData | t.Delete | t.Check) -> Any:
+    match part:
+        case t.Create():
+            flags = part.ephemeral | part.sequential << 1  # CreateMode.toFlag
+            return serialization.Create(part.path, part.data, _kazoo_acl(part.acl), flags)
+        case t.SetData():
+            return serialization.SetData(part.path, part.data, part.version)
+        case t.Delete():
+            return serialization.Delete(part.path, part.version)
+        case t.Check():
+            return serialization.CheckVersion(part.path, part.version)
 
 
 def _kazoo_acl(acl: tuple[t.Acl, ...] | None) -> list[ACL]:
@@ -346,7 +352,7 @@ def tree_result(op: t.Operation, value: Any, local: Callable[[str], str]) -> t.R
         return tree_error(value, t.path_of(op))
     match op:
         case t.Get():
-            return t.NodeData(value[0] or b"", stat_of(value[1]))
+            return t.NodeData(value[0], stat_of(value[1]))
         case t.Exists():
             return None if value is None else stat_of(value)
         case t.Children():

@@ -126,7 +126,7 @@ class Tree(Protocol):
     async def create(
         self,
         path: str,
-        data: bytes = b"",
+        data: bytes | None = None,
         *,
         ephemeral: bool = False,
         sequential: bool = False,
@@ -136,7 +136,7 @@ class Tree(Protocol):
         assert isinstance(result, Created)
         return result
 
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+    async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
         result = await self.submit(t.SetData(path, data, version))
         assert isinstance(result, Stat)
         return result
@@ -166,7 +166,7 @@ async def retry_until_connected(tree: Tree, ops: Sequence[Operation]) -> list[Re
     return answers
 
 
-async def create_recursive(tree: Tree, path: str, data: bytes = b"", *, fail_if_exists: bool = True) -> None:
+async def create_recursive(tree: Tree, path: str, data: bytes | None = None, *, fail_if_exists: bool = True) -> None:
     """Create `path` and whatever of its parents is missing, as KafkaZkClient.createRecursive."""
     while True:
         (answer,) = await retry_until_connected(tree, [t.Create(path, data)])

@@ -232,11 +232,11 @@ class ZooKeeperTree(Tree):
     def _on_server(self, op: t.Operation) -> t.Operation:
         """`op` with the server's paths and a definite ACL, checked as far as it can be here."""
         if isinstance(op, t.Multi):
-            size = sum(len(part.data) for part in op.ops if isinstance(part, t.Create | t.SetData))
+            size = sum(len(part.data or b"") for part in op.ops if isinstance(part, t.Create | t.SetData))
             self._check_size(size, "")
             return t.Multi(tuple(self._part_on_server(part) for part in op.ops))
         if isinstance(op, t.Create | t.SetData):
-            self._check_size(len(op.data), op.path)
+            self._check_size(len(op.data or b""), op.path)
         if isinstance(op, t.Create | t.SetData | t.Delete | t.Check):
             return self._part_on_server(op)
         check_path(op.path)

@@ -84,10 +84,10 @@ class Children(NamedTuple):
 
 class Create(NamedTuple):
     """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix. No
-    `acl`: open to all."""
+    `acl`: open to all. No data is null, which is not the same as empty: a reader of Kafka's tells them apart."""
 
     path: str
-    data: bytes = b""
+    data: bytes | None = None
     ephemeral: bool = False
     sequential: bool = False
     acl: tuple[Acl, ...] | None = None
@@ -97,7 +97,7 @@ class SetData(NamedTuple):
     """-> the node's new `Stat`."""
 
     path: str
-    data: bytes
+    data: bytes | None
     version: int = ANY_VERSION
 
 
@@ -145,7 +145,7 @@ Operation = ReadOperation | WriteOperation
 
 @dataclass(frozen=True, slots=True)
 class NodeData:
-    data: bytes
+    data: bytes | None
     stat: Stat
 
 

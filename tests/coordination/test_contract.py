@@ -103,6 +103,24 @@ async def test_data_and_names_are_any_bytes_and_any_letters(world: World) -> Non
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
+async def test_no_data_and_empty_data_are_told_apart(world: World) -> None:
+    async with world() as cluster:
+        tree, _ = await cluster.client()
+        await tree.create("/null")
+        await tree.create("/empty", b"")
+        await tree.multi(t.Create("/multi-null", ephemeral=True), t.Create("/multi-empty", b"", sequential=True))
+        await tree.create("/changing", b"x")
+        found = [(await tree.get(path)).data for path in ("/null", "/empty", "/multi-null", "/multi-empty0000000003")]
+        assert found == [None, b"", None, b""]
+        for data in (None, b"", b"y", None):
+            stat = await tree.set("/changing", data)
+            read = await tree.get("/changing")
+            assert (read.data, read.stat) == (data, stat)
+            assert stat.data_length == len(data or b"")
+        await tree.multi(t.SetData("/null", b""), t.SetData("/empty", None))
+        assert [(await tree.get(path)).data for path in ("/null", "/empty")] == [b"", None]
+
+
 async def test_what_is_missing_is_no_node(world: World) -> None:
     async with world() as cluster:
         tree, _ = await cluster.client()
@@ -485,7 +503,7 @@ async def test_paths_are_created_and_deleted_whole(world: World) -> None:
         tree, _ = await cluster.client()
         await create_recursive(tree, "/a/b/c", b"x")
         assert (await tree.get("/a/b/c")).data == b"x"
-        assert (await tree.get("/a/b")).data == b""
+        assert (await tree.get("/a/b")).data is None
         with pytest.raises(t.NodeExists):
             await create_recursive(tree, "/a/b/c")
         await create_recursive(tree, "/a/b/c", fail_if_exists=False)

@@ -171,6 +171,32 @@ def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
     assert acknowledged <= image.nodes.keys()
 
 
+async def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, _ = await started(store)
+    await tree.submit_many([t.Create("/a", b"1"), t.Create("/a/b", b"")])
+    before = await tree.submit_many([t.Get("/a"), t.Get("/a/b")])
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        (schema,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'node'").fetchone()
+        connection.execute("ALTER TABLE node RENAME TO now")
+        connection.execute(schema.replace("data BLOB", "data BLOB NOT NULL"))
+        connection.execute("INSERT INTO node SELECT * FROM now")
+        connection.execute("DROP TABLE now")
+        connection.execute("PRAGMA user_version=1")
+    connection.close()
+    store = opened(path)
+    tree, _ = await started(store)
+    assert await tree.submit_many([t.Get("/a"), t.Get("/a/b")]) == before
+    await tree.create("/null")
+    await store.close()
+    store = opened(path)
+    tree, _ = await started(store)
+    assert (await tree.get("/null")).data is None
+    await store.close()
+
+
 # --- commits ----------------------------------------------------------------------------------------------------------
 
 
@@ -334,9 +360,9 @@ async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(tm
     assert "in use by another process" in refusal(path)
     await store.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute("PRAGMA user_version=3")
     connection.close()
-    assert "format version 2" in refusal(path)
+    assert "format version 3" in refusal(path)
     assert "cannot be opened" in refusal(tmp_path / "none" / "c.sqlite")
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as connection:

@@ -24,9 +24,9 @@ def any_part(random: Random) -> t.Create | t.SetData | t.Delete | t.Check:
     path, version = any_path(random), random.choice((-1, -1, 0, 1))
     match random.randint(0, 5):
         case 0 | 1:
-            return t.Create(path, b"x", random.random() < 0.2, random.random() < 0.2)
+            return t.Create(path, random.choice((b"x", b"", None)), random.random() < 0.2, random.random() < 0.2)
         case 2:
-            return t.SetData(path, random.randbytes(3), version)
+            return t.SetData(path, random.choice((random.randbytes(3), b"", None)), version)
         case 3 | 4:
             return t.Delete(path, version)
         case _:

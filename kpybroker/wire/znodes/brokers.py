@@ -26,7 +26,7 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
     return to_json(immutable(values))
 
 
-def decode_controller(data: bytes) -> int:
+def decode_controller(data: bytes | None) -> int:
     """The controller's broker id."""
     return parse(CONTROLLER, data, lambda values: integer(values["brokerid"]))
 
@@ -36,9 +36,9 @@ def encode_number(value: int) -> bytes:
     return str(value).encode()
 
 
-def decode_number(data: bytes) -> int:
+def decode_number(data: bytes | None) -> int:
     try:
-        return int(data.decode("ascii"))
+        return int((data or b"").decode("ascii"))
     except ValueError as error:
         raise ZnodeError(f"not a number: {data!r}") from error
 
@@ -47,7 +47,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
     return to_json(immutable({"version": "1", "id": cluster_id}))
 
 
-def decode_cluster_id(data: bytes) -> str:
+def decode_cluster_id(data: bytes | None) -> str:
     return parse(CLUSTER_ID, data, lambda values: string(values["id"]))
 
 
@@ -138,5 +138,5 @@ def _broker(values: dict[str, Any]) -> BrokerRegistration:
     )
 
 
-def decode_broker(broker_id: int, data: bytes) -> BrokerRegistration:
+def decode_broker(broker_id: int, data: bytes | None) -> BrokerRegistration:
     return parse(broker_path(broker_id), data, _broker)

@@ -40,9 +40,9 @@ def to_json(values: Mapping[str, Any]) -> bytes:
     return re.sub(r"(?<!\\)((?:\\\\)*\\u00)([01][0-9a-f])", lambda m: m[1] + m[2].upper(), text).encode()
 
 
-def parse(what: str, data: bytes, build: Callable[[dict[str, Any]], T]) -> T:
+def parse(what: str, data: bytes | None, build: Callable[[dict[str, Any]], T]) -> T:
     try:
-        values = json.loads(data)
+        values = json.loads(data or b"")
         if not isinstance(values, dict):
             raise ValueError("not a JSON object")
         return build(values)

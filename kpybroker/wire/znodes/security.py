@@ -45,7 +45,7 @@ def encode_acls(entries: Iterable[AclEntry]) -> bytes:
     return to_json(ordered({"version": 1, "acls": acls}, java_hash_map_order))
 
 
-def decode_acls(data: bytes) -> list[AclEntry]:
+def decode_acls(data: bytes | None) -> list[AclEntry]:
     """Empty for an empty node."""
     return parse("an ACL", data, _acls) if data else []
 
@@ -66,11 +66,11 @@ def encode_acl_change(pattern_type: str, resource_type: str, name: str) -> bytes
     return to_json({"version": 1, "resourceType": resource_type, "name": name, "patternType": pattern_type})
 
 
-def decode_acl_change(extended: bool, data: bytes) -> tuple[str, str, str]:
+def decode_acl_change(extended: bool, data: bytes | None) -> tuple[str, str, str]:
     """(pattern type, resource type, resource name)."""
     if extended:
         return parse("an ACL change", data, _extended_acl_change)
-    resource_type, separator, name = data.decode("utf-8", "replace").partition(":")
+    resource_type, separator, name = (data or b"").decode("utf-8", "replace").partition(":")
     if not separator:
         raise ZnodeError(f"an ACL change cannot be read: {data!r}")
     return "LITERAL", resource_type.upper(), name
@@ -113,7 +113,7 @@ def encode_delegation_token(token: DelegationToken) -> bytes:
     return to_json(immutable(values))
 
 
-def decode_delegation_token(data: bytes) -> DelegationToken:
+def decode_delegation_token(data: bytes | None) -> DelegationToken:
     return parse("a delegation token", data, _delegation_token)
 
 

@@ -23,7 +23,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
     return to_json({"version": 1, "config": ordered(config, java_properties_order)})
 
 
-def decode_config(data: bytes) -> dict[str, str]:
+def decode_config(data: bytes | None) -> dict[str, str]:
     """Empty for an empty node, and for JSON without a `config` object, as Kafka."""
     if not data:
         return {}
@@ -40,7 +40,7 @@ def encode_config_change(entity_path: str) -> bytes:
     return to_json({"version": 2, "entity_path": entity_path})
 
 
-def decode_config_change(data: bytes) -> str:
+def decode_config_change(data: bytes | None) -> str:
     """The entity path; version 1 (before 0.10.1) named type and entity apart."""
     return parse("a configuration change", data, _config_change)
 
@@ -74,7 +74,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     return to_json(immutable(values))
 
 
-def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
+def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock:
     return parse(
         LATEST_PRODUCER_ID_BLOCK,
         data,
@@ -103,7 +103,7 @@ def encode_features(node: FinalizedFeatures) -> bytes:
     return to_json(mutable(values, literal=3))
 
 
-def decode_features(data: bytes) -> FinalizedFeatures:
+def decode_features(data: bytes | None) -> FinalizedFeatures:
     return parse(FEATURE, data, _features)
 
 

@@ -81,7 +81,7 @@ def _topic(values: dict[str, Any]) -> TopicAssignment:
     )
 
 
-def decode_topic(topic: str, data: bytes) -> TopicAssignment:
+def decode_topic(topic: str, data: bytes | None) -> TopicAssignment:
     return parse(topic_path(topic), data, _topic)
 
 
@@ -112,7 +112,7 @@ def encode_partition_state(state: PartitionState) -> bytes:
     return to_json(immutable(values))
 
 
-def decode_partition_state(data: bytes) -> PartitionState:
+def decode_partition_state(data: bytes | None) -> PartitionState:
     return parse(
         "a partition's state",
         data,
@@ -132,7 +132,7 @@ def encode_partitions(partitions: Iterable[tuple[str, int]]) -> bytes:
     return to_json({"version": 1, "partitions": [{"topic": t, "partition": p} for t, p in partitions]})
 
 
-def decode_partitions(data: bytes) -> list[tuple[str, int]]:
+def decode_partitions(data: bytes | None) -> list[tuple[str, int]]:
     return parse(
         "a list of partitions",
         data,
@@ -144,7 +144,7 @@ def encode_log_dir_event(broker_id: int) -> bytes:
     return to_json({"version": 1, "broker": broker_id, "event": 1})
 
 
-def decode_log_dir_event(data: bytes) -> int:
+def decode_log_dir_event(data: bytes | None) -> int:
     """The broker one of whose log directories has failed."""
     return parse("a log directory event", data, lambda values: integer(values["broker"]))
 
@@ -154,7 +154,7 @@ def encode_reassignment(assignment: Mapping[tuple[str, int], Sequence[int]]) -> 
     return to_json({"version": 1, "partitions": partitions})
 
 
-def decode_reassignment(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
     return parse(
         REASSIGN_PARTITIONS,
         data,
