@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition
 from compat_tests.exchange import clients
 from compat_tests.exchange.clients import DEADLINE_S, Sequenced, Written
 from compat_tests.exchange.contents import Contents, Entry, Partition
-from compat_tests.exchange.files import check_files
+from compat_tests.exchange.files import check_files, check_running
 from compat_tests.exchange.seat import Seat
 from compat_tests.support.clients import CODECS
 from compat_tests.support.tools import Tools
@@ -37,7 +37,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     ),
 }
 KEYS = 15
-HOT_RECORDS = 5000
+HOT_RECORDS = 20_000
 GROUPED_RECORDS = 30
 GROUPED_READ = 20
 
@@ -67,6 +67,7 @@ class Exchange:
             self._find_what_was_left()
         self._go_on()
         self._read("after writing")
+        self._blame(*check_running(self.seat.data_dir, self.contents.compacted))
         if end == "kill":
             self._kill_under_load()
         else:
@@ -313,6 +314,7 @@ class Exchange:
             return len(written.delivered) > 0
 
         eventually(is_answered, "a first answer", DEADLINE_S)
+        self._blame(*check_running(self.seat.data_dir, self.contents.compacted))
         self.seat.stop("kill")
         for where, offset, entry in written.abandon():
             self.contents.add(where, offset, entry)

@@ -36,8 +36,8 @@ def theirs() -> dict[str, Dumped]:
         ("timestamp: 1700000000005 offset: 5", "timeIndex"),
         ("version: 0 producerId: 7 firstOffset: 4 lastOffset: 6 lastStableOffset: 7", "abortedTxn"),
         (
-            "producerId: 7 producerEpoch: 1 coordinatorEpoch: 2 currentTxnFirstOffset: OptionalLong[4] lastTimestamp: 9 "
-            "firstSequence: 4 lastSequence: 5 lastOffset: 5 offsetDelta: 1 timestamp: 9",
+            "producerId: 7 producerEpoch: 1 coordinatorEpoch: 2 currentTxnFirstOffset: OptionalLong[4] "
+            "lastTimestamp: 9 firstSequence: 4 lastSequence: 5 lastOffset: 5 offsetDelta: 1 timestamp: 9",
             "producer",
         ),
     ):

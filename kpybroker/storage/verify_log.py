@@ -70,7 +70,6 @@ class LogLook:
     totals: Totals = field(default_factory=Totals)
     epochs: list[EpochEntry] = field(default_factory=list)
     topic_id: bytes | None = None
-    first_base: int = 0
     end_offset: int = 0
     is_cut: bool = False  # a segment could not be walked to its end
 
@@ -85,7 +84,6 @@ def look_at(look: LogLook) -> None:
     bases = sorted(base for name in listed if names.is_log_file(name) and (base := names.offset_of(name)) is not None)
     for base, next_base in zip_longest(bases, bases[1:]):
         look_at_segment(look, base, next_base)
-    look.first_base = bases[0] if bases else 0
     look.end_offset = max(bases[-1], look.state.end_offset or 0) if bases else 0
     _look_around(look, listed, set(bases))
     _report_gaps(look)
@@ -94,7 +92,9 @@ def look_at(look: LogLook) -> None:
         _check_snapshots(look, snapshots)
 
 
-def decoded(look: LogLook, name: str, decode: Callable[[bytes, str], T]) -> T | None:
+def decoded(
+    look: LogLook, name: str, decode: Callable[[bytes, str], T], *, severity: str = ERROR, excuse: str = ""
+) -> T | None:
     """What a small file says; None where it is missing or, reported, unreadable."""
     path = f"{look.directory}/{name}"
     try:
@@ -107,16 +107,21 @@ def decoded(look: LogLook, name: str, decode: Callable[[bytes, str], T]) -> T | 
     try:
         return decode(read_small(file), path)
     except (CorruptCheckpointError, OSError) as error:
-        look.report.add(ERROR, "file", path, str(error))
+        look.report.add(severity, "file", path, f"{error}{excuse}")
         return None
     finally:
         file.close()
 
 
 def _read_snapshots(look: LogLook, listed: list[str]) -> dict[str, list[ProducerStateEntry]]:
+    """The newest one is being written where a broker runs, and may be cut short where one was killed."""
     found = {}
     for name in listed:
-        entries = decoded(look, name, lambda data, _path: decode_snapshot(data))
+        if name == listed[-1] and not look.is_clean:
+            severity, excuse = NOTE, ": being written, or left by an unclean stop and removed by the next start"
+        else:
+            severity, excuse = ERROR, ""
+        entries = decoded(look, name, lambda data, _path: decode_snapshot(data), severity=severity, excuse=excuse)
         if entries is not None:
             found[name] = entries
     return found
@@ -244,11 +249,11 @@ def _check_index_files(
     for suffix, slots, entry_size in ((names.INDEX_SUFFIX, index_slots, 8), (names.TIME_INDEX_SUFFIX, time_slots, 12)):
         found = indexes[suffix]
         path = segment.index_path(suffix)
+        is_sealed = look.is_clean or segment.next_base is not None
         if found is None:
-            look.report.add(ERROR, suffix[1:], path, "missing")
+            look.report.add(ERROR if is_sealed else NOTE, suffix[1:], path, "missing")
             continue
         unused = found[1] // entry_size - slots
-        is_sealed = look.is_clean or segment.next_base is not None
         if unused > 1 and is_sealed:  # a single entry may truly be zero
             message = f"{unused} zero entries at the end of the index of a segment that takes no more appends"
             look.report.add(NOTE, suffix[1:], path, message, position=slots * entry_size)
@@ -264,7 +269,8 @@ def _look_around(look: LogLook, listed: list[str], bases: set[int]) -> None:
         if name.endswith(_LEFTOVERS):
             look.report.add(NOTE, "file", path, "of a replacement of segments that is under way or was interrupted")
         elif names.is_index_file(name) and base not in bases:
-            look.report.add(ERROR, "file", path, "an index without its segment")
+            message = "an index without its segment: being removed, or left by an unclean stop"
+            look.report.add(ERROR if look.is_clean else NOTE, "file", path, message)
 
 
 def _report_gaps(look: LogLook) -> None:
