@@ -2,8 +2,8 @@
 
 As many keys as Kafka would take: 24 bytes of `log.cleaner.dedupe.buffer.size` each, filled up to the load factor; the
 dirty offsets that do not fit are left for the next cleaning. Few keys are kept as they are, in a dict, which is three
-times as fast; when that would take half of the memory they move to a table of MD5 digests and offsets in one block,
-where every key costs the same 24 bytes. Kafka trusts MD5 to tell keys apart, and so does the table.
+times as fast; when that would take a quarter of the memory they move to a table of MD5 digests and offsets in one
+block, where every key costs the same 24 bytes. Kafka trusts MD5 to tell keys apart, and so does the table.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ DIGEST_SIZE = 16
 ENTRY_SIZE = DIGEST_SIZE + 8
 _EMPTY = bytes(DIGEST_SIZE)
 _OFFSET = struct.Struct(">q")
+DICT_SHARE = 4
 _DICT_ENTRY_BYTES = 200  # besides the key's own bytes: its object, the offset's, and the place in the dict
 
 NOT_FOUND = -1
@@ -87,16 +88,17 @@ class OffsetMap:
     def utilization(self) -> float:
         return len(self) / self.slots
 
-    def put_all(self, entries: list[tuple[bytes, int]]) -> bool:
+    def put_all(self, entries: list[tuple[bytes, int]], key_bytes_max: int) -> bool:
         """Put keys with rising offsets; False once there is no room, with `latest_offset` at the last one put.
 
-        As in Kafka a full map takes nothing more, not even a newer offset of a key it has.
+        As in Kafka a full map takes nothing more, not even a newer offset of a key it has. The keys have at most
+        `key_bytes_max` bytes together.
         """
         table = self._table
         if table is None:
             if len(self._exact) + len(entries) <= self.room:
                 self._exact.update(entries)
-                self._key_bytes += sum(map(len, (key for key, _ in entries)))
+                self._key_bytes += key_bytes_max
                 self._move_if_large()
                 if entries:
                     self.latest_offset = entries[-1][1]
@@ -110,10 +112,10 @@ class OffsetMap:
         return True
 
     def _move_if_large(self) -> None:
-        limit = self._memory // 2
+        limit = self._memory // DICT_SHARE
         if len(self._exact) * _DICT_ENTRY_BYTES + self._key_bytes <= limit:
             return
-        self._key_bytes = sum(map(len, self._exact))  # what was added counted keys that were there already
+        self._key_bytes = sum(map(len, self._exact))
         if len(self._exact) * _DICT_ENTRY_BYTES + self._key_bytes > limit:
             self._move()
 

@@ -221,26 +221,29 @@ def _map_segment(
         if header.last_offset < start:
             continue
         if not transactions.may_discard(data, position, header) and not header.is_control:
-            keys = _keys(data, position, header)
+            keys, key_bytes = _keys(data, position, header)
             if header.base_offset < start or header.magic < 2:
                 keys = [entry for entry in keys if entry[1] >= start]
-            if not offsets.put_all(keys):
+            if not offsets.put_all(keys, key_bytes):
                 return False
         offsets.latest_offset = header.last_offset
     return True
 
 
-def _keys(data: bytes, position: int, header: BatchHeader) -> list[tuple[bytes, int]]:
+def _keys(data: bytes, position: int, header: BatchHeader) -> tuple[list[tuple[bytes, int]], int]:
+    """Keys and offsets of a batch, and the bytes that the keys have at most."""
     if header.magic < 2:
         records = iter_records(data, header, position)
-        return [(record.key, record.offset) for record in records if record.key is not None]
+        keys = [(record.key, record.offset) for record in records if record.key is not None]
+        return keys, sum(len(key) for key, _ in keys)
     section = section_of(data, position, header)
     content, base_offset = section.data, header.base_offset
-    return [
+    keys = [
         (content[key_start:key_end], base_offset + delta)
         for delta, key_start, key_end, _, _, _ in iter_places(section, header.records_count)
         if key_end >= 0
     ]
+    return keys, section.end - section.start
 
 
 # --- the copy
