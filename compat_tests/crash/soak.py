@@ -32,6 +32,7 @@ from compat_tests.crash.load import (
     log_ends,
     read_all,
 )
+from compat_tests.exchange.files import check_verify
 from compat_tests.support.quick import admin_client, create_topic
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
@@ -159,6 +160,7 @@ class Soak:
         problems = check(self.history, stored, topics)
         self.broker.stop()
         problems += find_damage(dump_segments(self.broker.data_dir))
+        problems += check_verify(self.broker.data_dir, set(), is_clean=True)
         count = sum(map(len, stored.values()))
         self.say(
             f"{count} records stored, {self._acknowledged} acknowledged, {len(self.history.commits)} looks at commits"

@@ -84,6 +84,13 @@ def excused(complaint: str, compacted: set[str]) -> bool:
     return found[1].startswith("Non-") or all(line.endswith("log timestamp: -1") for line in details)
 
 
+def compacted_topics(data_dir: Path) -> set[str]:
+    """Topics in which compaction has been at work, as the cleaner's checkpoint says."""
+    checkpoint = data_dir / "cleaner-offset-checkpoint"
+    lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
+    return {line.split()[0] for line in lines}
+
+
 # --- kpybroker log
 
 
@@ -132,7 +139,7 @@ def dump_with_kafka(files: Iterable[Path], *options: str) -> tuple[dict[str, Dum
     )
     found: dict[str, Dumped] = defaultdict(Dumped)
     file = ""
-    complaints = re.findall(r"\S.*(?:\n  .*)*", result.err)
+    complaints = complaints_of(result.err)
     for line in result.out.splitlines():
         if line.startswith("Dumping "):
             file = line.removeprefix("Dumping ")
@@ -142,6 +149,11 @@ def dump_with_kafka(files: Iterable[Path], *options: str) -> tuple[dict[str, Dum
     if result.code:
         complaints.append(f"DumpLogSegments {options} ended with {result.code}: {result.err[-500:]}")
     return found, complaints
+
+
+def complaints_of(stderr: str) -> list[str]:
+    """Each with the indented lines that belong to it."""
+    return re.findall(r"\S.*(?:\n  .*)*", stderr)
 
 
 _SILENT = re.compile(r"^(Log starting offset: .*|\S+ is empty\.|\S+ passed sanity check\.|)$")

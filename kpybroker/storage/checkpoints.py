@@ -128,7 +128,7 @@ def decode_clean_shutdown(data: bytes) -> int | None:
     """The broker epoch; None where the file, as before 3.7, does not say."""
     try:
         epoch = json.loads(data)["brokerEpoch"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return epoch if isinstance(epoch, int) else None
 

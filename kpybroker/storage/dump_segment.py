@@ -27,6 +27,8 @@ Row = dict[str, Any]
 UNCOMPRESSED_MAX = 256 * 1024 * 1024
 """A compressed batch that stands for more is named, and its records are not shown."""
 
+_SPACES = str.maketrans("", "", "\t\r\n")
+
 DECODERS = {"auto": None, "offsets": OFFSETS_TOPIC, "transactions": TRANSACTION_TOPIC, "raw": ""}
 
 
@@ -165,10 +167,10 @@ def shown(name: str, data: bytes | None) -> Row:
         return {name: None}
     try:
         text = data.decode()
+        if text.isprintable() or text.translate(_SPACES).isprintable():
+            return {name: text}
     except UnicodeDecodeError:
-        text = "\0"
-    if all(character.isprintable() or character in "\t\r\n" for character in text):
-        return {name: text}
+        pass
     return {f"{name}Base64": base64.b64encode(data).decode()}
 
 

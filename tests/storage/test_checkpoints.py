@@ -107,6 +107,7 @@ def test_the_clean_shutdown_marker() -> None:
     assert decode_clean_shutdown(b"") is None
     assert decode_clean_shutdown(b"{}") is None
     assert decode_clean_shutdown(b"[1]") is None
+    assert decode_clean_shutdown(b"[" * 100_000) is None
 
 
 def test_meta_properties_of_zookeeper_mode() -> None:

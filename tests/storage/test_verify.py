@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 
@@ -9,6 +10,8 @@ import pytest
 
 from kpybroker.storage import names, verify_checks
 from kpybroker.storage.checkpoints import encode_offsets, encode_partition_metadata
+from kpybroker.storage.dump import dump
+from kpybroker.storage.dump_segment import Selection
 from kpybroker.storage.files import read_file, write_file
 from kpybroker.storage.index import OffsetIndex
 from kpybroker.storage.names import TopicPartition
@@ -314,3 +317,36 @@ def test_many_findings_of_a_kind_are_counted() -> None:
     told = [error for error in errors if error.check == "index"]
     assert len(told) == verify_checks.FINDINGS_MAX + 1
     assert "more of these" in told[-1].message
+
+
+def damaged(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    size = rng.choice((1, 3, 30, 300))
+    return rng.choice(
+        (
+            lambda: data[:at],
+            lambda: data[:at] + rng.randbytes(size) + data[at + size :],
+            lambda: data[:at] + bytes(size) + data[at:],
+            lambda: data[:at] + data[at + size :],
+            lambda: data + rng.randbytes(size),
+            lambda: b"[" * 100_000,
+        )
+    )()
+
+
+def test_no_damage_to_any_file_raises_anything() -> None:
+    files, directory = sound()
+    rng = random.Random(7)
+    paths = [
+        f"{place}/{entry.name}" for place in (ROOT, directory) for entry in files.listdir(place) if not entry.is_dir
+    ]
+    for _ in range(300):
+        chosen = {path: bytes(content(files, path)) for path in rng.sample(paths, rng.choice((1, 1, 1, 4)))}
+        for path, data in chosen.items():
+            write(files, path, damaged(rng, data))
+        findings(files)
+        for row in dump(files, ROOT, Selection(records=True)):
+            json.dumps(row)
+        for path, data in chosen.items():
+            write(files, path, data)
+    assert findings(files) == []
