@@ -40,6 +40,8 @@ MAIN_CLASSES = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "dump-log": "kafka.tools.DumpLogSegments",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 # where 3.9.1 still had the Scala one
 MAIN_CLASSES_3_9 = {
@@ -48,7 +50,7 @@ MAIN_CLASSES_3_9 = {
     "cluster": "kafka.tools.ClusterTool",
 }
 # tools that do not take --bootstrap-server
-BOOTSTRAP_OPTION = {"producer-perf-test": None, "dump-log": None}
+BOOTSTRAP_OPTION = {"producer-perf-test": None, "dump-log": None, "message-copier": "--broker-list"}
 
 
 @dataclass(frozen=True, slots=True)
