@@ -21,7 +21,7 @@ from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.errors import KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
@@ -61,19 +61,26 @@ class BrokerChannel(Protocol):
     def close(self) -> None: ...
 
 
+async def answer_locally(broker: Broker, api_key: ApiKey, message: Any, version: int) -> Any:
+    """This broker's own answer: no socket, no encoding, the same handler. A refusal is an answer, a failure raised."""
+    handler = import_module(f"kpybroker.broker.handlers.{api_key.name.lower()}")
+    context = RequestContext(PlainConnectionInfo(connection_id="controller"), AllowAll(), api_key, version)
+    try:
+        return await handler.handle(broker, message, context)
+    except KafkaError as error:
+        return handler.error_response(message, context, error)
+
+
 class LocalChannel:
-    """From the controller to the broker it runs in: no socket, no encoding, the same handlers."""
+    """From the controller to the broker it runs in."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._connection = PlainConnectionInfo(connection_id="controller")
-        self._authorizer = AllowAll()
 
     async def send(self, request: ControlRequest) -> Any:
-        api_key = API_OF_REQUEST[type(request.message)]
-        handler = import_module(f"kpybroker.broker.handlers.{api_key.name.lower()}")
-        context = RequestContext(self._connection, self._authorizer, api_key, request.version)
-        return await handler.handle(self._broker, request.message, context)
+        return await answer_locally(
+            self._broker, API_OF_REQUEST[type(request.message)], request.message, request.version
+        )
 
     def close(self) -> None:
         pass

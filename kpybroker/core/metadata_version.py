@@ -46,10 +46,12 @@ _STOP_REPLICA = (
 )
 _WRITE_TXN_MARKERS = ((parse("2.8-IV0"), 1),)
 _BROKER_ZNODE = ((parse("2.7-IV0"), 5), (parse("0.10.0-IV1"), 4))
+_CONTROLLED_SHUTDOWN = ((parse("2.4-IV1"), 3), (parse("2.2-IV0"), 2), (parse("0.9.0"), 1))
 _FEATURE_ZNODE = ((parse("3.3-IV0"), 2),)
 
 _SUPPORTS_TOPIC_IDS = parse("2.8-IV0")
 _SUPPORTS_FEATURES = parse("2.7-IV0")
+_SUPPORTS_ALTER_PARTITION = parse("2.7-IV2")
 _SUPPORTS_LEADER_RECOVERY = parse("3.2-IV0")
 
 
@@ -69,6 +71,10 @@ def write_txn_markers_version(version: int) -> int:
     return _first(_WRITE_TXN_MARKERS, version, 0)
 
 
+def controlled_shutdown_version(version: int) -> int:
+    return _first(_CONTROLLED_SHUTDOWN, version, 0)
+
+
 def broker_znode_version(version: int) -> int:
     return _first(_BROKER_ZNODE, version, 2)
 
@@ -83,6 +89,10 @@ def uses_topic_id(version: int) -> bool:
 
 def is_feature_versioning_supported(version: int) -> bool:
     return version >= _SUPPORTS_FEATURES
+
+
+def is_alter_partition_supported(version: int) -> bool:
+    return version >= _SUPPORTS_ALTER_PARTITION
 
 
 def is_leader_recovery_supported(version: int) -> bool:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller import states
-from kpybroker.core.controller.effects import Story, checked, get, info, warning
-from kpybroker.core.controller.events import AllocateProducerIds, AlterPartitionReceived
+from kpybroker.core.controller.effects import Enqueue, Story, checked, get, info, warning
+from kpybroker.core.controller.events import AllocateProducerIds, AlterPartitionReceived, PartitionReassignmentIsrChange
 from kpybroker.core.controller.model import (
     RECOVERED,
     RECOVERING,
@@ -65,6 +65,9 @@ def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Story[AlterP
         results[partition] = ErrorCode.INVALID_UPDATE_VERSION
     if asked:
         yield from send_update_metadata(parts, None, asked)
+    for partition in context.partitions_being_reassigned & results.keys():
+        # Its target may be in the ISR now. An event of its own: whoever asked gets the answer first, as in Kafka.
+        yield Enqueue(PartitionReassignmentIsrChange(partition))
     _answer(parts, response, results, version)
     return response
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
+from kpybroker.core.controller import reassignment
 from kpybroker.core.controller.effects import (
     PAUSE,
     PAUSE_EVERY,
@@ -108,6 +109,7 @@ def _on_broker_startup(parts: Parts, new: list[int]) -> Story[None]:
     replicas = context.replicas_on_brokers(new)
     yield from parts.replicas.change(replicas, ReplicaState.ONLINE)
     yield from parts.partitions.trigger_online()
+    yield from reassignment.resume_for_brokers(parts, new)
     topics = {replica.topic_partition.topic for replica in replicas}
     yield from parts.deletion.resume_for_topics(topics)
 

@@ -9,7 +9,7 @@ all of these are defined at every start of a broker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ class Signal(Enum):
     ZK_PREFERRED_REPLICA_ELECTION = "ZkPreferredReplicaElection"
     """`/admin/preferred_replica_election` was written."""
     AUTO_PREFERRED_REPLICA_LEADER_ELECTION = "AutoPreferredReplicaLeaderElection"
+    ZK_PARTITION_REASSIGNMENT = "ZkPartitionReassignment"
+    """`/admin/reassign_partitions` was written."""
 
 
 class BrokerModifications(NamedTuple):
@@ -53,6 +55,12 @@ class BrokerModifications(NamedTuple):
 
 class PartitionModifications(NamedTuple):
     topic: str
+
+
+class PartitionReassignmentIsrChange(NamedTuple):
+    """The ISR of a partition that is being reassigned has changed."""
+
+    partition: TopicPartition
 
 
 class UncleanLeaderElectionEnable(NamedTuple):
@@ -103,6 +111,18 @@ class AlterPartitionReceived(NamedTuple):
     version: int
 
 
+class ApiPartitionReassignment(NamedTuple):
+    """Target replicas by partition, None to cancel -> `dict[TopicPartition, ApiError]`; raises `KafkaError`."""
+
+    reassignments: Mapping[TopicPartition, Sequence[int] | None]
+
+
+class ListPartitionReassignments(NamedTuple):
+    """None: all -> `dict[TopicPartition, ReplicaAssignment]`; raises `KafkaError`."""
+
+    partitions: Collection[TopicPartition] | None = None
+
+
 class AllocateProducerIds(NamedTuple):
     """-> `ProducerIdsBlock`; raises `KafkaError`."""
 
@@ -121,6 +141,7 @@ Event = (
     Signal
     | BrokerModifications
     | PartitionModifications
+    | PartitionReassignmentIsrChange
     | UncleanLeaderElectionEnable
     | LeaderAndIsrResponseReceived
     | UpdateMetadataResponseReceived
@@ -128,5 +149,7 @@ Event = (
     | ReplicaLeaderElection
     | ControlledShutdown
     | AlterPartitionReceived
+    | ApiPartitionReassignment
+    | ListPartitionReassignments
     | AllocateProducerIds
 )

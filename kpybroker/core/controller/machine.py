@@ -13,7 +13,7 @@ from typing import Any
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
-from kpybroker.core.controller import alter_partition, cluster, elections, events
+from kpybroker.core.controller import alter_partition, cluster, elections, events, reassignment
 from kpybroker.core.controller.effects import (
     AddBroker,
     Ask,
@@ -32,6 +32,7 @@ from kpybroker.core.controller.effects import (
     warning,
 )
 from kpybroker.core.controller.events import Event, Signal
+from kpybroker.core.controller.model import TopicPartition
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -213,6 +214,7 @@ class Controller:
         yield from parts.replicas.startup()
         yield from parts.partitions.startup()
         yield info(f"{self._ident} Ready to serve as the new controller with epoch {context.epoch}")
+        yield from reassignment.resume_all(parts)
         yield from parts.deletion.try_deletion()
         yield from elections.zk_preferred_election(parts)
         if parts.settings.auto_leader_rebalance_enable:
@@ -293,6 +295,8 @@ _STORIES: dict[Signal | type, Callable[[Controller, Any], Story[Any]]] = {
     Signal.LOG_DIR_EVENT_NOTIFICATION: lambda c, e: cluster.log_dir_event_notification(c.parts),
     Signal.ZK_PREFERRED_REPLICA_ELECTION: lambda c, e: elections.zk_preferred_election(c.parts),
     Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION: lambda c, e: elections.auto_preferred_election(c.parts),
+    Signal.ZK_PARTITION_REASSIGNMENT: lambda c, e: reassignment.zk_reassignment(c.parts),
+    events.PartitionReassignmentIsrChange: lambda c, e: reassignment.isr_changed(c.parts, e.partition),
     events.UncleanLeaderElectionEnable: _unclean_election_enabled,
     events.LeaderAndIsrResponseReceived: lambda c, e: cluster.leader_and_isr_response_received(c.parts, e),
     events.UpdateMetadataResponseReceived: lambda c, e: cluster.update_metadata_response_received(c.parts, e),
@@ -300,6 +304,8 @@ _STORIES: dict[Signal | type, Callable[[Controller, Any], Story[Any]]] = {
     events.ReplicaLeaderElection: lambda c, e: elections.elect_leaders(c.parts, e),
     events.ControlledShutdown: lambda c, e: elections.controlled_shutdown(c.parts, e),
     events.AlterPartitionReceived: lambda c, e: alter_partition.alter_partition(c.parts, e),
+    events.ApiPartitionReassignment: lambda c, e: reassignment.alter(c.parts, e),
+    events.ListPartitionReassignments: lambda c, e: reassignment.list_reassignments(c.parts, e),
     events.AllocateProducerIds: lambda c, e: alter_partition.allocate_producer_ids(c.parts, e),
 }
 
@@ -314,6 +320,8 @@ _ONLY_ACTIVE: frozenset[Signal | type] = frozenset(
         Signal.LOG_DIR_EVENT_NOTIFICATION,
         Signal.ZK_PREFERRED_REPLICA_ELECTION,
         Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION,
+        Signal.ZK_PARTITION_REASSIGNMENT,
+        events.PartitionReassignmentIsrChange,
         events.UncleanLeaderElectionEnable,
         events.LeaderAndIsrResponseReceived,
         events.UpdateMetadataResponseReceived,
@@ -329,6 +337,11 @@ _CHILD_WATCHES: dict[str, Event] = {
     znodes.LOG_DIR_EVENT_NOTIFICATION: Signal.LOG_DIR_EVENT_NOTIFICATION,
 }
 
+_CREATION_WATCHES: dict[str, Event] = {
+    znodes.PREFERRED_REPLICA_ELECTION: Signal.ZK_PREFERRED_REPLICA_ELECTION,
+    znodes.REASSIGN_PARTITIONS: Signal.ZK_PARTITION_REASSIGNMENT,
+}
+
 
 def event_for_watch(watch: t.WatchEvent) -> Event | None:
     """The event that a watch of the controller's means; None for a watch that means nothing to it."""
@@ -337,8 +350,8 @@ def event_for_watch(watch: t.WatchEvent) -> Event | None:
         return _CHILD_WATCHES.get(path)
     if path == znodes.CONTROLLER:
         return Signal.REELECT if watch.type is t.WatchType.NODE_DELETED else Signal.CONTROLLER_CHANGE
-    if path == znodes.PREFERRED_REPLICA_ELECTION and watch.type is t.WatchType.NODE_CREATED:
-        return Signal.ZK_PREFERRED_REPLICA_ELECTION
+    if watch.type is t.WatchType.NODE_CREATED:
+        return _CREATION_WATCHES.get(path)
     if watch.type is not t.WatchType.NODE_DATA_CHANGED:
         return None
     parent, _, name = path.rpartition("/")
@@ -346,4 +359,7 @@ def event_for_watch(watch: t.WatchEvent) -> Event | None:
         return events.PartitionModifications(name)
     if parent == znodes.BROKER_IDS:
         return events.BrokerModifications(int(name))
+    if name == "state" and path.startswith(f"{znodes.TOPICS}/"):
+        topic, _, index = parent.removeprefix(f"{znodes.TOPICS}/").split("/")
+        return events.PartitionReassignmentIsrChange(TopicPartition(topic, int(index)))
     return None

@@ -21,7 +21,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
-from kpybroker.core.controller.model import TopicPartition
+from kpybroker.core.controller.model import ReplicaAssignment, TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -236,6 +236,30 @@ class Stage:
     def do_elect_leaders(self, kind: str, *partitions: str) -> None:
         wanted = tuple(map(_partition, partitions))
         self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
+
+    def do_reassign(self, *wishes: str) -> None:
+        """`t-0:2,3` move, `t-0:cancel`."""
+        pairs = (wish.split(":") for wish in wishes)
+        wanted = {_partition(p): None if replicas == "cancel" else _ids(replicas) for p, replicas in pairs}
+        self._ask(events.ApiPartitionReassignment(wanted))
+
+    def do_zk_reassign(self, *wishes: str) -> None:
+        """As `kafka-reassign-partitions --zookeeper` does."""
+        pairs = (wish.split(":") for wish in wishes)
+        data = znodes.encode_reassignment({_partition(p): _ids(replicas) for p, replicas in pairs})
+        instantly(self._admin.create(znodes.REASSIGN_PARTITIONS, data))
+
+    def do_reassignments(self, *partitions: str) -> None:
+        self._ask(events.ListPartitionReassignments([_partition(p) for p in partitions] or None))
+
+    def do_assignment(self, *topics: str) -> None:
+        """What the topic's znode says of its replicas."""
+        for topic in topics:
+            found = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+            for index, a in sorted(found.partitions.items()):
+                moving = f" adding {_list(a.adding_replicas)} removing {_list(a.removing_replicas)}"
+                is_moving = a.adding_replicas or a.removing_replicas
+                self.output.append(f"{topic}-{index}: replicas {_list(a.replicas)}{moving if is_moving else ''}")
 
     def do_shutdown(self, broker_id: str, epoch: str = "-1") -> None:
         self._ask(events.ControlledShutdown(int(broker_id), int(epoch)))
@@ -538,6 +562,8 @@ def _event_text(event: events.Event) -> str:
         return f"{name} {event.broker_id}"
     if isinstance(event, events.PartitionModifications):
         return f"{name} {event.topic}"
+    if isinstance(event, events.PartitionReassignmentIsrChange):
+        return f"{name} {event.partition}"
     return name
 
 
@@ -574,6 +600,8 @@ def _request_text(message: Any, version: int) -> str:
 def _answer_text(answer: Any) -> str:
     if isinstance(answer, KafkaError):
         return f"{answer.code.name} {answer.message}"
+    if isinstance(answer, dict) and any(isinstance(value, ReplicaAssignment) for value in answer.values()):
+        return " ".join(f"{partition}:{assignment}" for partition, assignment in answer.items())
     if isinstance(answer, dict):
         return " ".join(f"{p}:{e.code.name}{f'({e.message})' if e.message else ''}" for p, e in sorted(answer.items()))
     if isinstance(answer, AlterPartitionResponse):
