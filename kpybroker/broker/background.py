@@ -59,7 +59,7 @@ async def clean_compacted(broker: Broker) -> None:
         return
     while True:
         if any(log.config.compact for log in broker.logs):
-            await broker.log_cleaner.run()
+            return await broker.log_cleaner.run()
         await trio.sleep(min(broker.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
 
 

@@ -63,7 +63,7 @@ class LogCleaner:
         self._crashes: dict[Log, int] = {}
         self._not_before: dict[Log, float] = {}
         self._wake = trio.Event()
-        self._scope = trio.CancelScope()
+        self._scope: trio.CancelScope | None = None
         self._ended = trio.Event()
         broker.configs.on_broker_change(self._on_config_change)
 
@@ -72,8 +72,9 @@ class LogCleaner:
     async def run(self) -> None:
         """For the broker's life: clean what is dirty enough, then rest for `log.cleaner.backoff.ms`."""
         logger.info("Starting the log cleaner")
+        self._ended = trio.Event()
         try:
-            with self._scope:
+            with trio.CancelScope() as self._scope:
                 async with trio.open_nursery() as nursery:
                     while True:
                         self._wake = trio.Event()
@@ -87,8 +88,9 @@ class LogCleaner:
     async def stop(self) -> None:
         """Call everything off; the processes are gone afterwards."""
         logger.info("Shutting down the log cleaner.")
-        self._scope.cancel()
-        await self._ended.wait()
+        if self._scope is not None:
+            self._scope.cancel()
+            await self._ended.wait()
 
     def wake(self) -> None:
         """Look again now: a log is gone, whose checkpoint must not stay for another one of its name."""
