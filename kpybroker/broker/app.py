@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker import startup
-from kpybroker.broker.background import TASKS, supervised
+from kpybroker.broker.background import TASKS, storage_failures_borne, supervised
 from kpybroker.broker.clock import Clock, SystemClock
 from kpybroker.broker.configs import ConfigRepository
 from kpybroker.broker.control import Control
@@ -267,7 +267,8 @@ class Broker:
                 partition = next(iter(self._flushes))
                 del self._flushes[partition]
                 if partition.log is not None:
-                    await partition.flush(partition.log.active_segment.base_offset)
+                    with storage_failures_borne(self):
+                        await partition.flush(partition.log.active_segment.base_offset)
 
     def log_dir_failed(self, error: LogDirError) -> None:
         """Take the directory and all that lies in it offline; the broker ends with its last directory."""

@@ -16,6 +16,7 @@ import trio
 
 from kpybroker.broker.turns import run_flush
 from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -67,7 +68,7 @@ async def remove_deleted(broker: Broker) -> None:
     while True:
         await trio.sleep(broker.config.get_int("log.segment.delete.delay.ms") / 1000)
         for job in broker.logs.deletions_due(broker.clock.time_ms()):
-            with _directory_offline_on_failure(broker):
+            with storage_failures_borne(broker):
                 await trio.to_thread.run_sync(job)
 
 
@@ -77,7 +78,7 @@ async def flush_logs(broker: Broker) -> None:
         interval_ms = min(broker.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
         await trio.sleep(interval_ms / 1000)
         for job in broker.logs.flush_jobs(broker.clock.time_ms()):
-            with _directory_offline_on_failure(broker):
+            with storage_failures_borne(broker):
                 await run_flush(job)
 
 
@@ -114,12 +115,14 @@ async def collect_garbage(broker: Broker) -> None:
 
 
 @contextmanager
-def _directory_offline_on_failure(broker: Broker) -> Iterator[None]:
-    """So that the other directories' jobs are done all the same."""
+def storage_failures_borne(broker: Broker) -> Iterator[None]:
+    """For one of several jobs: a failing directory goes offline, a full disk is noted, and the others are done."""
     try:
         yield
     except LogDirError as error:
         broker.log_dir_failed(error)
+    except KafkaError as error:
+        log.warning("[KafkaServer id=%d] %s", broker.node_id, error)
 
 
 TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {

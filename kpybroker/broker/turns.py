@@ -61,7 +61,10 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
 
 
 async def run_flush(job: FlushJob) -> None:
-    """A flush job from end to end, cancelled or not: what it took over is dirty nowhere else. Raises LogDirError."""
+    """A flush job from end to end, cancelled or not: what it took over is dirty nowhere else.
+
+    Raises LogDirError, KAFKA_STORAGE_ERROR.
+    """
     with trio.CancelScope(shield=True):
         await trio.to_thread.run_sync(job.run)
     job.complete()

@@ -28,6 +28,7 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
   change  `truncate_to`, `truncate_fully_and_start_at`, `increment_log_start_offset`, `delete_old_segments`, `roll`,
           `prepare_flush() -> FlushJob`, `flush()`, `close`
 
-`flush.FlushJob`: `run()` in a thread, then `complete()` on the loop, always both; `complete` raises LogDirError.
+`flush.FlushJob`: `run()` in a thread, then `complete()` on the loop, always both; `complete` raises LogDirError,
+or KAFKA_STORAGE_ERROR on a full disk.
 `slice.FileSlice`: `position`, `size`, `fileno()`, `read()`, and `release()` once, after sending.
 """

@@ -22,7 +22,8 @@ from kpybroker.core.producer_state import (
 )
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.index import INT32_MAX
-from kpybroker.storage.recovery import complete_transactions, prepare_batch
+from kpybroker.storage.recovery import aborted_transactions, complete_transactions, prepare_batch
+from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
 from kpybroker.wire.records.long_walk import move_to
@@ -30,6 +31,7 @@ from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assig
 
 if TYPE_CHECKING:
     from kpybroker.storage.log import Log
+    from kpybroker.storage.segment import LogSegment
 
 UNKNOWN_OFFSET = -1
 
@@ -127,6 +129,7 @@ def append_as_leader(
         checked.max_timestamp,
         checked.offset_of_max_timestamp,
         now_ms,
+        () if changes is None else aborted_transactions(log.producers, changes.completed),
     )
     if plain is not None:
         plain.add_batch(
@@ -134,7 +137,7 @@ def append_as_leader(
         )
         plain.last_timestamp = checked.max_timestamp
     elif changes is not None:
-        _apply(log, changes)
+        _apply(log, changes, None)
     log.producers.map_end_offset = checked.last_offset + 1
     return _info(log, checked, rolled)
 
@@ -187,7 +190,7 @@ def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
         found.offset_of_max_timestamp,
         now_ms,
     )
-    _apply(log, changes)
+    _apply(log, changes, log.segments_map.active)
     log.producers.map_end_offset = found.last_offset + 1
     return AppendInfo(
         found.first_offset,
@@ -258,8 +261,9 @@ def _write(
     max_timestamp: int,
     offset_of_max_timestamp: int,
     now_ms: int,
+    aborted: Sequence[AbortedTxn] = (),
 ) -> bool:
-    """Roll if needed, write, and move the log end; whether it rolled."""
+    """Roll if needed, write, and move the log end; whether it rolled. `aborted` are the transactions it ends."""
     config = log.config
     size = len(data)
     if size > config.segment_bytes:
@@ -276,20 +280,41 @@ def _write(
             fits = last_offset - log.log_end_offset <= INT32_MAX
             segment = log.roll(now_ms, 0 if fits else first_offset)
             rolled = True
-        segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
+        if aborted:
+            _append_marker(segment, data, first_offset, last_offset, max_timestamp, aborted)
+        else:
+            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
     except OSError as error:
         raise log.io_error(error) from error
     log.log_end_offset = last_offset + 1
     return rolled
 
 
-def _apply(log: Log, changes: ProducerChanges) -> None:
-    """Producer state, transaction index and first unstable offset follow the log."""
+def _append_marker(
+    segment: LogSegment,
+    data: Buffer,
+    first_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    aborted: Sequence[AbortedTxn],
+) -> None:
+    """The index first, as its entries can be taken back: on a full disk it is both or neither."""
+    try:
+        for transaction in aborted:
+            segment.txn_index.append(transaction)
+        segment.append(data, first_offset, last_offset, max_timestamp, last_offset)
+    except OSError:
+        segment.txn_index.truncate_to(first_offset)
+        raise
+
+
+def _apply(log: Log, changes: ProducerChanges, indexed: LogSegment | None) -> None:
+    """Producer state and first unstable offset follow the log, and the transaction index of a segment where given."""
     for info in changes.updates.values():
         log.producers.update(info)
     if changes.completed:
         try:
-            complete_transactions(log.producers, log.segments_map.active, changes.completed)
+            complete_transactions(log.producers, indexed, changes.completed)
         except OSError as error:
             # The marker is in the log and the index is not: only a recovery of the directory mends that.
             raise LogDirError(log.log_dir, error) from error

@@ -3,7 +3,7 @@
 `log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them),
 names of files and directories that are new, and the leader epochs. `job.run()` may run in a thread; it
 touches nothing but the disk and keeps the first error. `job.complete()` on the loop lets the files go and
-moves the recovery point, or raises LogDirError. A failed sync is never retried: the kernel may have dropped
+moves the recovery point, or raises. A failed sync is never retried: the kernel may have dropped
 the pages that it could not write and would report success.
 
 What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may
@@ -14,7 +14,6 @@ over the newer. A log that is closed waits for the jobs that it prepared, and fa
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -22,13 +21,11 @@ from kpybroker.storage.checkpoints import encode_leader_epochs
 from kpybroker.storage.errors import LogDirError, is_disk_full
 from kpybroker.storage.files import Files, replace_file
 from kpybroker.storage.slice import SharedFile
+from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.core.leader_epochs import LeaderEpochCache
     from kpybroker.storage.log import Log
-
-
-logger = logging.getLogger("kafka.log.UnifiedLog")
 
 
 class EpochCheckpoint:
@@ -62,6 +59,7 @@ class FlushJob:
         "_error",
         "_files",
         "_held",
+        "_lacks_space",
         "_log",
         "_running",
         "_truncations",
@@ -91,6 +89,7 @@ class FlushJob:
         self._error: OSError | None = None
         self._running = threading.Lock()
         self._was_run = False
+        self._lacks_space = False
         self._truncations = log.truncations
 
     def run(self) -> None:
@@ -106,24 +105,24 @@ class FlushJob:
                 shared.file.sync()
             for path in self.paths:
                 self._sync_path(path)
+            for directory in self.directories:
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.sync_dir(directory)
             if self._epochs is not None:
                 # The directory may have been renamed for deletion; then nobody needs the file.
                 with contextlib.suppress(FileNotFoundError):
                     self._write_epochs(*self._epochs)
-            for directory in self.directories:
-                with contextlib.suppress(FileNotFoundError):
-                    self._files.sync_dir(directory)
         except OSError as error:
             self._error = error
 
     def _write_epochs(self, version: int, data: bytes) -> None:
-        """On a full disk they are left for a later flush: the batches have them too."""
+        """On a full disk they are left for a later flush, and so is the recovery point: the batches have them too."""
         try:
             self._log.epoch_checkpoint.write(self._files, version, data)
         except OSError as error:
             if not is_disk_full(error):
                 raise
-            logger.warning("No space left for %s: it stays as it was", self._log.epoch_checkpoint.path)
+            self._lacks_space = True
 
     def _sync_path(self, path: str) -> None:
         try:
@@ -138,13 +137,18 @@ class FlushJob:
     def complete(self) -> None:
         """On the loop, after `run`: the recovery point is `offset`, unless the log was cut meanwhile.
 
-        Raises LogDirError.
+        Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for the leader epochs.
         """
         held, self._held = self._held, []
         for shared in held:
             shared.release()
         self._log.unfinished_flushes.discard(self)
         self.check()
+        if self._lacks_space:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"No space left for {self._log.epoch_checkpoint.path}: it stays as it was",
+            )
         if self._truncations == self._log.truncations:
             self._log.mark_flushed(self.offset)
 

@@ -19,6 +19,7 @@ import logging
 import os
 import random
 from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.leader_epochs import EpochEndOffset, LeaderEpochCache
@@ -32,7 +33,7 @@ from kpybroker.core.producer_state import (
 from kpybroker.storage import append, checkpoints, maintenance, names, reader
 from kpybroker.storage.append import AppendInfo
 from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, is_disk_full
-from kpybroker.storage.files import Files, read_file, replace_file, write_file
+from kpybroker.storage.files import Files, read_file, write_file
 from kpybroker.storage.flush import EpochCheckpoint, FlushJob
 from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
 from kpybroker.storage.reader import FetchSlice, Search
@@ -46,6 +47,9 @@ from kpybroker.wire.records.batch import Buffer
 from kpybroker.wire.records.validate import ValidatedRecords
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Log:
@@ -256,7 +260,12 @@ class Log:
         assert base_offset > active.base_offset, "a roll goes forward"
         maintenance.remove_files_in_the_way(self.files, self.directory, base_offset)
         active.become_inactive()
-        self.segments_map.add(self.new_segment(base_offset, now_ms))
+        try:
+            self.segments_map.add(self.new_segment(base_offset, now_ms))
+        except OSError:
+            # Else the next start would take a part of it for the end of the log, and the records after it for none.
+            maintenance.remove_files_in_the_way(self.files, self.directory, base_offset)
+            raise
         self.rolled.append(active)
         # The snapshot's offset is to be the segment's base, which may be above the state's end after a gap.
         self.producers.map_end_offset = base_offset
@@ -320,31 +329,34 @@ class Log:
         Raises OFFSET_OUT_OF_RANGE; LogDirError.
         """
         bound = self.log_end_offset if max_offset is None else max_offset
+        return self._reading(reader.read, start_offset, max_bytes, bound, min_one_message)
+
+    def _reading(self, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return reader.read(self, start_offset, max_bytes, bound, min_one_message)
+            return function(self, *args, **kwargs)
         except OSError as error:
             raise LogDirError(self.log_dir, error) from error
 
     def aborted_transactions(self, fetch_offset: int, fetched: FetchSlice) -> list[AbortedTxn]:
         """What a read_committed consumer must know to read a slice; from `fetch_offset`, the slice's start offset."""
         assert fetch_offset == fetched.start_offset
-        return reader.aborted_transactions(self, fetched)
+        return self._reading(reader.aborted_transactions, fetched)
 
     def collect_aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
         """Aborted transactions in a range of offsets."""
-        return reader.collect_aborted(self, start_offset, upper_bound_offset)
+        return self._reading(reader.collect_aborted, start_offset, upper_bound_offset)
 
     def search_timestamp(self, timestamp: int) -> Search:
-        """For the first record at or after a time."""
-        return reader.search_timestamp(self, timestamp)
+        """For the first record at or after a time. What it reads later raises OSError."""
+        return self._reading(reader.search_timestamp, timestamp)
 
     def search_max_timestamp(self) -> Search:
         """For the first record with the largest timestamp."""
-        return reader.search_max_timestamp(self)
+        return self._reading(reader.search_max_timestamp)
 
     def legacy_offsets_before(self, timestamp: int, limit: int, now_ms: int) -> list[int]:
         """ListOffsets version 0."""
-        return reader.legacy_offsets_before(self, timestamp, limit, now_ms)
+        return self._reading(reader.legacy_offsets_before, timestamp, limit, now_ms)
 
     # --- leader epochs
 
@@ -394,13 +406,18 @@ class Log:
         )
 
     def prepare_flush(self) -> FlushJob:
-        """Capture everything that is not yet durable, up to the log end. See `flush`."""
+        """Capture everything that is not yet durable, up to the log end. See `flush`. Raises LogDirError."""
         segments = self.segments_map.from_offset(self.recovery_point)
         held: list[SharedFile] = []
         directories = [self.log_dir] if self._is_new_directory else []
         dirty_directory = self._is_new_directory or self.has_renamed
         for segment in dict.fromkeys([*self.rolled, *segments]):
-            held += segment.take_dirty_files()
+            try:
+                held.extend(segment.take_dirty_files())
+            except OSError as error:
+                for shared in held:
+                    shared.release()
+                raise LogDirError(self.log_dir, error) from error
             dirty_directory = dirty_directory or segment.is_new
             segment.is_new = False
         if dirty_directory:
@@ -419,7 +436,7 @@ class Log:
         self.recovery_point = max(self.recovery_point, min(offset, self.recovery_point_max))
 
     def flush(self, now_ms: int | None = None) -> None:
-        """Make everything durable, here and now. Raises LogDirError."""
+        """Make everything durable, here and now. Raises LogDirError, KAFKA_STORAGE_ERROR."""
         job = self.prepare_flush()
         job.run()
         job.complete()
@@ -435,11 +452,13 @@ class Log:
 
     def truncate_to(self, target_offset: int, *, now_ms: int) -> bool:
         """Cut the log so that it ends at or before an offset; whether anything was above it."""
-        return maintenance.guarded(self, maintenance.truncate_to, target_offset, now_ms)
+        return maintenance.whole_or_offline(self, maintenance.truncate_to, target_offset, now_ms)
 
     def truncate_fully_and_start_at(self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None) -> None:
         """Remove everything and begin anew at an offset."""
-        maintenance.guarded(self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset)
+        maintenance.whole_or_offline(
+            self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset
+        )
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Forget what is below an offset; OFFSET_OUT_OF_RANGE where it is above the high watermark."""
@@ -470,13 +489,13 @@ class Log:
     # --- the end
 
     def rename_directory(self, name: str) -> None:
-        """Give the log's directory another name (deletion, stray, future). Raises LogDirError."""
+        """Give the log's directory another name (deletion, stray, future). Raises LogDirError, KAFKA_STORAGE_ERROR."""
         self.abort_cleaning()
         target = f"{self.log_dir}/{name}"
         try:
             self.files.rename(self.directory, target)
         except OSError as error:
-            raise LogDirError(self.log_dir, error) from error
+            raise self.io_error(error) from error
         self.directory = self.snapshots.directory = target
         self.epoch_checkpoint.path = f"{target}/{names.LEADER_EPOCH_CHECKPOINT}"
         for unsynced in (self._unsynced_paths, self.snapshots.unsynced):
@@ -486,25 +505,34 @@ class Log:
             segment.move_to(target)
 
     def close(self) -> None:
-        """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable."""
+        """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable.
+
+        Raises LogDirError; KAFKA_STORAGE_ERROR on a full disk: then its records are durable and it is closed, but has
+        to be recovered.
+        """
         if self.is_closed:
             return
         for job in list(self.unfinished_flushes):
             job.run()
             job.check()
+        self.rolled = self.segments_map.all()
+        no_space: KafkaError | None = None
         try:
             self.snapshots.take(sync=True)
-            for segment in self.segments_map.all():
+            for segment in self.rolled:
                 segment.seal()
-            captured = self.epoch_checkpoint.capture(self.epochs)
-            if captured is not None:
-                replace_file(self.files, self.epoch_checkpoint.path, captured[1])
-                self.epoch_checkpoint.version = captured[0]
-            self.rolled = self.segments_map.all()
         except OSError as error:
-            raise LogDirError(self.log_dir, error) from error
-        self.flush()
+            failure = self.io_error(error)
+            if not isinstance(failure, KafkaError):
+                raise failure from error
+            no_space = failure
+        try:
+            self.flush()
+        except KafkaError as error:
+            no_space = error
         self.close_handlers()
+        if no_space is not None:
+            raise no_space
 
     def close_handlers(self) -> None:
         """Close files and write nothing: the directory is offline, or to be deleted."""

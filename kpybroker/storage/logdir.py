@@ -133,7 +133,14 @@ class LogDirectory:
         return write
 
     def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
-        write_file(self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
+        """On a full disk there is none, and the next start recovers. Raises OSError."""
+        try:
+            write_file(self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            logger.warning("No space left for %s: the next start recovers its logs", self.file(names.CLEAN_SHUTDOWN))
+            unlink_if_exists(self._files, self.file(names.CLEAN_SHUTDOWN))
         self._files.sync_dir(self.path)
 
     def close(self) -> None:

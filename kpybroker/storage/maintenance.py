@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from kpybroker.storage import names
+from kpybroker.storage.errors import LogDirError, is_disk_full
 from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.recovery import rebuild_producer_state
 from kpybroker.storage.segment import LogSegment
@@ -35,6 +36,14 @@ def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args,
         raise log.io_error(error) from error
 
 
+def whole_or_offline(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """As `guarded`, for what leaves half a log where it fails: on a full disk that is LogDirError too."""
+    try:
+        return function(log, *args, **kwargs)
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
+
+
 def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
     """A crash between two files of a roll leaves names that the new segment needs."""
     for suffix in names.SEGMENT_SUFFIXES:
@@ -46,17 +55,31 @@ def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> N
 def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
     """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
     paths: list[str] = []
-    for segment in segments:
-        log.segments_map.remove(segment.base_offset)
-        segment.change_suffix("", names.DELETED_SUFFIX)
-        segment.close_handlers()
-        paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
-        snapshot = log.snapshots.mark_deleted(segment.base_offset)
-        if snapshot is not None:
-            paths.append(snapshot)
     log.rolled = [segment for segment in log.rolled if segment not in segments]
     log.has_renamed = True
+    for segment in segments:
+        log.segments_map.remove(segment.base_offset)
+        try:
+            segment.change_suffix("", names.DELETED_SUFFIX)
+            paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            snapshot = log.snapshots.mark_deleted(segment.base_offset)
+            if snapshot is not None:
+                paths.append(snapshot)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            _remove_now(log, segment.base_offset)
+        segment.close_handlers()
     log.schedule_deletion(paths, now_ms)
+
+
+def _remove_now(log: Log, base_offset: int) -> None:
+    """Where there is no space for other names. Who reads the files holds them open."""
+    for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT_SUFFIX):
+        path = names.segment_file(log.directory, base_offset, suffix)
+        unlink_if_exists(log.files, path)
+        unlink_if_exists(log.files, path + names.DELETED_SUFFIX)
+    log.snapshots.reload()
 
 
 def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:

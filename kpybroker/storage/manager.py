@@ -15,7 +15,7 @@ import logging
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -294,7 +294,7 @@ class LogManager:
     def _create(self, partition: TopicPartition, config: LogConfig, now_ms: int) -> Log:
         log_dir = self._reserved.pop(partition, None)
         if log_dir not in self._live:
-            log_dir = self._emptiest_dir()
+            log_dir = self._dir_that_has(partition) or self._emptiest_dir()
         try:
             log = Log(
                 self._files,
@@ -315,6 +315,19 @@ class LogManager:
         logger.info("Created log for partition %s in %s", partition, log.directory)
         return log
 
+    def _dir_that_has(self, partition: TopicPartition) -> str | None:
+        """Where an earlier attempt to make it ran out of space: with two directories of that name nobody starts."""
+        if len(self._live) == 1:
+            return None
+        name = names.log_dir_name(partition)
+        for path in self._live:
+            try:
+                if self._files.stat(f"{path}/{name}") is not None:
+                    return path
+            except OSError as error:
+                raise LogDirError(path, error) from error
+        return None
+
     def _emptiest_dir(self) -> str:
         if not self._live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
@@ -331,12 +344,13 @@ class LogManager:
         """
         for partition, offset in offsets.items():
             self._logs[partition].prepare_truncation(offset)
-        return self.recovery_point_checkpoint()
+        affected = {self._logs[partition].log_dir for partition in offsets}
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point, affected)
 
     def delete(self, topic: str, partition: int, now_ms: int) -> bool:
         """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
         key = TopicPartition(topic, partition)
-        log = self._logs.pop(key, None)
+        log = self._logs.get(key)
         if log is None:
             if self.offline_dirs:
                 raise KafkaError(
@@ -344,9 +358,10 @@ class LogManager:
                     f"Failed to delete log for {key} because it may be in one of the offline directories",
                 )
             return False
+        log.rename_directory(names.delete_dir_name(key, self._new_id()))
+        del self._logs[key]
         self._high_watermarks.pop(key, None)
         self._renamed_in.add(log.log_dir)
-        log.rename_directory(names.delete_dir_name(key, self._new_id()))
         log.close_handlers()
         self._doomed.append((now_ms + log.config.file_delete_delay_ms, log.directory))
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
@@ -358,11 +373,13 @@ class LogManager:
         To be run before anyone is told that a log is gone: a topic of the same name may be made then.
         """
         renamed_in, self._renamed_in = self._renamed_in, set()
-        jobs = [self._guarded(path, partial(self._files.sync_dir, path)) for path in renamed_in if path in self._live]
 
         def run() -> None:
-            for job in jobs:
-                job()
+            for path in renamed_in:
+                try:
+                    self._files.sync_dir(path)
+                except OSError as error:
+                    raise LogDirError(path, error) from error
 
         return run
 
@@ -416,7 +433,9 @@ class LogManager:
             try:
                 action()
             except OSError as error:
-                raise LogDirError(log_dir, error) from error
+                if not is_disk_full(error):
+                    raise LogDirError(log_dir, error) from error
+                logger.warning("No space left in %s to remove files; the next start removes them", log_dir)
 
         return run
 
@@ -459,8 +478,10 @@ class LogManager:
                 writers.append(directory.offsets_writer(names.CLEANER_OFFSET_CHECKPOINT, offsets))
         return partial(_run_all, writers)
 
-    def _checkpoint(self, name: str, offset_of: Callable[[Log], int | None]) -> Job:
-        by_dir: dict[str, dict[TopicPartition, int]] = {path: {} for path in self._live}
+    def _checkpoint(
+        self, name: str, offset_of: Callable[[Log], int | None], log_dirs: Iterable[str] | None = None
+    ) -> Job:
+        by_dir: dict[str, dict[TopicPartition, int]] = {path: {} for path in log_dirs or self._live}
         for logs in (self._logs, self._futures):
             for partition, log in logs.items():
                 offset = offset_of(log)
@@ -498,8 +519,13 @@ class LogManager:
     def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs: Mapping[TopicPartition, Log] = self.logs_in(directory.path)
         futures = self.future_logs_in(directory.path)
+        is_clean = directory.is_loaded
         for log in [*logs.values(), *futures.values()]:
-            log.close()
+            try:
+                log.close()
+            except KafkaError as error:
+                logger.error("%s is to be recovered by the next start: %s", log.partition, error)
+                is_clean = False
         only = {directory.path: directory}
         live, self._live = self._live, only
         try:
@@ -509,7 +535,7 @@ class LogManager:
             self.cleaner_offset_checkpoint()()
         finally:
             self._live = live
-        if directory.is_loaded:
+        if is_clean:
             directory.write_clean_shutdown_marker(broker_epoch)
 
     def release_locks(self) -> None:
@@ -518,8 +544,15 @@ class LogManager:
 
 
 def _run_all(jobs: Sequence[Job]) -> None:
+    """Each, whatever became of the others; the first failure is told then."""
+    failure: LogDirError | None = None
     for job in jobs:
-        job()
+        try:
+            job()
+        except LogDirError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 __all__ = ["Job", "LogDirLockedError", "LogManager", "StorageError"]

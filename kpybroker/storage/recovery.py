@@ -62,17 +62,19 @@ def _end_transaction_marker(header: BatchHeader, batch: Buffer) -> EndTransactio
 def complete_transactions(state: ProducerState, segment: LogSegment | None, completed: Iterable[CompletedTxn]) -> None:
     """End transactions whose markers are in the log; aborted ones go to the segment's transaction index."""
     for transaction in completed:
-        last_stable_offset = state.last_stable_offset_after(transaction)
-        if transaction.is_aborted and segment is not None:
-            segment.txn_index.append(
-                AbortedTxn(
-                    transaction.producer_id,
-                    transaction.first_offset,
-                    transaction.last_offset,
-                    last_stable_offset,
-                )
-            )
+        if segment is not None:
+            for aborted in aborted_transactions(state, (transaction,)):
+                segment.txn_index.append(aborted)
         state.complete_txn(transaction)
+
+
+def aborted_transactions(state: ProducerState, completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
+    """What the transaction index is to say of transactions that end now."""
+    return [
+        AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, state.last_stable_offset_after(ended))
+        for ended in completed
+        if ended.is_aborted
+    ]
 
 
 def recover_segment(segment: LogSegment, snapshots: ProducerSnapshots, epochs: LeaderEpochCache) -> int:

@@ -13,6 +13,7 @@ Not here: which segment (`segments`, `log`), producer state and leader epochs (`
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from kpybroker.storage import names
 from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
@@ -100,8 +101,12 @@ class LogSegment:
         self._tail_position = 0
         if create:
             self._max_timestamp = NO_TIMESTAMP
-            if self.offset_index.entries or self.time_index.entries:
-                raise FileExistsError(f"{self} is new and has index entries")
+            try:
+                if self.offset_index.entries or self.time_index.entries:
+                    raise FileExistsError(f"{self} is new and has index entries")
+            except OSError:
+                self.close_handlers()
+                raise
 
     def __repr__(self) -> str:
         return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self._directory})"
@@ -444,18 +449,16 @@ class LogSegment:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
 
-    def take_dirty_files(self) -> list[SharedFile]:
-        """The files that have something to sync, held for the caller and from now on taken for clean."""
+    def take_dirty_files(self) -> Iterator[SharedFile]:
+        """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
         parts: list[FileRecords | IndexFile | TransactionIndex] = [self.records, self.txn_index]
         parts += [index.file for index in (self._offset_index, self._time_index) if index is not None]
-        taken = []
         for part in parts:
             if part.dirty:
                 part.dirty = False
-                taken.append(part.shared.acquire())
+                yield part.shared.acquire()
                 if not self.active and part is not self.records:
                     part.close()
-        return taken
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""

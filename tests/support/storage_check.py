@@ -27,7 +27,8 @@ LEFTOVERS = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX, name
 
 def check_restart(load: Load, files: LossyFiles) -> None:
     """Open what a crash left: everything promised is there, it can go on, and the next stop is a clean one."""
-    check_checkpoints(load, files)
+    if not load.had_failures:
+        check_checkpoints(load, files)
     manager = open_manager(files)
     assert not manager.offline_dirs
     found: dict[str, list[tuple[int, bytes | None]]] = {}

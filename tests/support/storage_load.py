@@ -73,6 +73,8 @@ class Known:
 class Load:
     """One run. `files` may stop it at any call; what it knows tells how far it came."""
 
+    had_failures = False  # so that what should be in the checkpoints is not known
+
     def __init__(self, files: LossyFiles | None = None) -> None:
         self.files = files or LossyFiles()
         self.known: dict[str, Known] = {}
@@ -92,6 +94,11 @@ class Load:
         assert found is not None
         return found
 
+    def hosted(self) -> dict[str, Log]:
+        """The logs of known topics, but those in offline directories."""
+        found = {topic: self.logs.get(topic, 0) for topic in self.known}
+        return {topic: log for topic, log in found.items() if log is not None}
+
     # --- topics
 
     def create(self, topic: str, topic_id: bytes = b"") -> None:
@@ -108,27 +115,37 @@ class Load:
 
     def append(self, topic: str, count: int = 1, epoch: int = 0) -> None:
         for _ in range(count):
-            self._append(topic, epoch, PLAIN)
-        log = self.log(topic)
-        log.update_high_watermark(log.log_end_offset)
+            self.append_record(topic, epoch, PLAIN)
 
     def transaction(self, topic: str, count: int, *, commit: bool, epoch: int = 0) -> None:
         for _ in range(count):
-            self._append(topic, epoch, TRANSACTIONAL, is_transactional=True)
+            self.append_record(topic, epoch, TRANSACTIONAL)
+        self.append_marker(topic, epoch, commit)
+
+    def append_marker(self, topic: str, epoch: int, commit: bool) -> None:
         log = self.log(topic)
         self.known[topic].entries.append(Entry(None, epoch, TRANSACTIONAL, committed=commit))
         log.append_as_coordinator(marker(commit=commit, producer_id=TRANSACTIONAL), epoch, now_ms=NOW_MS)
         log.update_high_watermark(log.log_end_offset)
 
-    def _append(self, topic: str, epoch: int, producer_id: int, **options: bool) -> None:
+    def append_record(self, topic: str, epoch: int, producer_id: int) -> None:
         known, log = self.known[topic], self.log(topic)
         offset = log.log_end_offset
         sequence = next_sequence(log.producers, producer_id)
         entry = Entry(b"%s %d.%d " % (topic.encode(), len(known.histories), offset) * 4, epoch, producer_id, sequence)
         assert entry.value is not None
         known.entries.append(entry)
-        options |= {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
-        append(log, entry.value, leader_epoch=epoch, timestamp=NOW_MS + offset, **options)
+        append(
+            log,
+            entry.value,
+            leader_epoch=epoch,
+            timestamp=NOW_MS + offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            is_transactional=producer_id == TRANSACTIONAL,
+        )
+        log.update_high_watermark(log.log_end_offset)
 
     def flush(self, topic: str) -> None:
         log = self.log(topic)
@@ -147,7 +164,7 @@ class Load:
         known, log = self.known[topic], self.log(topic)
         known.start_max = log.high_watermark
         log.update_config(dataclasses.replace(CONFIG, retention_bytes=keep_bytes))
-        assert log.delete_old_segments(NOW_MS)
+        log.delete_old_segments(NOW_MS)
         log.update_config(CONFIG)
         known.start_max = log.log_start_offset
 
@@ -172,9 +189,10 @@ class Load:
     def _prepare_truncation(self, topic: str, offset: int) -> None:
         """As a follower does before it cuts: the recovery point is on disk first."""
         job = self.logs.prepare_truncation({TopicPartition(topic, 0): offset})
-        self._may_be_written(names.RECOVERY_POINT_CHECKPOINT, recovery_point=lambda log: log.recovery_point)
+        affected = [self.log(topic).log_dir]
+        self._may_be_written(names.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point, affected)
         job()
-        self._is_written(names.RECOVERY_POINT_CHECKPOINT)
+        self._is_written(names.RECOVERY_POINT_CHECKPOINT, affected)
 
     # --- checkpoints and ends
 
@@ -185,16 +203,15 @@ class Load:
             names.HIGH_WATERMARK_CHECKPOINT: self.logs.high_watermark_checkpoint,
         }
         for kind in kinds or CHECKPOINTS:
-            starts = {topic: self.log(topic).log_start_offset for topic in self.known}
+            starts = {topic: log.log_start_offset for topic, log in self.hosted().items()}
             self._may_be_written(kind, recovery_point=lambda log: log.recovery_point)
             jobs[kind]()()
             self._is_written(kind)
             if kind == names.LOG_START_OFFSET_CHECKPOINT:
-                for topic, start in starts.items():
-                    self.known[topic].start_min = start
+                self._starts_are_written(starts)
 
-    def _may_be_written(self, kind: str, recovery_point: Callable[[Log], int]) -> None:
-        for directory in self.logs.live_dirs:
+    def _may_be_written(self, kind: str, recovery_point: Callable[[Log], int], dirs: list[str] | None = None) -> None:
+        for directory in dirs or self.logs.live_dirs:
             logs = self.logs.logs_in(directory)
             if kind == names.RECOVERY_POINT_CHECKPOINT:
                 offsets = {partition: recovery_point(log) for partition, log in logs.items()}
@@ -207,22 +224,25 @@ class Load:
                 offsets = {partition: start for partition, (start, first) in starts.items() if start > first}
             self.checkpoints.setdefault((directory, kind), [{}]).append(offsets)
 
-    def _is_written(self, kind: str) -> None:
-        for directory in self.logs.live_dirs:
+    def _starts_are_written(self, starts: Mapping[str, int]) -> None:
+        for topic, start in starts.items():
+            self.known[topic].start_min = start
+
+    def _is_written(self, kind: str, dirs: list[str] | None = None) -> None:
+        for directory in dirs or self.logs.live_dirs:
             del self.checkpoints[directory, kind][:-1]
 
     def shutdown(self) -> None:
-        logs = {topic: self.log(topic) for topic in self.known}
+        logs = self.hosted()
         for kind in CHECKPOINTS:
             self._may_be_written(kind, recovery_point=lambda log: log.log_end_offset)
-        directories = self.logs.live_dirs
         self.logs.shutdown()
-        assert self.logs.live_dirs == directories
         for kind in CHECKPOINTS:
             self._is_written(kind)
         for topic, log in logs.items():
-            self.known[topic].is_durable(log)
-            self.known[topic].start_min = log.log_start_offset
+            if log.log_dir not in self.logs.offline_dirs:
+                self.known[topic].is_durable(log)
+                self.known[topic].start_min = log.log_start_offset
 
     def restart(self) -> None:
         self.shutdown()
@@ -231,6 +251,7 @@ class Load:
     def restart_killed(self) -> None:
         """The process dies and comes back; the system lives on."""
         self.files.locked.clear()
+        self.files.open_count = 0
         self.open()
 
 
