@@ -73,7 +73,7 @@ class Launcher:
     def __init__(self, kind: str, coordination: str, directory: Path) -> None:
         self.kind = kind
         self._needs_zookeeper = kind == "kafka" or coordination == "zookeeper"
-        self._directory = directory
+        self.directory = directory
         self._zookeeper: ZooKeeper | None = None
         self._brokers: list[Broker] = []
 
@@ -81,16 +81,16 @@ class Launcher:
         """A new broker with its own files; `overrides` are configuration keys with `_` for `.`."""
         name = f"broker-{len(self._brokers)}"
         keys = {key.replace("_", "."): str(value) for key, value in overrides.items()}
-        broker = Broker(self.kind, self._directory / name, self._zookeeper_for(name), keys)
+        zookeeper = self.zookeeper(name) if self._needs_zookeeper else None
+        broker = Broker(self.kind, self.directory / name, zookeeper, keys)
         self._brokers.append(broker)
         broker.start()
         return broker
 
-    def _zookeeper_for(self, name: str) -> str | None:
-        if not self._needs_zookeeper:
-            return None
+    def zookeeper(self, name: str) -> str:
+        """The address of a chroot of that name, in the one ZooKeeper of this run."""
         if self._zookeeper is None:
-            self._zookeeper = ZooKeeper(self._directory / "zookeeper")
+            self._zookeeper = ZooKeeper(self.directory / "zookeeper")
             self._zookeeper.start()
         return f"{self._zookeeper.connect}/{name}"
 

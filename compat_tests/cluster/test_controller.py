@@ -1,0 +1,106 @@
+"""What the controller of a cluster does, as Kafka's own tools and the tree show it: leaders, deaths, returns, topics."""
+
+from __future__ import annotations
+
+import re
+
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.quick import admin_client
+
+
+def described(text: str) -> dict[int, dict[str, list[int]]]:
+    """`kafka-topics --describe`: by partition its leader, replicas, ISR; brokers as lists, the preferred leader first."""
+    found = {}
+    for line in text.splitlines():
+        match = re.search(r"Partition: (\d+)\s+Leader: (\S+)\s+Replicas: (\S*)\s+Isr: (\S*)", line)
+        if match:
+            partition, leader, replicas, isr = match.groups()
+            found[int(partition)] = {
+                "leader": [] if leader == "none" else [int(leader)],
+                "replicas": [int(i) for i in replicas.split(",")],
+                "isr": [int(i) for i in isr.split(",") if i],
+            }
+    return found
+
+
+def describe(cluster: Cluster, topic: str, *flags: str) -> dict[int, dict[str, list[int]]]:
+    return described(cluster.tools.run("topics", "--describe", "--topic", topic, *flags).out)
+
+
+def test_three_brokers_have_one_controller_and_every_broker_says_who(cluster: Cluster) -> None:
+    controller = cluster.controller()
+    for broker in cluster.brokers.values():
+        admin = admin_client(broker.bootstrap)
+        metadata = admin.list_topics(timeout=30)
+        assert set(metadata.brokers) == {1, 2, 3}
+        assert metadata.controller_id == controller
+
+
+def test_a_topic_of_three_replicas_is_spread_evenly_and_has_leaders(cluster: Cluster, name: str) -> None:
+    cluster.tools.run("topics", "--create", "--topic", name, "--partitions", "6", "--replication-factor", "3")
+    found = describe(cluster, name)
+    assert len(found) == 6
+    for partition in found.values():
+        assert sorted(partition["replicas"]) == sorted(partition["isr"]) == [1, 2, 3]
+        assert partition["leader"] == partition["replicas"][:1]
+    assert sorted(partition["leader"][0] for partition in found.values()) == [1, 1, 2, 2, 3, 3]
+
+
+def test_when_a_broker_is_killed_others_lead_what_it_led(cluster: Cluster, name: str) -> None:
+    victim = next(i for i in cluster.brokers if i != cluster.controller())
+    others = [i for i in cluster.brokers if i != victim]
+    cluster.create(name, f"{victim}:{others[0]}:{others[1]},{others[1]}:{victim}:{others[0]}")
+    cluster.brokers[victim].kill()
+    cluster.wait_for_leader(name, others[0])
+    cluster.wait_for_isr(name, set(others))
+    cluster.wait_for_isr(name, set(others), partition=1)
+    cluster.wait_for_leader(name, others[1], partition=1)
+    found = describe(cluster, name)
+    assert found[0]["leader"] == [others[0]]
+    assert describe(cluster, name, "--under-replicated-partitions").keys() == {0, 1}
+    cluster.brokers[victim].start()
+    cluster.wait(lambda: cluster.live() == {1, 2, 3}, "it is back")
+    assert cluster.state(name).leader == others[0]
+
+
+def test_when_the_controller_is_killed_another_one_takes_over(cluster: Cluster, name: str) -> None:
+    victim = cluster.controller()
+    assert victim is not None
+    others = [i for i in cluster.brokers if i != victim]
+    cluster.create(name, f"{victim}:{others[0]}:{others[1]}")
+    epoch = int(cluster.tree.get("/controller_epoch")[0])
+    cluster.brokers[victim].kill()
+    cluster.wait(lambda: cluster.controller() in others, "another controller")
+    assert int(cluster.tree.get("/controller_epoch")[0]) > epoch
+    cluster.wait_for_leader(name, others[0])
+    # The new one works: it makes topics and deletes them.
+    cluster.create(f"{name}-after", f"{others[1]}:{others[0]}")
+    assert describe(cluster, f"{name}-after")[0]["leader"] == [others[1]]
+    cluster.tools.run("topics", "--delete", "--topic", f"{name}-after")
+    cluster.wait(lambda: cluster.tree.exists(f"/brokers/topics/{name}-after") is None, "the topic is gone")
+
+
+def test_a_topic_with_a_replica_on_a_dead_broker_is_deleted_when_that_is_back(cluster: Cluster, name: str) -> None:
+    victim = next(i for i in cluster.brokers if i != cluster.controller())
+    other = next(i for i in cluster.brokers if i != victim)
+    cluster.create(name, f"{victim}:{other}")
+    cluster.brokers[victim].kill()
+    cluster.wait_for_leader(name, other)
+    cluster.tools.run("topics", "--delete", "--topic", name)
+    assert cluster.tree.exists(f"/admin/delete_topics/{name}") is not None
+    assert cluster.tree.exists(f"/brokers/topics/{name}") is not None
+    cluster.brokers[victim].start()
+    cluster.wait(lambda: cluster.tree.exists(f"/brokers/topics/{name}") is None, "the topic is gone")
+    cluster.wait(lambda: cluster.tree.exists(f"/admin/delete_topics/{name}") is None, "the mark is gone")
+
+
+def test_partitions_with_no_live_replica_are_unavailable_until_one_is_back(cluster: Cluster, name: str) -> None:
+    victim = next(i for i in cluster.brokers if i != cluster.controller())
+    cluster.create(name, f"{victim}")
+    cluster.brokers[victim].kill()
+    cluster.wait_for_leader(name, -1)
+    assert describe(cluster, name, "--unavailable-partitions").keys() == {0}
+    assert describe(cluster, name)[0]["leader"] == []
+    cluster.brokers[victim].start()
+    cluster.wait_for_leader(name, victim)
+    assert describe(cluster, name, "--unavailable-partitions") == {}

@@ -1,0 +1,129 @@
+"""A cluster of broker processes on one ZooKeeper: who leads what is read from the tree, where it is decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kazoo.client import KazooClient
+
+from compat_tests.support.services import START_DEADLINE_S, Broker
+from compat_tests.support.tools import Tools
+from compat_tests.support.waiting import eventually
+
+SESSION_TIMEOUT_MS = 3_000
+CHANGE_DEADLINE_S = 30.0
+
+PROPERTIES = {
+    "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "auto.leader.rebalance.enable": "false",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "replica.lag.time.max.ms": "5000",
+}
+"""Quick to notice a death; and leaders stay where a test has put them."""
+
+
+class PartitionState(NamedTuple):
+    leader: int
+    isr: set[int]
+    leader_epoch: int
+
+
+class Cluster:
+    """Brokers 1 to n, each of its own kind (`kafka` or `kpybroker`), none started yet."""
+
+    def __init__(
+        self, directory: Path, zookeeper: str, kinds: Sequence[str], properties: dict[str, str] | None = None
+    ) -> None:
+        self.zookeeper = zookeeper
+        self._directory = directory
+        self._properties = PROPERTIES | (properties or {})
+        self.brokers: dict[int, Broker] = {}
+        for kind in kinds:
+            self.add(kind)
+        address, _, chroot = zookeeper.partition("/")
+        with_root = KazooClient(address)
+        with_root.start(timeout=START_DEADLINE_S)
+        with_root.ensure_path(f"/{chroot}")
+        with_root.stop()
+        with_root.close()
+        self.tree = KazooClient(zookeeper)
+        self.tree.start(timeout=START_DEADLINE_S)
+
+    def add(self, kind: str, **overrides: str) -> Broker:
+        """One more broker; keys of `overrides` have `_` for `.`."""
+        broker_id = len(self.brokers) + 1
+        keys = {key.replace("_", "."): value for key, value in overrides.items()}
+        own = {"broker.id": str(broker_id), **self._properties, **keys}
+        broker = Broker(kind, self._directory / f"broker-{broker_id}", self.zookeeper, own)
+        self.brokers[broker_id] = broker
+        return broker
+
+    def start(self) -> None:
+        for broker in self.brokers.values():
+            broker.start()
+
+    def heal(self) -> None:
+        """All brokers run and are registered; whoever was down is started."""
+        for broker in self.brokers.values():
+            if not broker.service.running:
+                broker.start()
+        self.wait(lambda: self.live() == set(self.brokers), "all brokers are registered")
+
+    def close(self) -> None:
+        self.tree.stop()
+        self.tree.close()
+        for broker in self.brokers.values():
+            broker.service.kill()
+
+    # --- clients
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.brokers.values() if broker.service.running)
+
+    @property
+    def tools(self) -> Tools:
+        return Tools("3.9.1", self.bootstrap)
+
+    def create(self, topic: str, assignment: str, *arguments: str) -> None:
+        """`assignment` as kafka-topics has it: `1:2,2:3` is partition 0 on brokers 1 and 2, partition 1 on 2 and 3."""
+        self.tools.run("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *arguments)
+
+    # --- the tree
+
+    def json(self, path: str) -> Any:
+        data, _ = self.tree.get(path)
+        return json.loads(data)
+
+    def live(self) -> set[int]:
+        return {int(name) for name in self.tree.get_children("/brokers/ids")}
+
+    def controller(self) -> int | None:
+        """None while nobody is it."""
+        if self.tree.exists("/controller") is None:
+            return None
+        broker_id: int = self.json("/controller")["brokerid"]
+        return broker_id
+
+    def state(self, topic: str, partition: int = 0) -> PartitionState:
+        found = self.json(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        return PartitionState(found["leader"], set(found["isr"]), found["leader_epoch"])
+
+    def replicas(self, topic: str, partition: int = 0) -> list[int]:
+        found: list[int] = self.json(f"/brokers/topics/{topic}")["partitions"][str(partition)]
+        return found
+
+    def wait(self, condition: Callable[[], object], what: str, deadline_s: float = CHANGE_DEADLINE_S) -> None:
+        eventually(condition, what, deadline_s)
+
+    def wait_for_leader(self, topic: str, leader: int, partition: int = 0) -> None:
+        self.wait(lambda: self.state(topic, partition).leader == leader, f"{topic}-{partition} is led by {leader}")
+
+    def wait_for_isr(self, topic: str, isr: set[int], partition: int = 0) -> None:
+        self.wait(lambda: self.state(topic, partition).isr == isr, f"the ISR of {topic}-{partition} is {isr}")
