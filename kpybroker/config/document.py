@@ -69,8 +69,8 @@ says every interface, as in Kafka.
 | 7 | the log directories belong to another cluster or another broker |
 | 130, 143 | ended at once by a second SIGINT or SIGTERM |
 
-`kpybroker log`: 0 nothing is wrong, 1 damage was met (`dump`) or an error found (`verify`), 2 a bad option, a path that is
-not of a log, or an unreadable file.
+`kpybroker log`: 0 nothing is wrong, 1 damage was met (`dump`) or an error found (`verify`), 2 a bad option, a path
+that is not of a log, or an unreadable file.
 
 An error is two lines on standard error: `kpybroker: <cause>` and `mend: <what to do>`. Once ready, the first line of
 the banner on standard output is `kpybroker ready at HOST:PORT` with the bound address, and stays as it is.
