@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from random import Random
 
 import pytest
 
 from kpybroker.core.producer_state import ProducerState
-from tests.support.batches import log_config, open_log
+from kpybroker.storage.log import Log
+from kpybroker.wire.records.record import iter_records
+from tests.support.batches import log_config, open_log, read_all
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import KeyedLoad, Seen, all_records, committed_records, latest_values
 from tests.support.lossy_files import LossyFiles
@@ -39,7 +42,24 @@ def since(records: list[Seen], offset: int) -> list[Seen]:
     return [record for record in records if record.offset >= offset]
 
 
-@pytest.mark.parametrize("seed", range(40))
+def check_lookups(log: Log, kept: list[Seen], chance: Random) -> None:
+    """By offset, in gaps too, and by time: as by a walk over everything (of the first segment that may have it)."""
+    for start in [0, *(chance.randrange(log.log_end_offset) for _ in range(5))]:
+        found = read_all(log, start, max_bytes=chance.choice((1, 3000, 1 << 20)))
+        assert found == [(record.offset, record.value) for record in since(kept, start)]
+    for record in chance.sample(kept, min(len(kept), 5)):
+        timestamp = record.timestamp + chance.choice((-1, 0, 1))
+        segment = next((one for one in log.segments() if one.largest_timestamp >= timestamp), None)
+        walk = () if segment is None else segment.records.batches()
+        stored = (one for _, header, batch in walk for one in iter_records(batch, header))  # markers too
+        expected = next(((one.timestamp, one.offset) for one in stored if one.timestamp >= timestamp), None)
+        with closing(log.search_timestamp(timestamp)) as search:
+            hits = (batch.run() for batch in search if batch is not None)
+            hit = next((hit for hit in hits if hit is not None), None)
+        assert (hit and (hit.timestamp, hit.offset)) == expected
+
+
+@pytest.mark.parametrize("seed", range(16))
 def test_compaction_changes_nothing_that_a_reader_relies_on(seed: int) -> None:
     chance = Random(seed)
     files = LossyFiles()
@@ -68,6 +88,7 @@ def test_compaction_changes_nothing_that_a_reader_relies_on(seed: int) -> None:
         cleaned_to = 0 if done is None else done.end_offset
         assert since(kept_committed, cleaned_to) == since(committed, cleaned_to)
         assert (log.log_end_offset, log.last_stable_offset) == (end, stable)
+        check_lookups(log, kept, chance)
         if chance.random() < 0.5:
             high_watermark = log.high_watermark
             clean_stop = chance.random() < 0.5
@@ -85,5 +106,6 @@ def test_compaction_changes_nothing_that_a_reader_relies_on(seed: int) -> None:
             )
             log.update_high_watermark(high_watermark)
             assert all_records(log) == kept
+            check_lookups(log, kept, chance)
             assert committed_records(log) == kept_committed
             assert producers(log.producers) == known
