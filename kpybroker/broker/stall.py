@@ -13,8 +13,8 @@ BUCKETS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 class LoopStallGauge(trio.abc.Instrument):
     """Measures from one return of the I/O wait to the next entry: two clock reads a turn, whatever the load.
 
-    `counts[i]` turns took at most `BUCKETS_MS[i]` (the last entry: longer); `max_s` is the longest since `reset`.
-    `clock` in seconds; tests take `time.thread_time`, which a busy machine does not stretch.
+    `counts[i]` turns took at most `BUCKETS_MS[i]` (the last entry: longer); `max_s` is the longest above 1 ms; all
+    since `reset`. `clock` is in seconds; tests take `time.thread_time`, which a busy machine does not stretch.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -26,6 +26,24 @@ class LoopStallGauge(trio.abc.Instrument):
 
     def reset(self) -> None:
         self.max_s = 0.0
+        self.turns = 0
+        self.counts = [0] * (len(BUCKETS_MS) + 1)
+
+    def percentile_ms(self, share: float) -> float:
+        """This share of the turns held the loop no longer: a bucket's bound, or the longest turn if that is less."""
+        within = 0
+        for bound, count in zip(BUCKETS_MS, self.counts, strict=False):
+            within += count
+            if within >= share * self.turns:
+                return min(bound, self.max_s * 1000 or bound)
+        return self.max_s * 1000
+
+    def describe(self) -> str:
+        """The line of the log that the benchmarks read."""
+        return (
+            f"Loop stall: {self.turns} turns, p99.9 {self.percentile_ms(0.999):.1f} ms, "
+            f"longest {self.max_s * 1000:.1f} ms"
+        )
 
     def after_io_wait(self, timeout: float) -> None:
         self._woke = self._clock()

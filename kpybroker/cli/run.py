@@ -1,7 +1,8 @@
 """Running one broker until it is told to stop: configuration in, exit code out.
 
 Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `mend: <what to do>`, and one
-of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once.
+of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once. SIGUSR1
+logs how long the loop was held since the last one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
 
 log = logging.getLogger("kafka.server.KafkaConfig")
+server_log = logging.getLogger("kafka.server.KafkaServer")
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -126,9 +131,12 @@ async def _serve(wanted: Plan) -> None:
 async def _obey_signals(running: _Running, start: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
     import trio
 
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*STOP_SIGNALS, *REPORT_SIGNALS) as signals:
         task_status.started()
         async for number in signals:
+            if number in REPORT_SIGNALS:
+                _report(running)
+                continue
             # From here on the system's own handling: another signal ends the process at once.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -137,6 +145,13 @@ async def _obey_signals(running: _Running, start: trio.CancelScope, *, task_stat
                 running.broker.stop()
             else:
                 start.cancel()
+
+
+def _report(running: _Running) -> None:
+    """The loop's stalls since the last report; `make bench` asks for them."""
+    if running.broker is not None:
+        server_log.info("[KafkaServer id=%d] %s", running.broker.node_id, running.broker.stall.describe())
+        running.broker.stall.reset()
 
 
 def _announce(broker: Broker, wanted: Plan) -> None:
