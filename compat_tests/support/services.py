@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -132,9 +132,12 @@ def write_properties(path: Path, values: dict[str, str]) -> None:
 
 
 class ZooKeeper:
-    """A standalone ZooKeeper 3.8 from Kafka's own jars; each broker of a run gets its own chroot in it."""
+    """A standalone ZooKeeper 3.8 from Kafka's own jars; each broker of a run gets its own chroot in it.
 
-    def __init__(self, directory: Path) -> None:
+    `settings` are further lines of its configuration, `options` further ones of its JVM.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> None:
         directory.mkdir(parents=True)
         self.port = free_port()
         config = directory / "zookeeper.properties"
@@ -148,10 +151,12 @@ class ZooKeeper:
                 "maxClientCnxns": "0",
                 # short ticks, so that a killed broker's session can be short too
                 "tickTime": "500",
+                **(settings or {}),
             },
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        self.service = Service("zookeeper", jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC"]), directory)
+        command = jvm(main, str(config), options=["-Xmx256m", "-XX:+UseSerialGC", *options])
+        self.service = Service("zookeeper", command, directory)
 
     @property
     def connect(self) -> str:
@@ -198,7 +203,10 @@ def stock_properties(port: int, data_dir: Path) -> dict[str, str]:
 class Broker:
     """One broker process, real Kafka or kpybroker, that can be stopped, killed and started again on its files."""
 
-    def __init__(self, kind: str, directory: Path, zookeeper: str | None, overrides: dict[str, str]) -> None:
+    def __init__(
+        self, kind: str, directory: Path, zookeeper: str | None, overrides: dict[str, str], options: Sequence[str] = ()
+    ) -> None:
+        """`options` are what KAFKA_OPTS would hold."""
         directory.mkdir(parents=True)
         self.kind = kind
         self.port = free_port()
@@ -212,10 +220,11 @@ class Broker:
         self.config_file = directory / "server.properties"
         write_properties(self.config_file, self.properties)
         if kind == "kafka":
-            command = jvm("kafka.Kafka", str(self.config_file), options=["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"])
+            sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
+            command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *options])
         else:
             command = [str(kpybroker_executable()), "server", str(self.config_file)]
-        self.service = Service(kind, command, directory)
+        self.service = Service(kind, command, directory, {"KAFKA_OPTS": " ".join(options)} if options else None)
 
     @property
     def bootstrap(self) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -28,6 +28,10 @@ from compat_tests.support.waiting import eventually
 _RANDOM = re.compile(rb'("timestamp":)"?\d+"?|("(?:topic_id|id)":)"[\w-]{22}"|("port":)\d+|(127\.0\.0\.1:)\d+')
 
 
+Connect = Callable[[], KazooClient]
+"""Makes a client in the broker's chroot, with its rights."""
+
+
 class Znode(NamedTuple):
     data: bytes | None
     version: int
@@ -35,7 +39,7 @@ class Znode(NamedTuple):
     acl: tuple[str, ...]
 
 
-def tell(bootstrap: str, zookeeper: str) -> None:
+def tell(bootstrap: str, connect: Connect) -> None:
     """Topics made in three ways, grown, configured and deleted; groups; producer ids; an election."""
     admin = quick.admin_client(bootstrap)
     _done(admin.create_topics([NewTopic("plain", 3, 1), NewTopic("configured", 1, 1, config={"retention.ms": "7"})]))
@@ -53,7 +57,7 @@ def tell(bootstrap: str, zookeeper: str) -> None:
     producer.produce("configured", b"c")
     assert producer.flush(quick.DEADLINE_S) == 0
     _done(admin.delete_topics(["doomed"]))
-    _elect(admin, zookeeper)
+    _elect(connect)
 
 
 def _done(futures: Any) -> None:
@@ -61,9 +65,9 @@ def _done(futures: Any) -> None:
         future.result(timeout=quick.DEADLINE_S)
 
 
-def _elect(admin: AdminClient, zookeeper: str) -> None:
+def _elect(connect: Connect) -> None:
     """By the znode, as the tools of old did."""
-    client = KazooClient(zookeeper)
+    client = connect()
     client.start()
     try:
         wanted = {"version": 1, "partitions": [{"topic": "plain", "partition": 0}]}
@@ -76,8 +80,8 @@ def _elect(admin: AdminClient, zookeeper: str) -> None:
         client.close()
 
 
-def dump(zookeeper: str) -> dict[str, Znode]:
-    client = KazooClient(zookeeper)
+def dump(connect: Connect) -> dict[str, Znode]:
+    client = connect()
     client.start()
     found: dict[str, Znode] = {}
     try:

@@ -57,7 +57,7 @@ async def open_tree(broker: Broker) -> Tree:
     tree = broker.given_tree
     if tree is None:
         connect = config.get_str("zookeeper.connect")
-        tree = _zookeeper(broker, connect, session_timeout_ms) if connect else _embedded(broker, session_timeout_ms)
+        tree = _zookeeper(broker) if connect else _embedded(broker, session_timeout_ms)
     tree.listen(broker.tree_event)
     connection_timeout_ms = config.get_optional_int("zookeeper.connection.timeout.ms") or session_timeout_ms
     try:
@@ -71,14 +71,14 @@ async def open_tree(broker: Broker) -> Tree:
     return tree
 
 
-def _zookeeper(broker: Broker, connect: str, session_timeout_ms: int) -> Tree:
-    from kpybroker.coordination.zookeeper import ZooKeeperTree
+def _zookeeper(broker: Broker) -> Tree:
+    from kpybroker.broker.zookeeper_client import zookeeper_tree
 
     try:
-        return ZooKeeperTree(connect, session_timeout_ms=session_timeout_ms)
+        return zookeeper_tree(broker.config)
     except CoordinationUnavailable as error:
         raise StartupError(
-            f"zookeeper.connect={connect} is no address of ZooKeeper: {error.cause}",
+            f"zookeeper.connect={error.place} is no address of ZooKeeper: {error.cause}",
             "write it as host:port,host:port/chroot",
             EXIT_CONFIG,
         ) from error

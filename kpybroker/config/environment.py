@@ -2,11 +2,12 @@
 
 The mapping is that of the `apache/kafka` image: without the prefix, in lower case, `___` is `-`, `__` is `_`, and `_`
 is `.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables that speak to a JVM or to the image's scripts
-have no meaning here; they are returned apart, so that the user is told.
+have no meaning here; they are returned apart, so that the user is told. Of KAFKA_OPTS the JAAS login file is taken.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -31,6 +32,7 @@ NOT_KEYS: Final = frozenset(
         "KAFKA_VERSION",
     }
 )
+_JAAS_FILE: Final = re.compile(r"""-Djava\.security\.auth\.login\.config==?(?:["']([^"']*)["']|(\S+))""")
 _NOT_KEY_PREFIXES: Final = ("KAFKA_JVM_", "KAFKA_LOG4J", "KAFKA_GC_")
 
 
@@ -43,6 +45,11 @@ def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str
             continue
         if variable in NOT_KEYS or variable.startswith(_NOT_KEY_PREFIXES):
             without_effect.append(variable)
+            jaas_file = _JAAS_FILE.search(environment[variable]) if variable == "KAFKA_OPTS" else None
+            if jaas_file is not None:
+                keys["kpybroker.jaas.config.file"] = jaas_file[1] or jaas_file[2]
+                if jaas_file[0] == environment[variable].strip():
+                    without_effect.pop()
         else:
             keys[key_of(variable)] = environment[variable].strip()
     return keys, without_effect

@@ -6,6 +6,9 @@ from typing import Final
 
 from kpybroker.config.definition import LOW, READ_ONLY, Row
 from kpybroker.config.status import HONOURED
-from kpybroker.config.values import ANYTHING, BOOLEAN
+from kpybroker.config.values import ANYTHING, BOOLEAN, STRING
 
-ROWS: Final[tuple[Row, ...]] = (("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),)
+ROWS: Final[tuple[Row, ...]] = (
+    ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+)

@@ -26,10 +26,9 @@ NO_THREADS: Final = "no-threads"
 NO_PURGATORY: Final = "no-purgatory"
 NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
 NO_PASSWORD_ENCODER: Final = "no-password-encoder"
-NO_ZOOKEEPER_TLS: Final = "no-zookeeper-tls"
+NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
-NO_ZOOKEEPER_ACL: Final = "no-zookeeper-acl"
-TREE_PIPELINED: Final = "tree-pipelined"
+NO_REVOCATION: Final = "no-revocation"
 OWN_INTERVAL: Final = "own-interval"
 WITH_RETENTION_CHECK: Final = "with-retention-check"
 ONE_LISTENER_PLANE: Final = "one-listener-plane"
@@ -53,10 +52,9 @@ REASONS: Final[dict[str, str]] = {
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
     NO_DELEGATION_TOKENS: "delegation tokens are not available yet",
     NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none has to be encoded",
-    NO_ZOOKEEPER_TLS: "ZooKeeper is reached in plain text only, for now",
+    NO_CNXN_SOCKET: "it names a Java class: here zookeeper.ssl.client.enable is enough for TLS",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
-    NO_ZOOKEEPER_ACL: "ZooKeeper is reached without authentication, for now, so its nodes stay open to all",
-    TREE_PIPELINED: "requests to ZooKeeper are pipelined without such a limit",
+    NO_REVOCATION: "no revocation is checked: with true the broker does not start",
     OWN_INTERVAL: "each background task first runs after its own interval",
     WITH_RETENTION_CHECK: "producers are forgotten along with the retention check",
     ONE_LISTENER_PLANE: "requests are not queued, so no separate plane is needed to overtake a queue",

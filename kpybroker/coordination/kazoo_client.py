@@ -15,6 +15,8 @@ that.
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,18 +39,6 @@ RECONNECT_SECONDS_MAX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """PEM files; kazoo's words."""
-
-    ca: str | None = None
-    certfile: str | None = None
-    keyfile: str | None = None
-    keyfile_password: str | None = None
-    verify_certs: bool = True
-    check_hostname: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class ClientOptions:
     """How to connect. `hosts` is host:port,... without a chroot; `auth` holds (scheme, credential) pairs."""
 
@@ -56,7 +46,7 @@ class ClientOptions:
     session_timeout_ms: int
     auth: tuple[tuple[str, str], ...] = ()
     sasl: Mapping[str, str] | None = None
-    tls: TlsOptions | None = None
+    tls: ssl.SSLContext | None = None
 
 
 # --- what comes out -----------------------------------------------------------------------------------------
@@ -88,7 +78,22 @@ Signal = Answer | Fired | StateChange
 
 class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc]
     """Callbacks run at once, in the thread that has the news: never `running`, so kazoo queues none of
-    them."""
+    them. Connections are made with the context given, of which kazoo's own arguments say too little."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
+    ) -> socket.socket:
+        connection = socket.create_connection(address, timeout)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=hostname)
+        except BaseException:
+            connection.close()
+            raise
 
     def start(self) -> None:
         """No threads of its own."""
@@ -124,14 +129,13 @@ class Client:
     def __init__(self, options: ClientOptions, emit: Callable[[Signal], None]) -> None:
         self._emit = emit
         self._log = _Log()
-        handler = _Handler()
+        handler = _Handler(options.tls)
         retry = KazooRetry(
             max_tries=-1,
             delay=RECONNECT_SECONDS_MIN,
             max_delay=RECONNECT_SECONDS_MAX,
             sleep_func=handler.sleep_func,
         )
-        tls = options.tls
         self._kazoo = KazooClient(
             hosts=options.hosts,
             timeout=options.session_timeout_ms / 1000,
@@ -140,7 +144,7 @@ class Client:
             logger=self._log,
             auth_data=list(options.auth),
             sasl_options=dict(options.sasl) if options.sasl else None,
-            **_tls_arguments(tls),
+            use_ssl=options.tls is not None,
         )
         self._kazoo.add_listener(self._on_state)
 
@@ -200,25 +204,13 @@ def end_session(options: ClientOptions, credentials: tuple[int, bytes]) -> None:
         options.hosts,
         timeout=options.session_timeout_ms / 1000,
         client_id=credentials,
-        **_tls_arguments(options.tls),
+        handler=_Handler(options.tls),
+        auth_data=list(options.auth),
+        sasl_options=dict(options.sasl) if options.sasl else None,
     )
     thief.start()
     thief.stop()
     thief.close()
-
-
-def _tls_arguments(tls: TlsOptions | None) -> dict[str, Any]:
-    if tls is None:
-        return {}
-    return {
-        "use_ssl": True,
-        "ca": tls.ca,
-        "certfile": tls.certfile,
-        "keyfile": tls.keyfile,
-        "keyfile_password": tls.keyfile_password,
-        "verify_certs": tls.verify_certs,
-        "check_hostname": tls.check_hostname,
-    }
 
 
 def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState:

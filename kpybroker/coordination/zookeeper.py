@@ -19,6 +19,7 @@ Nothing in the loop blocks: the two calls that could (stopping a client) run in 
 
 from __future__ import annotations
 
+import ssl
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,6 @@ from kpybroker.coordination.kazoo_client import (
     Fired,
     Signal,
     StateChange,
-    TlsOptions,
     end_session,
     log,
     tree_result,
@@ -56,6 +56,8 @@ from kpybroker.core.tree import (
 
 JUTE_MAX_BUFFER = 4 * 1024 * 1024
 """What Kafka's client uses; a ZooKeeper server has 1 MiB unless told otherwise."""
+MAX_IN_FLIGHT_REQUESTS = 10
+"""Kafka's `zookeeper.max.in.flight.requests`: more wait here."""
 CLOSE_UNCONNECTED_SECONDS_MAX = 0.5
 CLOSE_SECONDS_MAX = 6.0
 
@@ -110,14 +112,16 @@ class ZooKeeperTree(Tree):
         session_timeout_ms: int = 18_000,
         auth: Sequence[tuple[str, str]] = (),
         sasl: Mapping[str, str] | None = None,
-        tls: TlsOptions | None = None,
+        tls: ssl.SSLContext | None = None,
         default_acl: Callable[[str], tuple[Acl, ...]] = lambda path: t.OPEN_ACL_UNSAFE,
+        max_in_flight_requests: int = MAX_IN_FLIGHT_REQUESTS,
         jute_max_buffer: int = JUTE_MAX_BUFFER,
     ) -> None:
         hosts, self._chroot = split_connect(connect)
         self._connect = connect
         self._options = ClientOptions(hosts, session_timeout_ms, tuple(auth), sasl, tls)
         self._default_acl = default_acl
+        self._max_in_flight_requests = max_in_flight_requests
         self._jute_max_buffer = jute_max_buffer
         self._listener: Listener | None = None
 
@@ -132,6 +136,7 @@ class ZooKeeperTree(Tree):
 
         self._token: trio.lowlevel.TrioToken | None = None
         self._sent: dict[_Ticket, bool] = {}  # what has no answer yet
+        self._waiting: deque[tuple[t.Operation, _Ticket]] = deque()  # until fewer are under way
         self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests and watches under way
 
         self._watches = ClientWatches()
@@ -161,9 +166,13 @@ class ZooKeeperTree(Tree):
 
     async def start(self, timeout: float) -> None:
         assert self._generation == 0, "started twice"
-        with trio.move_on_after(timeout) as waiting:
-            self._open()
-            await self._ready()
+        try:
+            with trio.move_on_after(timeout) as waiting:
+                self._open()
+                await self._ready()
+        except t.TreeError:
+            await self.close()
+            raise
         if waiting.cancelled_caught:
             assert self._client is not None
             cause = self._client.last_warning
@@ -224,10 +233,20 @@ class ZooKeeperTree(Tree):
         except t.TreeError as error:
             return error
         assert self._client is not None
-        ticket = _Ticket(op, batch, index, self._connections)
-        self._sent[ticket] = True
-        self._client.send(sent, ticket)
+        self._waiting.append((sent, _Ticket(op, batch, index, self._connections)))
+        self._send_waiting()
         return None
+
+    def _send_waiting(self) -> None:
+        """As many as may be under way; of a connection that is gone, those that wait were never sent."""
+        while self._waiting and (not self._connected or len(self._sent) < self._max_in_flight_requests):
+            sent, ticket = self._waiting.popleft()
+            if self._connected and self._client is not None:
+                self._sent[ticket] = True
+                self._client.send(sent, ticket)
+            else:
+                refusal = self._refusal or t.ConnectionLoss
+                ticket.batch.answer(ticket.index, refusal(path_of(ticket.op)))
 
     def _on_server(self, op: t.Operation) -> t.Operation:
         """`op` with the server's paths and a definite ACL, checked as far as it can be here."""
@@ -301,6 +320,7 @@ class ZooKeeperTree(Tree):
             self._watches.keep(ticket.op, result)
         if self._sent.pop(ticket, False):
             ticket.batch.answer(ticket.index, result)
+        self._send_waiting()
 
     def _on_fired(self, client: Client, fired: Fired) -> None:
         if self._is_current(client):
@@ -328,6 +348,7 @@ class ZooKeeperTree(Tree):
                 self._refuse(t.AuthFailed)
         self._deliver(SessionEvent(state, self._generation))
         self._note_state()
+        self._send_waiting()
 
     def _is_current(self, client: Client) -> bool:
         return client is self._client and self._refusal is None
@@ -378,6 +399,7 @@ class ZooKeeperTree(Tree):
         self._rewatches = 0
         self._note_state()
         self._release()
+        self._send_waiting()
 
     def _note_state(self) -> None:
         self._state_changed.set()

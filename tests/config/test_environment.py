@@ -32,3 +32,18 @@ def test_variables_of_the_jvm_and_the_scripts_are_told_apart() -> None:
     keys, without_effect = keys_from_environment(environment)
     assert keys == {"num.partitions": "3"}
     assert without_effect == ["KAFKA_HEAP_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL"]
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "has_more"),
+    [
+        ("-Djava.security.auth.login.config=/etc/jaas.conf", "/etc/jaas.conf", False),
+        (" -Djava.security.auth.login.config==/etc/jaas.conf ", "/etc/jaas.conf", False),
+        ("-Xdebug -Djava.security.auth.login.config='/my files/j'", "/my files/j", True),
+        ("-Xdebug", None, True),
+    ],
+)
+def test_the_jaas_file_of_the_jvm_is_taken(options: str, file: str | None, has_more: bool) -> None:
+    keys, without_effect = keys_from_environment({"KAFKA_OPTS": options})
+    assert keys.get("kpybroker.jaas.config.file") == file
+    assert without_effect == (["KAFKA_OPTS"] if has_more else [])

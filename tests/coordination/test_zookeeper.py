@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +14,6 @@ import trio
 import trio.testing
 
 from kpybroker.coordination import zookeeper as adapter
-from kpybroker.coordination.kazoo_client import TlsOptions
 from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_connected
 from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
@@ -352,11 +352,41 @@ def tls_server(directory: Path) -> Iterator[tuple[str, Path]]:
 
 async def test_the_tree_over_tls(tmp_path: Path) -> None:
     with tls_server(tmp_path) as (address, certificate):
-        async with client(f"{address}/kafka", tls=TlsOptions(ca=str(certificate))) as (tree, log):
+        async with client(f"{address}/kafka", tls=ssl.create_default_context(cafile=certificate)) as (tree, log):
             await tree.get("/", watch=True)
             await tree.set("/", b"x" * 100_000)
             assert len(log.watch_events) == 1
             assert (await tree.get("/")).data == b"x" * 100_000
         with pytest.raises(CoordinationUnavailable) as raised:
-            await ZooKeeperTree(address, tls=TlsOptions()).start(timeout=1)
+            await ZooKeeperTree(address, tls=ssl.create_default_context()).start(timeout=1)
         assert "certificate" in raised.value.cause.lower()
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_no_more_than_so_many_requests_are_under_way(limit: int, own_server: ZooKeeperServer) -> None:
+    async with client(own_server.address, max_in_flight_requests=limit) as (tree, _):
+        under_way: list[int] = []
+        assert tree._client is not None
+        send = tree._client.send
+
+        def counted(op: t.Operation, ticket: object) -> None:
+            under_way.append(len(tree._sent))
+            send(op, ticket)
+
+        tree._client.send = counted  # type: ignore[method-assign]
+        answers = await tree.submit_many([t.Create("/a"), *(t.SetData("/a", b"%d" % n) for n in range(20))])
+        assert [answer.version for answer in answers[1:] if isinstance(answer, t.Stat)] == list(range(1, 21))
+        assert max(under_way) == limit
+        # Those that wait when the connection breaks have their answer too, and were not sent.
+        sent = len(under_way)
+        own_server.pause()
+        async with trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                answers[:] = await tree.submit_many([t.SetData("/a", b"x")] * 20)
+
+            nursery.start_soon(write)
+            await trio.testing.wait_all_tasks_blocked()
+            own_server.kill()
+        assert {type(answer) for answer in answers} == {t.ConnectionLoss}
+        assert len(under_way) == sent + limit

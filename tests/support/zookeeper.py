@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,7 @@ class ZooKeeperServer:
     port: int
     config: Path
     log: Path
+    jvm_options: Sequence[str] = ()
 
     @property
     def address(self) -> str:
@@ -61,12 +62,12 @@ class ZooKeeperServer:
 
     def restart(self) -> None:
         """Start it again on the same port and data, after `kill`."""
-        self.process = _launch(self.config, self.log)
+        self.process = _launch(self.config, self.log, self.jvm_options)
         _wait_until_serving(self)
 
 
 @contextmanager
-def zookeeper(directory: Path, **settings: str) -> Iterator[ZooKeeperServer]:
+def zookeeper(directory: Path, *, jvm_options: Sequence[str] = (), **settings: str) -> Iterator[ZooKeeperServer]:
     """Run a server; `settings` are further lines of its configuration (dots as `__`)."""
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -84,7 +85,7 @@ def zookeeper(directory: Path, **settings: str) -> Iterator[ZooKeeperServer]:
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     (directory / "log4j.properties").write_text(_LOG4J)
     log = directory / "zookeeper.log"
-    server = ZooKeeperServer(_launch(config, log), "127.0.0.1", port, config, log)
+    server = ZooKeeperServer(_launch(config, log, jvm_options), "127.0.0.1", port, config, log, jvm_options)
     try:
         _wait_until_serving(server)
         yield server
@@ -108,7 +109,7 @@ log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 
-def _launch(config: Path, log: Path) -> subprocess.Popen[bytes]:
+def _launch(config: Path, log: Path, jvm_options: Sequence[str]) -> subprocess.Popen[bytes]:
     java = shutil.which("java")
     if java is None:
         raise RuntimeError("ZooKeeper needs Java 17: there is no `java` on the PATH")
@@ -122,6 +123,7 @@ def _launch(config: Path, log: Path) -> subprocess.Popen[bytes]:
                 "-Xshare:auto",
                 f"-Dlog4j.configuration=file:{config.parent / 'log4j.properties'}",
                 "-Dzookeeper.fsync.warningthresholdms=10000",
+                *jvm_options,
                 "-cp",
                 f"{kafka_libs()}/*",
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain",

@@ -1,0 +1,56 @@
+"""A certificate authority of the test's own, and certificates by it, made with `openssl` as files of each kind."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+PASSWORD = "secret1"
+
+
+def openssl(*arguments: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+class Authority:
+    """`ca.pem` is the certificate to trust, `ca.p12` the same as a PKCS12 store."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.certificate = directory / "ca.pem"
+        self._key = directory / "ca.key"
+        openssl(
+            *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority"),
+            *("-keyout", self._key, "-out", self.certificate),
+        )
+        self.trust_p12 = directory / "ca.p12"
+        openssl(
+            *("pkcs12", "-export", "-nokeys", "-in", self.certificate, "-passout", f"pass:{PASSWORD}"),
+            *("-jdktrust", "anyExtendedKeyUsage") if _knows_jdktrust() else (),
+            *("-out", self.trust_p12),
+        )
+
+    def issue(self, name: str, address: str = "127.0.0.1") -> tuple[Path, Path]:
+        """(PEM file with key and certificate, PKCS12 store with both) for the name and address."""
+        key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        extensions = self.directory / f"{name}.ext"
+        extensions.write_text(f"subjectAltName=IP:{address}\n")
+        openssl(
+            *("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial"),
+            *("-days", "2", "-extfile", extensions, "-out", certificate),
+        )
+        pem, p12 = self.directory / f"{name}.pem", self.directory / f"{name}.p12"
+        pem.write_text(key.read_text() + certificate.read_text())
+        openssl(
+            *("pkcs12", "-export", "-in", certificate, "-inkey", key, "-name", name),
+            *("-passout", f"pass:{PASSWORD}", "-out", p12),
+        )
+        return pem, p12
+
+
+def _knows_jdktrust() -> bool:
+    """OpenSSL 3.2: the attribute by which Java tells that a certificate alone is one to trust."""
+    told = subprocess.run(["openssl", "pkcs12", "-help"], capture_output=True, text=True)
+    return "-jdktrust" in told.stderr
