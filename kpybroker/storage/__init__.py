@@ -30,7 +30,7 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
 
 `flush.FlushJob`: `run()` in a thread, then `complete()` on the loop, always both; `complete` raises LogDirError,
 or KAFKA_STORAGE_ERROR on a full disk.
-`cleaned`: `cleaning_job(log, target, ...)` for `cleaner.clean` in a process, `swap_in(log, cleaned, now_ms) -> job`; and
-`Log.cleaner_offset`, `Log.cleaning`, `Log.abort_cleaning()`, `LogManager.cleaner_offset_checkpoint() -> job`.
+`cleaned`: `cleaning_job(log, target, ...)` for `cleaner.clean` in a process, `swap_in(log, cleaned, now_ms) -> job`;
+and `Log.cleaner_offset`, `Log.cleaning`, `Log.abort_cleaning()`, `LogManager.cleaner_offset_checkpoint() -> job`.
 `slice.FileSlice`: `position`, `size`, `fileno()`, `read()`, and `release()` once, after sending.
 """
