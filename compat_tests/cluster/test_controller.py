@@ -1,4 +1,4 @@
-"""What the controller of a cluster does, as Kafka's own tools and the tree show it: leaders, deaths, returns, topics."""
+"""What the controller of a cluster does, as Kafka's own tools and the tree show it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat_tests.support.quick import admin_client
 
 
 def described(text: str) -> dict[int, dict[str, list[int]]]:
-    """`kafka-topics --describe`: by partition its leader, replicas, ISR; brokers as lists, the preferred leader first."""
+    """`kafka-topics --describe`: by partition its leader, replicas and ISR, as lists of brokers."""
     found = {}
     for line in text.splitlines():
         match = re.search(r"Partition: (\d+)\s+Leader: (\S+)\s+Replicas: (\S*)\s+Isr: (\S*)", line)

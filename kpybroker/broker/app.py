@@ -98,6 +98,7 @@ class Broker:
         self._flushes: dict[Partition, None] = {}
         self._flush_asked = trio.Event()
         self._nursery: trio.Nursery | None = None
+        self._is_serving = False
 
         self.dispatcher = Dispatcher(self)
         self.server = Server(config, self.dispatcher, self.clock)
@@ -127,6 +128,9 @@ class Broker:
             except StartupError as error:
                 failure = error
             finally:
+                if broker._is_serving:
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
+                        await broker._give_leaderships_away()
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                     await broker._stop()
                 nursery.cancel_scope.cancel()
@@ -148,8 +152,14 @@ class Broker:
         self.spawn("kafka-log-flush-on-roll", self._flush_on_roll)
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
+        self._is_serving = True
         gc.freeze()
         log.info("[KafkaServer id=%d] started", self.node_id)
+
+    async def _give_leaderships_away(self) -> None:
+        from kpybroker.broker.controlled_shutdown import controlled_shutdown
+
+        await controlled_shutdown(self)
 
     async def _stop(self) -> None:
         log.info("[KafkaServer id=%d] shutting down", self.node_id)
@@ -282,3 +292,5 @@ class Broker:
                 startup.EXIT_STORAGE,
             )
             self.stop()
+        elif self._nursery is not None:
+            self.spawn("log-dir-event", self.control.announce_log_dir_failure)

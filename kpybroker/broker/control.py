@@ -31,10 +31,14 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
+    from kpybroker.config.topic import LogConfig
 
 log = logging.getLogger(effects.CONTROLLER_LOGGER)
 
 OPS_PER_SUBMISSION = 250
+UNCLEAN = "unclean.leader.election.enable"
+
+DELIVERY_WAIT_S = 1.0
 
 LOOP_SLICE_S = 0.005
 """A story gives the loop back at least this often."""
@@ -92,6 +96,8 @@ class Control:
         self.broker_epoch = -1
         self.topics = TopicAdmin(broker)
         broker.on_tree_event(self.on_tree_event)
+        broker.configs.on_topic_change(self._on_topic_config)
+        broker.configs.on_broker_change(self._on_broker_config)
 
     # --- what this broker is ---------------------------------------------------------------------------
 
@@ -160,6 +166,24 @@ class Control:
         if meant is not None:
             self._put(meant)
 
+    def _on_topic_config(self, topic: str, _config: LogConfig) -> None:
+        """TopicConfigHandler: a topic that allows unclean elections may get a leader at once."""
+        if self.is_active and _is_true(self._broker.configs.topic_overrides(topic).get(UNCLEAN)):
+            self._put(events.UncleanLeaderElectionEnable(topic))
+
+    def _on_broker_config(self, names: frozenset[str]) -> None:
+        """DynamicLogConfig: the same for all topics."""
+        if self.is_active and UNCLEAN in names and self._broker.config.get_bool(UNCLEAN):
+            self._put(events.UncleanLeaderElectionEnable())
+
+    async def announce_log_dir_failure(self) -> None:
+        """Have the controller ask which replicas this broker has lost (KafkaZkClient.propagateLogDirEvent)."""
+        data = znodes.encode_log_dir_event(self._broker.node_id)
+        op = t.Create(znodes.log_dir_event_path(), data, sequential=True)
+        (answer,) = await retry_until_connected(self._broker.tree, [op])
+        if isinstance(answer, t.TreeError):
+            raise answer
+
     async def ask(self, event: events.Event) -> Any:
         """Queue a request and wait for its story's result; its failure is raised."""
         return await self._put(event).wait()
@@ -175,8 +199,16 @@ class Control:
                 await self._event_ended.wait()
 
     async def close(self) -> None:
-        """No more events. `/controller` and the registration end with the session."""
+        """No more events. `/controller` and the registration end with the session.
+
+        What was decided before is delivered first, if it can be within a moment: else its receivers would wait for the
+        next controller.
+        """
+        if self._closed:
+            return
         self._closed = True
+        with trio.move_on_after(DELIVERY_WAIT_S):
+            await self._channels.flush_all()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
         self._drop_queue()
@@ -310,10 +342,14 @@ class Control:
         """
         paths = [znodes.config_path(znodes.CONFIG_TOPICS, topic) for topic in topics]
         answers = await retry_until_connected(self._broker.tree, [t.Get(path) for path in paths])
-        default = self._broker.config.get_bool("unclean.leader.election.enable")
+        default = self._broker.config.get_bool(UNCLEAN)
         enabled = {}
         for topic, answer in zip(topics, answers, strict=True):
             overrides = znodes.decode_config(answer.data) if isinstance(answer, t.NodeData) else {}
-            value = overrides.get("unclean.leader.election.enable")
-            enabled[topic] = default if value is None else value.strip().lower() == "true"
+            value = overrides.get(UNCLEAN)
+            enabled[topic] = default if value is None else _is_true(value)
         return enabled
+
+
+def _is_true(value: str | None) -> bool:
+    return value is not None and value.strip().lower() == "true"

@@ -247,6 +247,12 @@ class Channels:
             queue.items.send_nowait(flushed)
             await flushed.wait()
 
+    async def flush_all(self) -> None:
+        """Return once every broker has answered everything that was sent to it before."""
+        async with trio.open_nursery() as nursery:
+            for broker_id in self._queues:
+                nursery.start_soon(self.flush, broker_id)
+
     async def _run(
         self,
         broker_id: int,

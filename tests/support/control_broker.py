@@ -11,6 +11,7 @@ from typing import Any
 
 import trio
 
+from kpybroker.broker.configs import BrokerListener, TopicListener
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.control import Control
 from kpybroker.broker.metadata import MetadataCache
@@ -94,12 +95,24 @@ class ForgetfulGroups:
 class NoConfigs:
     def __init__(self) -> None:
         self.prefetched: dict[str, bool] = {}
+        self.overrides: dict[str, dict[str, str]] = {}
+        self.topic_listeners: list[TopicListener] = []
+        self.broker_listeners: list[BrokerListener] = []
 
     async def prefetch(self, topics: Mapping[str, bool]) -> None:
         self.prefetched |= topics
 
     def forget(self, topic: str) -> None:
         pass
+
+    def on_topic_change(self, listener: TopicListener) -> None:
+        self.topic_listeners.append(listener)
+
+    def on_broker_change(self, listener: BrokerListener) -> None:
+        self.broker_listeners.append(listener)
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        return self.overrides.get(topic, {})
 
 
 class ControlBroker:
