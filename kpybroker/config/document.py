@@ -69,7 +69,7 @@ says every interface, as in Kafka.
 | 7 | the log directories belong to another cluster or another broker |
 | 130, 143 | ended at once by a second SIGINT or SIGTERM |
 
-SIGUSR1 ends nothing: it logs how long the event loop was held, at most and at the 99.9th percentile, since the last one.
+SIGUSR1 ends nothing: it logs how long the event loop was held since the last one, at most and at the 99.9th percentile.
 
 `kpybroker log`: 0 nothing is wrong, 1 damage was met (`dump`) or an error found (`verify`), 2 a bad option, a path
 that is not of a log, or an unreadable file.
