@@ -5,16 +5,20 @@ from __future__ import annotations
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.peers import Channels, ControlRequest
+from kpybroker.broker.metadata import Node
+from kpybroker.broker.peers import Channels, ControlRequest, ask_once
 from kpybroker.broker.transport import Stream
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import encode_response_header, parse_request_header
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
@@ -143,3 +147,42 @@ async def test_who_waits_for_a_removed_brokers_queue_goes_on(autojump_clock: tri
                 waiting.start_soon(channels.flush, 2)
                 await trio.testing.wait_all_tasks_blocked()
                 channels.remove(2)
+
+
+# -- one question ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def asker_and_peer() -> AsyncIterator[tuple[Any, Peer]]:
+    broker: Any = Controller()
+    nodes = {2: Node(2, HOST, PORT), 3: Node(3, "nowhere", PORT)}
+    broker.metadata = SimpleNamespace(broker_endpoint=lambda broker_id, listener: nodes.get(broker_id))
+    peer = Peer(broker.transport)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.serve)
+        yield broker, peer
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_question_is_answered_on_its_own_connection() -> None:
+    async with asker_and_peer() as (broker, peer):
+        for number in range(2):
+            answer = await ask_once(broker, 2, ApiKey.UPDATE_METADATA, request(number).message, 8)
+            assert isinstance(answer, UpdateMetadataResponse)
+        assert peer.received == [0, 1]
+
+
+async def test_a_question_is_asked_once(autojump_clock: trio.testing.MockClock) -> None:
+    """Whoever asks decides what comes next."""
+    async with asker_and_peer() as (broker, peer):
+        for broker_id, how, expected in (
+            (2, "hang up", OSError),
+            (2, "say nothing", OSError),
+            (2, "wrong id", ProtocolError),
+            (3, "", OSError),
+            (4, "", OSError),
+        ):
+            peer.misbehave = [how] if how else []
+            with pytest.raises(expected):
+                await ask_once(broker, broker_id, ApiKey.UPDATE_METADATA, request(0).message, 8)
+        assert peer.received == [0, 0, 0]
