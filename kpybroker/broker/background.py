@@ -100,6 +100,11 @@ async def checkpoint_high_watermarks(broker: Broker) -> None:
         await trio.to_thread.run_sync(broker.logs.high_watermark_checkpoint())
 
 
+async def shrink_isrs(broker: Broker) -> None:
+    """`replica.lag.time.max.ms`."""
+    await broker.replicas.shrink_isrs()
+
+
 async def collect_garbage(broker: Broker) -> None:
     """Full collections of cycles, away from requests, and only after much was made that stayed.
 
@@ -133,5 +138,6 @@ TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {
     "kafka-recovery-point-checkpoint": checkpoint_recovery_points,
     "kafka-log-start-offset-checkpoint": checkpoint_log_starts,
     "highwatermark-checkpoint": checkpoint_high_watermarks,
+    "isr-expiration": shrink_isrs,
     "garbage-collection": collect_garbage,
 }

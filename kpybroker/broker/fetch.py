@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.replication_quota import LEADER, ReplicationQuota
 from kpybroker.broker.turns import in_thread
 from kpybroker.core.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
+from kpybroker.core.replica_selector import ReplicaView, replica_selector
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
@@ -24,6 +26,7 @@ from kpybroker.wire.records.convert import down_convert, needs_down_conversion
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
+    from kpybroker.broker.context import RequestContext
     from kpybroker.broker.partition import Partition
     from kpybroker.storage.log import Log
     from kpybroker.storage.slice import FileSlice
@@ -33,6 +36,7 @@ READ_COMMITTED = 1
 VISITS_BETWEEN_CHECKPOINTS = 200
 MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
+FOLLOWER_FETCHING_SINCE = 11
 OLD_FORMAT_READ_MAX = 1024 * 1024
 """Bytes of one partition that are read and converted for an old client at once, or one batch."""
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -50,10 +54,17 @@ class FetchParams:
     isolation_level: int
     readable: Callable[[str], bool]
     """Whether the client may read a topic, by name."""
+    client: RequestContext
+    rack_id: str = ""
 
     @property
     def is_follower(self) -> bool:
         return self.replica_id >= 0
+
+    @property
+    def only_leader(self) -> bool:
+        """Consumers that know of KIP-392 may read from followers too."""
+        return self.is_follower or self.version < FOLLOWER_FETCHING_SINCE
 
     @property
     def cuts_hard(self) -> bool:
@@ -64,7 +75,7 @@ class FetchParams:
 class Visit:
     """One partition's answer; `slices` are to be released after sending."""
 
-    __slots__ = ("cached", "data", "is_special", "is_unread", "size", "slice")
+    __slots__ = ("cached", "data", "is_cut_short", "is_special", "is_unread", "size", "slice")
 
     def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
         self.cached = cached
@@ -72,6 +83,8 @@ class Visit:
         self.size = 0
         self.slice: FileSlice | None = None
         self.is_special = False
+        self.is_cut_short = False
+        """There is more than was read: no room was left in this answer, or the follower is throttled."""
         self.is_unread = False
         """Refused before the partition was looked at."""
 
@@ -84,6 +97,8 @@ class Fetches:
         self.sessions = FetchSessionCache(
             broker.config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe
         )
+        self.selector = replica_selector(broker.config.get_str("replica.selector.class"))
+        self.quota = ReplicationQuota(broker, LEADER)
 
     def new_session_ids(self) -> Iterator[int]:
         while True:
@@ -141,26 +156,36 @@ class Fetches:
         left = params.max_bytes
         has_records = False
         for visited, key in enumerate(session.take_dirty(), start=1):
-            if left <= 0 and session.session_id != 0:
-                break  # stays dirty, its turn comes first next time
+            if left <= 0 and session.session_id != 0 and not params.is_follower:
+                break  # stays dirty, its turn comes first next time; a follower's position is to be noted at once
             session.visiting(key)
             before = answers.get(key)
             if before is not None:
                 release((before,))
             self.subscribe(session, key)
             cached = session.partitions[key]
-            visit = self._visit(cached, params, max(left, 0), min_one=not has_records and not params.cuts_hard)
+            min_one = not has_records and not params.cuts_hard
+            visit = self._visit(session, cached, params, max(left, 0), min_one=min_one, is_first=before is None)
             if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
                 await self._convert(visit, params)
             answers[key] = visit
-            if visit.size or visit.is_special:
+            if visit.size or visit.is_special or visit.is_cut_short:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
             if visited % VISITS_BETWEEN_CHECKPOINTS == 0:
                 await trio.lowlevel.checkpoint()
 
-    def _visit(self, cached: CachedPartition, params: FetchParams, left: int, *, min_one: bool) -> Visit:
+    def _visit(
+        self,
+        session: FetchSession,
+        cached: CachedPartition,
+        params: FetchParams,
+        left: int,
+        *,
+        min_one: bool,
+        is_first: bool,
+    ) -> Visit:
         topic_id, name, index = cached.key
         visit = Visit(cached, PartitionData(partition_index=index))
         visit.is_unread = True
@@ -176,7 +201,11 @@ class Fetches:
             visit.is_unread = False
             if params.version >= 13 and partition.topic_id != topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-            self._read(visit, partition, params, min(left, cached.max_bytes), min_one=min_one)
+            log = partition.readable_log(cached.current_leader_epoch, only_leader=params.only_leader)
+            if params.is_follower:
+                self._read_for_follower(visit, partition, session, params, left, min_one=min_one, is_first=is_first)
+            elif not self._refers_to_nearer(visit, partition, params):
+                self._read(visit, log, params, min(left, cached.max_bytes), min_one=min_one)
         except KafkaError as error:
             self._refuse(visit, error, name, params)
         except LogDirError as error:
@@ -184,12 +213,80 @@ class Fetches:
             self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), name, params)
         return visit
 
-    def _read(self, visit: Visit, partition: Partition, params: FetchParams, limit: int, *, min_one: bool) -> None:
+    def _read_for_follower(
+        self,
+        visit: Visit,
+        partition: Partition,
+        session: FetchSession,
+        params: FetchParams,
+        left: int,
+        *,
+        min_one: bool,
+        is_first: bool,
+    ) -> None:
+        """What it asks for tells what it has; noted once a request, and not where its log is to be cut first."""
+        cached, log = visit.cached, partition.leader_log()
+        if params.replica_id not in partition.replicas:
+            # The right epoch of an assignment that has not come here yet, or no epoch to tell by.
+            is_late = cached.current_leader_epoch >= 0
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if is_late else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        limit = min(left, cached.max_bytes)
+        if self._is_throttled(partition, params.replica_id):
+            limit, min_one = 0, False
+        self._read(visit, log, params, limit, min_one=min_one)
+        data = visit.data
+        if data.diverging_epoch is not None:
+            return
+        if is_first:
+            now_ms = self._broker.clock.time_ms()
+            start = cached.log_start_offset
+            partition.follower_fetched(params.replica_id, cached.fetch_offset, start, session, now_ms)
+            data.high_watermark = log.high_watermark  # this very fetch may have moved it
+            data.last_stable_offset = log.last_stable_offset
+        visit.is_cut_short = not visit.size and cached.fetch_offset < log.log_end_offset
+
+    def _is_throttled(self, partition: Partition, replica_id: int) -> bool:
+        return (
+            replica_id not in partition.isr
+            and self.quota.is_throttled(partition.topic, partition.index)
+            and self.quota.is_exceeded(self._broker.clock.time_ms())
+        )
+
+    def _refers_to_nearer(self, visit: Visit, partition: Partition, params: FetchParams) -> bool:
+        """Send a consumer to the replica that is nearest to it (KIP-392), unless that is this leader."""
+        if self.selector is None or partition.leader is None or params.version < FOLLOWER_FETCHING_SINCE:
+            return False
+        preferred = self._preferred_replica(partition, params, visit.cached.fetch_offset)
+        if preferred is None:
+            return False
+        log, data = partition.leader_log(), visit.data
+        data.preferred_read_replica = preferred
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        data.aborted_transactions = None
+        data.records = b""
+        visit.is_special = True
+        return True
+
+    def _preferred_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
+        leader, now_ms = partition.leader, self._broker.clock.time_ms()
+        assert leader is not None
+        assert self.selector is not None
+        replicas = []
+        for replica, follower in leader.followers.items():
+            has_it = follower.log_start_offset <= fetch_offset <= follower.log_end_offset
+            node = self._broker.metadata.endpoint_for(params.client, replica)
+            if replica in leader.isr and has_it and node is not None:
+                lag_ms = now_ms - follower.caught_up_ms
+                replicas.append(ReplicaView(replica, node.rack, follower.log_end_offset, lag_ms))
+        rack = self._broker.config.get_str("broker.rack") or None
+        replicas.append(ReplicaView(partition.broker_id, rack, leader.log_end_offset, 0))
+        selected = self.selector(params.rack_id, replicas, partition.broker_id)
+        return None if selected == partition.broker_id else selected
+
+    def _read(self, visit: Visit, log: Log, params: FetchParams, limit: int, *, min_one: bool) -> None:
         cached, data = visit.cached, visit.data
-        log = partition.leader_log()
-        partition.check_leader_epoch(cached.current_leader_epoch)
-        if params.is_follower and params.replica_id not in partition.replicas:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if cached.max_bytes < 0 or params.max_bytes < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an invalid argument, which no code says
         if self._diverges(visit, log):
@@ -291,6 +388,16 @@ class Fetches:
         data.records = b""
         visit.is_special = True
         return True
+
+    def record_throttled(self, visits: Iterable[Visit]) -> None:
+        """What leaves for a follower of a throttled partition counts, whether or not the follower is in sync."""
+        size = 0
+        for visit in visits:
+            partition = self._partition(visit.cached.key) if visit.size else None
+            if partition is not None and self.quota.is_throttled(partition.topic, partition.index):
+                size += visit.size
+        if size:
+            self.quota.record(size, self._broker.clock.time_ms())
 
     def let_go(self, session: FetchSession) -> None:
         """A session that is not kept hears no more of its partitions."""

@@ -13,24 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.partition import Partition
+from kpybroker.broker.fetchers import Fetchers
+from kpybroker.broker.partition import NO_LEADER, Partition
 from kpybroker.broker.turns import Turns
+from kpybroker.core import metadata_version as mv
+from kpybroker.core.follower import initial_state
 from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.names import TopicPartition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
+    from kpybroker.broker.isr_changes import IsrChanges
+    from kpybroker.core.replica import IsrChange
+    from kpybroker.storage.log import Log
 
-log = logging.getLogger("kafka.server.ReplicaManager")
+logger = logging.getLogger("kafka.server.ReplicaManager")
 state_log = logging.getLogger("state.change.logger")
 
 ZERO_UUID = bytes(16)
 DELETED_LEADER_EPOCH = -2  # EpochDuringDelete: the topic goes, whatever the epoch
 NO_EPOCH = -1  # a controller too old to say
 
-TopicPartition = tuple[str, int]
 PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 TopicError = LeaderAndIsrResponse.LeaderAndIsrTopicError
@@ -42,6 +48,8 @@ class Replicas:
         self._partitions: dict[TopicPartition, Partition] = {}
         self.controller_epoch = 0
         self.state_change_lock = trio.Lock()
+        self.fetchers = Fetchers(broker)
+        self._isr_changes: IsrChanges | None = None
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -54,7 +62,27 @@ class Replicas:
         return sum(partition.leader is not None for partition in self._partitions.values())
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        return self._partitions.get((topic, index))
+        return self._partitions.get(TopicPartition(topic, index))
+
+    # --- what partitions ask of their surroundings
+
+    @property
+    def lag_time_max_ms(self) -> int:
+        return self._broker.config.get_int("replica.lag.time.max.ms")
+
+    def now_ms(self) -> int:
+        return self._broker.clock.time_ms()
+
+    def is_alive(self, broker_id: int) -> bool:
+        return self._broker.metadata.is_alive(broker_id)
+
+    def change_isr(self, partition: Partition, change: IsrChange) -> None:
+        if self._isr_changes is None:
+            from kpybroker.broker.isr_changes import IsrChanges  # a broker alone has none
+
+            self._isr_changes = IsrChanges(self._broker)
+            self._broker.spawn("alter-partition", self._isr_changes.run)
+        self._isr_changes.submit(partition, change)
 
     def hosted(self, topic: str, index: int) -> Partition:
         """The partition, or what Kafka answers for one that is not here.
@@ -62,7 +90,7 @@ class Replicas:
         NOT_LEADER_OR_FOLLOWER when the cluster knows it, so that the client looks for its leader anew, else
         UNKNOWN_TOPIC_OR_PARTITION.
         """
-        partition = self._partitions.get((topic, index))
+        partition = self._partitions.get(TopicPartition(topic, index))
         if partition is not None:
             return partition
         if self._broker.metadata.contains(topic, index):
@@ -93,6 +121,7 @@ class Replicas:
             else:
                 response.partition_errors += errors
             await turns.next()
+        self.fetchers.end_idle()
         return response
 
     async def _in_turn(self, turns: Turns, change: Callable[..., ErrorCode], *args: Any) -> ErrorCode:
@@ -108,7 +137,8 @@ class Replicas:
         try:
             self._become(request, state, name, topic_id)
         except KafkaError as error:
-            state_log.error(
+            state_log.log(
+                logging.INFO if error.code == ErrorCode.STALE_CONTROLLER_EPOCH else logging.ERROR,
                 "[Broker id=%d] Cannot take the state of partition %s-%d from controller %d epoch %d: %s",
                 self._broker.node_id,
                 name,
@@ -124,51 +154,139 @@ class Replicas:
         return ErrorCode.NONE
 
     def _become(self, request: LeaderAndIsrRequest, state: PartitionState, name: str, topic_id: bytes) -> None:
-        key = (name, state.partition_index)
+        key = TopicPartition(name, state.partition_index)
         partition = self._partitions.get(key)
         if partition is None:
-            partition = Partition(name, state.partition_index, topic_id, self._broker.node_id, None)
+            partition = Partition(*key, ZERO_UUID, self._broker.node_id, None, self)
             self._partitions[key] = partition
-        elif topic_id not in (ZERO_UUID, partition.topic_id) and partition.topic_id != ZERO_UUID:
-            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-        if state.leader_epoch < partition.leader_epoch:
-            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH)
-        is_repeat = state.leader_epoch == partition.leader_epoch and partition.leader_id == state.leader
-        if is_repeat and state.partition_epoch <= partition.partition_epoch:
-            return
-        if self._broker.node_id not in state.replicas:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition.log is None:
-            now_ms = self._broker.clock.time_ms()
-            config = self._broker.configs.topic_config(name)
-            partition.log = self._broker.logs.get_or_create(name, state.partition_index, topic_id, config, now_ms)
+        if self._is_id_alone(state, partition, topic_id):
+            partition.online_log().assign_topic_id(topic_id)
             partition.topic_id = topic_id
-        partition.controller_epoch = request.controller_epoch
-        partition.take_state(state.leader, state.leader_epoch, state.partition_epoch, state.isr, state.replicas)
+            self.fetchers.set_topic_id(key, topic_id)
+            return
+        self._check(state, partition, topic_id)
+        self.fetchers.leave((key,))
+        if partition.log is None:
+            partition.log = self._log(key, topic_id, is_new=state.is_new)
+        if topic_id != ZERO_UUID:
+            partition.log.assign_topic_id(topic_id)
+            partition.topic_id = topic_id
+        partition.controller_epoch = state.controller_epoch
         if state.leader == self._broker.node_id:
-            self._lead(partition)
+            self._lead(partition, state)
         else:
-            self._follow(partition)
+            self._follow(partition, state)
 
-    def _lead(self, partition: Partition) -> None:
+    @staticmethod
+    def _is_id_alone(state: PartitionState, partition: Partition, topic_id: bytes) -> bool:
+        """The upgrade to topic ids comes without a new epoch."""
+        is_known = state.leader_epoch == partition.leader_epoch and partition.log is not None
+        return is_known and partition.topic_id == ZERO_UUID != topic_id
+
+    def _check(self, state: PartitionState, partition: Partition, topic_id: bytes) -> None:
+        """What the controller says must be about this very topic, and news."""
+        if partition.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if topic_id not in (ZERO_UUID, partition.topic_id) and partition.topic_id != ZERO_UUID:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        if state.leader_epoch == partition.leader_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"its leader epoch {state.leader_epoch} matches the current leader epoch",
+            )
+        if state.leader_epoch < partition.leader_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"its leader epoch {state.leader_epoch} is smaller than the current one {partition.leader_epoch}",
+            )
+        if self._broker.node_id not in state.replicas:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this broker is not one of its replicas")
+
+    def _log(self, key: TopicPartition, topic_id: bytes, *, is_new: bool) -> Log:
+        config = self._broker.configs.topic_config(key.topic)
+        return self._broker.logs.get_or_create(*key, topic_id, config, self.now_ms(), is_new=is_new)
+
+    def _lead(self, partition: Partition, state: PartitionState) -> None:
         was_leader = partition.leader is not None
-        partition.make_leader()
-        partition.notify(0)
+        partition.lead(state.leader_epoch, state.partition_epoch, state.isr, state.replicas)
+        log = partition.online_log()
         state_log.info(
-            "[Broker id=%d] Leader %s-%d with topic id %s starts at leader epoch %d from offset %d",
+            "[Broker id=%d] Leader %s-%d with topic id %s starts at leader epoch %d from offset %d with partition "
+            "epoch %d, high watermark %d, ISR %s",
             self._broker.node_id,
             partition.topic,
             partition.index,
             partition.topic_id.hex(),
             partition.leader_epoch,
-            partition.online_log().log_end_offset,
+            log.log_end_offset,
+            state.partition_epoch,
+            log.high_watermark,
+            state.isr,
         )
         if not was_leader:
             self._broker.on_elected(partition)
 
-    def _follow(self, partition: Partition) -> None:
-        partition.make_follower()
+    def _follow(self, partition: Partition, state: PartitionState) -> None:
+        log = partition.online_log()
+        state_log.info(
+            "[Broker id=%d] Follower %s-%d starts at leader epoch %d from offset %d with partition epoch %d and high "
+            "watermark %d. Current leader is %d. Previous leader %d and previous leader epoch was %d.",
+            self._broker.node_id,
+            partition.topic,
+            partition.index,
+            state.leader_epoch,
+            log.log_end_offset,
+            state.partition_epoch,
+            log.high_watermark,
+            state.leader,
+            partition.leader_id,
+            partition.leader_epoch,
+        )
+        partition.follow(state.leader, state.leader_epoch, state.replicas)
         self._broker.on_resigned(partition)
+        if state.leader != NO_LEADER:
+            self._fetch(partition)
+
+    def _fetch(self, partition: Partition) -> None:
+        log = partition.online_log()
+        version = mv.parse(self._broker.config.get_str("inter.broker.protocol.version"))
+        state = initial_state(
+            partition.topic,
+            partition.index,
+            partition.topic_id,
+            partition.leader_epoch,
+            log_end_offset=log.log_end_offset,
+            high_watermark=log.high_watermark,
+            latest_epoch=log.latest_epoch,
+            truncates_on_fetch=mv.truncates_on_fetch(version),
+        )
+        self.fetchers.follow(partition.leader_id, state)
+
+    # --- the log of a follower is cut
+
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Cut a follower's log; the caller holds `state_change_lock`. Raises LogDirError."""
+        log = partition.online_log()
+        if offset < log.high_watermark:
+            logger.warning(
+                "[ReplicaManager broker=%d] Truncating %s-%d to offset %d below high watermark %d",
+                self._broker.node_id,
+                partition.topic,
+                partition.index,
+                offset,
+                log.high_watermark,
+            )
+        if offset < log.log_end_offset:
+            job = self._broker.logs.prepare_truncation({TopicPartition(partition.topic, partition.index): offset})
+            await trio.to_thread.run_sync(job)
+        if partition.log is log:  # its directory may have failed meanwhile
+            log.truncate_to(offset, now_ms=self.now_ms())
+            partition.notify(0)
+
+    def restart_log(self, partition: Partition, offset: int) -> None:
+        """Give up a follower's records and begin anew at an offset. Raises LogDirError."""
+        partition.online_log().truncate_fully_and_start_at(offset, now_ms=self.now_ms())
+        partition.notify(0)
 
     # --- StopReplica
 
@@ -197,6 +315,7 @@ class Replicas:
             errors.append(
                 StopReplicaResponse.StopReplicaPartitionError(topic_name=name, partition_index=index, error_code=code)
             )
+        self.fetchers.end_idle()
         try:
             await trio.to_thread.run_sync(self._broker.logs.sync_deletions())
         except LogDirError as error:
@@ -204,28 +323,45 @@ class Replicas:
         return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, name: str, index: int, leader_epoch: int, delete: bool) -> ErrorCode:
-        partition = self._partitions.get((name, index))
+        key = TopicPartition(name, index)
+        partition = self._partitions.get(key)
+        if partition is not None and partition.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if partition is not None and 0 <= leader_epoch < partition.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
+        self.fetchers.leave((key,))
         try:
-            if partition is not None:
+            if partition is not None and delete:
                 self._broker.on_resigned(partition)
                 partition.take_offline()
-                if delete:
-                    del self._partitions[name, index]
+                del self._partitions[key]
             if delete:
-                self._broker.logs.delete(name, index, self._broker.clock.time_ms())
+                self._broker.logs.delete(name, index, self.now_ms())
                 self._broker.log_deleted()
         except LogDirError as error:
             self._broker.log_dir_failed(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
+    # --- in the background
+
+    async def shrink_isrs(self) -> None:
+        """Look for followers that fell behind, twice in `replica.lag.time.max.ms` (Kafka's isr-expiration)."""
+        while True:
+            await trio.sleep(self.lag_time_max_ms / 2000)
+            turns = Turns()
+            for partition in self:
+                partition.maybe_shrink_isr()
+                await turns.next()
+
     # --- failures
 
     def log_dir_failed(self, directory: str) -> None:
-        """Every partition with its log there stops serving."""
-        for partition in self:
+        """Every partition with its log there stops serving, until the broker starts again."""
+        for key, partition in list(self._partitions.items()):
             if partition.log is not None and partition.log.log_dir == directory:
+                self.fetchers.leave((key,))
                 self._broker.on_resigned(partition)
                 partition.take_offline()
+                partition.is_offline = True
+        self.fetchers.end_idle()

@@ -143,6 +143,11 @@ class FetchSession:
             if self.on_dirty is not None:
                 self.on_dirty(appended_bytes)
 
+    def mention(self, key: PartitionKey) -> None:
+        """News for the next answer, whenever that leaves, and no reason for one: a follower's high watermark."""
+        if key in self.partitions:
+            self.dirty[key] = None
+
     def to_the_back(self, partition: CachedPartition) -> None:
         """New, or answered with records in an incremental fetch: its turn comes after the others'."""
         self.turns += 1

@@ -47,8 +47,46 @@ _STOP_REPLICA = (
 _WRITE_TXN_MARKERS = ((parse("2.8-IV0"), 1),)
 _BROKER_ZNODE = ((parse("2.7-IV0"), 5), (parse("0.10.0-IV1"), 4))
 _CONTROLLED_SHUTDOWN = ((parse("2.4-IV1"), 3), (parse("2.2-IV0"), 2), (parse("0.9.0"), 1))
+_FETCH = (
+    (parse("3.9-IV0"), 17),
+    (parse("3.7-IV4"), 16),
+    (parse("3.5-IV1"), 15),
+    (parse("3.5-IV0"), 14),
+    (parse("3.1-IV0"), 13),
+    (parse("2.7-IV1"), 12),
+    (parse("2.3-IV1"), 11),
+    (parse("2.1-IV2"), 10),
+    (parse("2.0-IV1"), 8),
+    (parse("1.1-IV0"), 7),
+    (parse("0.11.0-IV1"), 5),
+    (parse("0.11.0-IV0"), 4),
+    (parse("0.10.1-IV1"), 3),
+    (parse("0.10.0-IV0"), 2),
+    (parse("0.9.0"), 1),
+)
+_OFFSET_FOR_LEADER_EPOCH = (
+    (parse("2.8-IV0"), 4),
+    (parse("2.3-IV1"), 3),
+    (parse("2.1-IV1"), 2),
+    (parse("2.0-IV0"), 1),
+)
+_LIST_OFFSETS = (
+    (parse("3.9-IV0"), 9),
+    (parse("3.5-IV0"), 8),
+    (parse("3.0-IV1"), 7),
+    (parse("2.8-IV0"), 6),
+    (parse("2.2-IV1"), 5),
+    (parse("2.1-IV1"), 4),
+    (parse("2.0-IV1"), 3),
+    (parse("0.11.0-IV0"), 2),
+    (parse("0.10.1-IV2"), 1),
+)
+# Kafka asks the controller which versions it knows. Every broker is of the configured version or later.
+_ALTER_PARTITION = ((parse("3.5-IV0"), 3), (parse("3.3-IV0"), 2), (parse("3.2-IV0"), 1))
 _FEATURE_ZNODE = ((parse("3.3-IV0"), 2),)
 
+_TRUNCATES_ON_FETCH = parse("2.7-IV1")
+_SUPPORTS_OFFSET_FOR_LEADER_EPOCH = parse("0.11.0-IV2")
 _SUPPORTS_TOPIC_IDS = parse("2.8-IV0")
 _SUPPORTS_FEATURES = parse("2.7-IV0")
 _SUPPORTS_ALTER_PARTITION = parse("2.7-IV2")
@@ -73,6 +111,33 @@ def write_txn_markers_version(version: int) -> int:
 
 def controlled_shutdown_version(version: int) -> int:
     return _first(_CONTROLLED_SHUTDOWN, version, 0)
+
+
+def fetch_version(version: int) -> int:
+    """Of followers."""
+    return _first(_FETCH, version, 0)
+
+
+def offset_for_leader_epoch_version(version: int) -> int:
+    return _first(_OFFSET_FOR_LEADER_EPOCH, version, 0)
+
+
+def list_offsets_version(version: int) -> int:
+    """Of followers."""
+    return _first(_LIST_OFFSETS, version, 0)
+
+
+def alter_partition_version(version: int) -> int:
+    return _first(_ALTER_PARTITION, version, 0)
+
+
+def truncates_on_fetch(version: int) -> bool:
+    """Whether leaders tell followers in the answer to a fetch where their logs part (KIP-595)."""
+    return version >= _TRUNCATES_ON_FETCH
+
+
+def supports_offset_for_leader_epoch(version: int) -> bool:
+    return version >= _SUPPORTS_OFFSET_FOR_LEADER_EPOCH
 
 
 def broker_znode_version(version: int) -> int:

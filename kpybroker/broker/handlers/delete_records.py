@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.turns import Turns
@@ -19,6 +21,9 @@ from kpybroker.wire.messages.delete_records import DeleteRecordsRequest, DeleteR
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
+    from kpybroker.broker.partition import Partition
+
+    Wait = tuple[Partition, int, "PartitionResult"]
 
 LEDGER = Ledger(ApiKey.DELETE_RECORDS, 0, 2, {0: "by offset, -1 for the high watermark", 2: "flexible"})
 
@@ -29,30 +34,52 @@ TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     response, turns = DeleteRecordsResponse(), Turns()
+    waits: list[Wait] = []
     for topic in request.topics:
         await turns.next()
         result = TopicResult(name=topic.name)
         for wanted in topic.partitions:
-            result.partitions.append(_delete(broker, context, topic.name, wanted.partition_index, wanted.offset))
+            answer = _delete(broker, context, topic.name, wanted.partition_index, wanted.offset, waits)
+            result.partitions.append(answer)
             await turns.next()
         response.topics.append(result)
+    deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
+    for partition, offset, answer in waits:
+        await _wait(partition, offset, answer, deadline)
     return response
 
 
-def _delete(broker: Broker, context: RequestContext, topic: str, index: int, offset: int) -> PartitionResult:
+async def _wait(partition: Partition, offset: int, answer: PartitionResult, deadline: float) -> None:
+    try:
+        with trio.move_on_at(deadline):
+            answer.low_watermark = await partition.wait_low_watermark(offset)
+            return
+        answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+    except KafkaError as error:
+        answer.error_code = error.code
+    answer.low_watermark = INVALID_LOW_WATERMARK
+
+
+def _delete(
+    broker: Broker, context: RequestContext, topic: str, index: int, offset: int, waits: list[Wait]
+) -> PartitionResult:
     try:
         if not context.authorized(Operation.DELETE, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        low_watermark = broker.replicas.hosted(topic, index).delete_records(offset)
+        partition = broker.replicas.hosted(topic, index)
+        target = partition.delete_records(offset)
+        answer = PartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     except KafkaError as error:
         return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
     except LogDirError as error:
         broker.log_dir_failed(error)
         code = ErrorCode.KAFKA_STORAGE_ERROR
         return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
-    return PartitionResult(partition_index=index, low_watermark=low_watermark)
+    if answer.low_watermark < target:
+        waits.append((partition, target, answer))
+    return answer
 
 
 def error_response(request: DeleteRecordsRequest, context: RequestContext, error: KafkaError) -> DeleteRecordsResponse:

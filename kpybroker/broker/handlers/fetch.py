@@ -40,14 +40,13 @@ LEDGER = Ledger(
         7: "fetch sessions",
         9: "leader epoch fencing",
         10: "zstd",
-        11: "rack id (read from the leader, see GUARANTEES)",
+        11: "rack id, preferred read replica (KIP-392)",
         12: "flexible; last fetched epoch and divergence",
         13: "topic ids",
         15: "replica state instead of replica id",
         16: "the current leader and its endpoint (KIP-951)",
         17: "directory id of a follower",
     },
-    absent="preferred read replicas (KIP-392) come with replication",
 )
 
 ZERO_UUID = bytes(16)
@@ -77,6 +76,8 @@ async def handle(broker: Broker, request: FetchRequest, context: RequestContext)
         session.session_id = 0
     visits = await fetches.fetch(session, params)
     context.on_sent = [lambda: release(visits)]
+    if params.is_follower:
+        fetches.record_throttled(visits)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
@@ -101,6 +102,8 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
         isolation_level=request.isolation_level,
+        client=context,
+        rack_id=request.rack_id if version >= 11 else "",
         readable=lambda name: replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name),
     )
 

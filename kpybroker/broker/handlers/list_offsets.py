@@ -98,8 +98,8 @@ async def _answer(
     broker: Broker, request: ListOffsetsRequest, version: int, topic: str, wanted: WantedPartition
 ) -> PartitionResponse:
     partition = broker.replicas.hosted(topic, wanted.partition_index)
-    log = partition.online_log() if request.replica_id == DEBUGGING_REPLICA else partition.leader_log()
-    partition.check_leader_epoch(wanted.current_leader_epoch)
+    only_leader = request.replica_id != DEBUGGING_REPLICA
+    log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
     end = _visible_end(log, request)
     answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
     if version == 0:

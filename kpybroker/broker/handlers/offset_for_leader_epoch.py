@@ -55,8 +55,7 @@ async def handle(
                 if not readable:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.replicas.hosted(topic.topic, wanted.partition)
-                log = partition.leader_log()
-                partition.check_leader_epoch(wanted.current_leader_epoch)
+                log = partition.readable_log(wanted.current_leader_epoch, only_leader=True)
                 end.leader_epoch, end.end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
             except KafkaError as error:
                 end.error_code = error.code

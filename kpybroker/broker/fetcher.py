@@ -1,0 +1,347 @@
+"""Following one leader: Kafka's `ReplicaFetcherThread`, as a task with one connection.
+
+It truncates what has to be truncated, then fetches, over and over, and appends what comes. Between reading a
+partition's state and appending to its log there is no checkpoint, and what an answer says is taken only for partitions
+that still stand where they stood when it was asked for. Rules of where to fetch and cut are `core.follower`'s.
+
+A partition that fails waits for `replica.fetch.backoff.ms`; one that cannot go on (a fenced epoch, a log that
+contradicts itself) is given up until the controller speaks again. What is to be flushed is flushed before the next
+fetch tells the leader that it is here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.leader_endpoint import LeaderEndpoint
+from kpybroker.broker.peer_connection import PEER_FAILURES
+from kpybroker.core.follower import FetchState, out_of_range, truncation
+from kpybroker.core.follower_session import Position
+from kpybroker.core.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
+from kpybroker.storage.append import UnexpectedAppendOffsetError
+from kpybroker.storage.errors import LogDirError
+from kpybroker.storage.names import TopicPartition
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.fetch import FetchResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.partition import Partition
+    from kpybroker.broker.replication_quota import ReplicationQuota
+
+log = logging.getLogger("kafka.server.ReplicaFetcherThread")
+
+PartitionData = FetchResponse.PartitionData
+
+_QUIET_ERRORS = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+"""A leader that has not heard of its leadership yet, or not of its end: usual after every election."""
+
+
+class Fetcher:
+    """`partitions` is changed by `broker.fetchers` at any time, between two steps of this task."""
+
+    def __init__(self, broker: Broker, leader_id: int, number: int, quota: ReplicationQuota) -> None:
+        self._broker = broker
+        self._name = f"[ReplicaFetcher replicaId={broker.node_id}, leaderId={leader_id}, fetcherId={number}]"
+        self._quota = quota
+        self._news = trio.Event()
+        self._endpoint = LeaderEndpoint(broker, leader_id, number)
+        self._scope = trio.CancelScope()
+        self.has_ended = False
+        self.partitions: dict[TopicPartition, FetchState] = {}
+
+    def wake(self) -> None:
+        """There are more partitions."""
+        self._news.set()
+
+    def end(self) -> None:
+        self.has_ended = True
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        log.info("%s Starting", self._name)
+        try:
+            with trio.CancelScope() as self._scope:
+                while not self.has_ended:
+                    await self._step()
+        finally:
+            self._endpoint.close()
+            log.info("%s Stopped", self._name)
+
+    async def _step(self) -> None:
+        try:
+            await self._truncate()
+            sent = await self._fetch()
+        except PEER_FAILURES as error:
+            log.info("%s Error in response for fetch request: %r", self._name, error)
+            self._endpoint.session.lost()
+            self._delay(self.partitions.values())
+            sent = False
+        if not sent:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Until something may be fetched again, or there are more partitions."""
+        now = trio.current_time()
+        backoff_s = self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
+        waits = [state.delayed_until for state in self.partitions.values() if state.delayed_until > now]
+        with trio.move_on_at(min([now + backoff_s, *waits])):
+            await self._news.wait()
+        self._news = trio.Event()
+
+    def _ready(self) -> list[FetchState]:
+        now = trio.current_time()
+        return [state for state in self.partitions.values() if state.delayed_until <= now]
+
+    def _delay(self, states: Iterable[FetchState]) -> None:
+        until = trio.current_time() + self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
+        for state in states:
+            state.delayed_until = until
+
+    def _give_up(self, state: FetchState) -> None:
+        """Kafka's markPartitionFailed: until the next LeaderAndIsr."""
+        log.warning("%s Partition %s-%d marked as failed", self._name, state.topic, state.index)
+        key = TopicPartition(state.topic, state.index)
+        if self.partitions.get(key) is state:
+            del self.partitions[key]
+
+    def _is_current(self, state: FetchState) -> bool:
+        return self.partitions.get(TopicPartition(state.topic, state.index)) is state
+
+    def _partition(self, state: FetchState) -> Partition:
+        return self._broker.replicas.hosted(state.topic, state.index)
+
+    # --- truncating
+
+    async def _truncate(self) -> None:
+        """Partitions that have to learn first where their log parts from the leader's (maybeTruncate)."""
+        truncating = [state for state in self._ready() if state.is_truncating]
+        if not truncating:
+            return
+        asked: dict[TopicPartition, tuple[FetchState, int]] = {}
+        for state in truncating:
+            epoch = self._partition(state).online_log().latest_epoch
+            if epoch == UNDEFINED_EPOCH or not self._endpoint.knows_epochs:
+                await self._cut(state, lambda state=state: (state.fetch_offset, True))  # type: ignore[misc]
+            else:
+                asked[TopicPartition(state.topic, state.index)] = (state, epoch)
+        if not asked:
+            return
+        wanted = {key: (state.leader_epoch, epoch) for key, (state, epoch) in asked.items()}
+        for key, end in (await self._endpoint.epoch_ends(wanted)).items():
+            state, _ = asked[key]
+            if not self._is_current(state):
+                continue
+            if end.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                self._give_up(state)
+            elif end.error_code:
+                self._delay((state,))
+            else:
+                await self._truncate_to_epoch_end(state, EpochEndOffset(end.leader_epoch, end.end_offset))
+
+    async def _truncate_to_epoch_end(self, state: FetchState, leader: EpochEndOffset) -> None:
+        def where() -> tuple[int, bool]:
+            own_log = self._partition(state).online_log()
+            own = own_log.end_offset_for_epoch(leader.epoch)
+            cut = truncation(leader, own, state.fetch_offset, own_log.log_end_offset)
+            # The next fetch finds out the rest, where fetches do.
+            return cut.offset, cut.is_complete or self._endpoint.truncates_on_fetch
+
+        await self._cut(state, where)
+
+    async def _cut(self, state: FetchState, where: Callable[[], tuple[int, bool]]) -> None:
+        """Truncate a partition's log, if it is still ours to truncate, and go on from there.
+
+        The controller waits meanwhile: between announcing where a log will end and cutting it there, nobody may make
+        this broker its leader.
+        """
+        with trio.CancelScope(shield=True):
+            async with self._broker.replicas.state_change_lock:
+                if not self._is_current(state):
+                    return
+                try:
+                    offset, is_complete = where()
+                    await self._broker.replicas.truncate(self._partition(state), offset)
+                except LogDirError as error:
+                    self._broker.log_dir_failed(error)
+                    return
+                if self._is_current(state):  # its directory may have failed meanwhile
+                    latest = self._partition(state).online_log().latest_epoch
+                    state.truncated(offset, latest, is_complete=is_complete)
+
+    # --- fetching
+
+    async def _fetch(self) -> bool:
+        """One request and its answer; False where there is nothing to ask for."""
+        asked: dict[TopicPartition, FetchState] = {}
+        positions: dict[tuple[str, int], Position] = {}
+        max_bytes = self._broker.config.get_int("replica.fetch.max.bytes")
+        for state in self._ready():
+            key = TopicPartition(state.topic, state.index)
+            if state.is_truncating or self._is_throttled(state):
+                continue
+            partition = self._broker.replicas.partition(*key)
+            if partition is None or partition.log is None:
+                self._give_up(state)
+                continue
+            asked[key] = state
+            positions[key] = Position(
+                state.topic_id,
+                state.fetch_offset,
+                partition.log.log_start_offset,
+                max_bytes,
+                state.leader_epoch,
+                state.last_fetched_epoch if self._endpoint.truncates_on_fetch else UNDEFINED_EPOCH,
+            )
+        response = await self._endpoint.fetch(positions)
+        if response is None:
+            return False
+        if not self._endpoint.session.answered(response.error_code, response.session_id):
+            log.info("%s Fetch was refused with %s", self._name, ErrorCode(response.error_code).name)
+            if response.error_code not in (
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ):
+                self._delay(asked.values())
+            return True
+        await self._take(response, asked, positions)
+        return True
+
+    def _is_throttled(self, state: FetchState) -> bool:
+        return (
+            not state.is_in_sync
+            and self._quota.is_throttled(state.topic, state.index)
+            and self._quota.is_exceeded(self._broker.clock.time_ms())
+        )
+
+    async def _take(
+        self,
+        response: FetchResponse,
+        asked: dict[TopicPartition, FetchState],
+        positions: dict[tuple[str, int], Position],
+    ) -> None:
+        """Every partition in an answer, each in its own turn, then what is to be flushed."""
+        by_id = {state.topic_id: state.topic for state in asked.values()}
+        flushes: list[tuple[Partition, int]] = []
+        for topic in response.responses:
+            name = topic.topic or by_id.get(topic.topic_id, "")
+            for data in topic.partitions:
+                key = TopicPartition(name, data.partition_index)
+                state = asked.get(key)
+                if state is None or not self._is_current(state) or state.is_truncating:
+                    continue
+                if state.fetch_offset != positions[key].fetch_offset:
+                    continue
+                if data.error_code:
+                    await self._take_error(state, data.error_code)
+                elif data.diverging_epoch is not None and data.diverging_epoch.epoch != UNDEFINED_EPOCH:
+                    diverging = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+                    await self._truncate_to_epoch_end(state, diverging)
+                else:
+                    self._append(state, data, flushes)
+                await trio.lowlevel.checkpoint()
+        for partition, end in flushes:
+            try:
+                await partition.flush(end)
+            except LogDirError as error:
+                self._broker.log_dir_failed(error)
+            except KafkaError as error:
+                log.warning("%s %s-%d: %s", self._name, partition.topic, partition.index, error)
+
+    def _append(self, state: FetchState, data: PartitionData, flushes: list[tuple[Partition, int]]) -> None:
+        """Append what came for one partition (processPartitionData)."""
+        try:
+            partition = self._partition(state)
+            own_log = partition.online_log()
+            if own_log.log_end_offset != state.fetch_offset:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"Offset mismatch: fetched offset = {state.fetch_offset}, log end = {own_log.log_end_offset}",
+                )
+            records = memoryview(data.records or b"")
+            info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset)
+        except LogDirError as error:
+            self._give_up(state)
+            self._broker.log_dir_failed(error)
+            return
+        except (KafkaError, UnexpectedAppendOffsetError) as error:
+            log.error("%s Cannot append to %s-%d: %s", self._name, state.topic, state.index, error)
+            if isinstance(error, KafkaError) and error.code in _MAY_PASS:
+                self._delay((state,))
+            else:
+                self._give_up(state)
+            return
+        next_offset = info.last_offset + 1 if info.size else state.fetch_offset
+        state.fetched(next_offset, data.high_watermark, own_log.latest_epoch if info.size else UNDEFINED_EPOCH)
+        if info.size and self._quota.is_throttled(state.topic, state.index):
+            self._quota.record(info.size, self._broker.clock.time_ms())
+        if info.rolled:
+            self._broker.flush_soon(partition)
+        if info.flush_required:
+            flushes.append((partition, next_offset))
+
+    async def _take_error(self, state: FetchState, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            await self._find_range(state)
+            return
+        if code == ErrorCode.FENCED_LEADER_EPOCH:
+            self._give_up(state)
+            return
+        level = logging.INFO if code in _QUIET_ERRORS else logging.ERROR
+        name = ErrorCode(code).name
+        log.log(level, "%s Error for partition %s-%d: %s", self._name, state.topic, state.index, name)
+        self._delay((state,))
+
+    async def _find_range(self, state: FetchState) -> None:
+        """The leader's log begins after or ends before where we are (fetchOffsetAndTruncate)."""
+        try:
+            end = await self._endpoint.latest_offset(state)
+            start = await self._endpoint.earliest_offset(state)
+        except KafkaError as error:
+            if error.code == ErrorCode.FENCED_LEADER_EPOCH:
+                self._give_up(state)
+            else:
+                self._delay((state,))
+            return
+        with trio.CancelScope(shield=True):
+            async with self._broker.replicas.state_change_lock:
+                if not self._is_current(state):
+                    return
+                partition = self._partition(state)
+                own_log = partition.online_log()
+                step = out_of_range(own_log.log_end_offset, start, end)
+                log.warning(
+                    "%s Reset fetch offset for partition %s-%d from %d to %d: the leader has %d to %d",
+                    self._name,
+                    state.topic,
+                    state.index,
+                    state.fetch_offset,
+                    step.fetch_offset,
+                    start,
+                    end,
+                )
+                try:
+                    if step.truncate_to is not None:
+                        await self._broker.replicas.truncate(partition, step.truncate_to)
+                    elif step.restart_at is not None:
+                        self._broker.replicas.restart_log(partition, step.restart_at)
+                except LogDirError as error:
+                    self._broker.log_dir_failed(error)
+                    return
+                if self._is_current(state):
+                    state.truncated(step.fetch_offset, own_log.latest_epoch, is_complete=True)
+                    state.lag = step.lag
+
+
+_MAY_PASS = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.KAFKA_STORAGE_ERROR)
+"""A transient state of the leader's file, or a full disk of ours: the next fetch may bring it right."""

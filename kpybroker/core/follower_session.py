@@ -1,0 +1,116 @@
+"""The asking side of a fetch session (KIP-227): what of a follower's positions the leader has to be told.
+
+Kafka's `FetchSessionHandler`. The first request names everything and asks for a session; the next ones name what has
+changed. After any doubt (an error, a lost connection, topic ids that come or go) the old session is closed by a new
+full request.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.fetch import FetchRequest
+
+ZERO_UUID = bytes(16)
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+TOPIC_IDS_SINCE = 13
+LAST_VERSION_WITH_NAMES = 12
+
+TopicPartition = tuple[str, int]
+
+
+class Position(NamedTuple):
+    """What a fetch says of one partition."""
+
+    topic_id: bytes
+    fetch_offset: int
+    log_start_offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_fetched_epoch: int
+
+
+class FollowerSession:
+    """Belongs to one fetcher and its one connection."""
+
+    __slots__ = ("_epoch", "_session_id", "_told", "_uses_topic_ids")
+
+    def __init__(self) -> None:
+        self._session_id = NO_SESSION
+        self._epoch = INITIAL_EPOCH
+        self._told: dict[TopicPartition, Position] = {}
+        self._uses_topic_ids = False
+
+    @property
+    def partitions(self) -> dict[TopicPartition, Position]:
+        """All that the last request spoke of, named in it or not."""
+        return self._told
+
+    def request(self, wanted: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int] | None:
+        """The request's topics and session, and its version: 12 at most where a topic has no id.
+
+        None where there is nothing to ask and nothing to forget.
+        """
+        by_id = version >= TOPIC_IDS_SINCE and all(position.topic_id != ZERO_UUID for position in wanted.values())
+        if by_id != self._uses_topic_ids:
+            self._epoch = INITIAL_EPOCH
+        is_full = self._epoch == INITIAL_EPOCH
+        told = {} if is_full else self._told
+        gone = [
+            (key, position.topic_id)
+            for key, position in told.items()
+            if key not in wanted or wanted[key].topic_id != position.topic_id
+        ]
+        if not wanted and not gone:
+            return None
+        news = {key: position for key, position in wanted.items() if told.get(key) != position}
+        request = FetchRequest(session_id=self._session_id, session_epoch=self._epoch)
+        self._name(request, news)
+        forgotten: dict[tuple[str, bytes], FetchRequest.ForgottenTopic] = {}
+        for (name, index), topic_id in gone:
+            topic = forgotten.get((name, topic_id))
+            if topic is None:
+                topic = forgotten[name, topic_id] = FetchRequest.ForgottenTopic(topic=name, topic_id=topic_id)
+                request.forgotten_topics_data.append(topic)
+            topic.partitions.append(index)
+        self._told, self._uses_topic_ids = wanted, by_id
+        return request, version if by_id else min(version, LAST_VERSION_WITH_NAMES)
+
+    @staticmethod
+    def _name(request: FetchRequest, news: dict[TopicPartition, Position]) -> None:
+        topics: dict[str, FetchRequest.FetchTopic] = {}
+        for (name, index), position in news.items():
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = FetchRequest.FetchTopic(topic=name, topic_id=position.topic_id)
+                request.topics.append(topic)
+            topic.partitions.append(
+                FetchRequest.FetchPartition(
+                    partition=index,
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.fetch_offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=position.max_bytes,
+                )
+            )
+
+    def answered(self, error_code: int, session_id: int) -> bool:
+        """Take the response's session; False where the response is an error and holds nothing else."""
+        if error_code:
+            if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self._session_id = NO_SESSION
+            self._epoch = INITIAL_EPOCH
+            return False
+        if session_id == NO_SESSION:
+            self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        else:
+            self._session_id = session_id
+            self._epoch = 1 if self._epoch == 0x7FFFFFFF else self._epoch + 1
+        return True
+
+    def lost(self) -> None:
+        """The connection broke: the leader is told everything again, and to close the old session."""
+        self._epoch = INITIAL_EPOCH

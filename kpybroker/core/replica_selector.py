@@ -1,0 +1,43 @@
+"""To which replica a consumer is sent for reading (KIP-392): Kafka's two `ReplicaSelector`s.
+
+Pure. Classes of other names cannot be loaded: there is no JVM here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class ReplicaView(NamedTuple):
+    """One replica that has what the consumer asks for."""
+
+    broker_id: int
+    rack: str | None
+    log_end_offset: int
+    lag_ms: int
+    """Since it was caught up last."""
+
+
+ReplicaSelector = Callable[[str, Sequence[ReplicaView], int], int]
+"""(the consumer's rack, the replicas, the leader's id) -> a broker id."""
+
+
+def rack_aware(rack_id: str, replicas: Sequence[ReplicaView], leader_id: int) -> int:
+    """The leader where it is in the consumer's rack, else whoever there has the most; else the leader."""
+    near = [replica for replica in replicas if rack_id and replica.rack == rack_id]
+    if not near or any(replica.broker_id == leader_id for replica in near):
+        return leader_id
+    return max(near, key=lambda replica: (replica.log_end_offset, -replica.lag_ms, replica.broker_id)).broker_id
+
+
+_SELECTORS: dict[str, ReplicaSelector | None] = {
+    "": None,
+    "org.apache.kafka.common.replica.LeaderSelector": None,
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector": rack_aware,
+}
+
+
+def replica_selector(class_name: str | None) -> ReplicaSelector | None:
+    """By `replica.selector.class`; None: the leader is always right."""
+    return _SELECTORS.get(class_name or "")
