@@ -128,7 +128,7 @@ def comparable(text: str, *, is_compressed: bool) -> list[str]:
 def dumped(directory: Path, *, is_compressed: bool) -> dict[str, list[str]]:
     """By segment: its records as Kafka reads them."""
     files = sorted(directory.glob("*.log"))
-    output = dump(files, "--deep-iteration", "--print-data-log")
+    output = dump(files, "--deep-iteration", "--print-data-log", compacted={TOPIC})
     assert "isvalid: false" not in output
     found = sections(output)
     return {Path(name).name: comparable(text, is_compressed=is_compressed) for name, text in found.items()}
