@@ -21,7 +21,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
-from kpybroker.core.controller.model import ReplicaAssignment, TopicPartition
+from kpybroker.core.controller.model import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -50,6 +50,29 @@ class Actor:
     cannot_delete: bool = False
     offline: set[TopicPartition] = field(default_factory=set)
     writes_until_crash: int | None = None
+    controller_epoch: int = 0
+    replicas: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    """What it hosts: leader and leader epoch as LeaderAndIsr told it."""
+    metadata: dict[TopicPartition, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
+    """Leader, leader epoch and ISR as UpdateMetadata told it."""
+
+    def obey(self, message: Any) -> None:
+        """As a broker does, an older controller's word and an older leader epoch aside."""
+        if message.controller_epoch < self.controller_epoch:
+            return
+        self.controller_epoch = message.controller_epoch
+        for topic in message.topic_states:
+            for state in getattr(topic, "partition_states", ()):
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                if isinstance(message, UpdateMetadataRequest):
+                    self.metadata[partition] = (state.leader, state.leader_epoch, tuple(state.isr))
+                    if state.leader == LEADER_DURING_DELETE:
+                        del self.metadata[partition]
+                elif isinstance(message, LeaderAndIsrRequest):
+                    if state.leader_epoch >= self.replicas.get(partition, (0, -1))[1]:
+                        self.replicas[partition] = (state.leader, state.leader_epoch)
+                elif state.delete_partition and not self.cannot_delete:
+                    self.replicas.pop(partition, None)
 
 
 def instantly(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -315,6 +338,46 @@ class Stage:
     def do_offline_partitions(self) -> None:
         self.output.append(str(self._active().machine.parts.context.offline_partition_count))
 
+    # --- what it has come to ---------------------------------------------------------------------------
+
+    def outcome(self) -> dict[str, Any]:
+        """Everything that the tree says of topics, without the epochs that an interruption may raise."""
+        found: dict[str, Any] = {}
+        for topic in sorted(instantly(self._admin.children(znodes.TOPICS)).names):
+            decoded = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+            for index, assignment in sorted(decoded.partitions.items()):
+                state = self._state(TopicPartition(topic, index))
+                found[f"{topic}-{index}"] = (assignment, state and (state.leader, state.isr))
+        for path in (znodes.ADMIN, znodes.DELETE_TOPICS, znodes.ISR_CHANGE_NOTIFICATION):
+            found[path] = sorted(instantly(self._admin.children(path)).names)
+        return found
+
+    def check_brokers(self) -> None:
+        """Every live broker has been told, by now, what the tree says: of what it hosts, and of all there is."""
+        states: dict[TopicPartition, znodes.PartitionState] = {}
+        hosts: dict[TopicPartition, tuple[int, ...]] = {}
+        for topic in instantly(self._admin.children(znodes.TOPICS)).names:
+            decoded = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
+            for index, assignment in decoded.partitions.items():
+                partition = TopicPartition(topic, index)
+                state = self._state(partition)
+                if state is not None:
+                    states[partition], hosts[partition] = state, assignment.replicas
+        for actor in self._actors.values():
+            hosted = {p: (s.leader, s.leader_epoch) for p, s in states.items() if actor.id in hosts[p]}
+            online = {p: told for p, told in actor.replicas.items() if p not in actor.offline}
+            assert online == {p: s for p, s in hosted.items() if p not in actor.offline}, f"broker {actor.id}"
+            known = {p: (s.leader, s.leader_epoch, s.isr) for p, s in states.items()}
+            assert actor.metadata == known, f"broker {actor.id}"
+
+    def _state(self, partition: TopicPartition) -> znodes.PartitionState | None:
+        (found,) = instantly(self._admin.submit_many([t.Get(znodes.partition_state_path(*partition))]))
+        return znodes.decode_partition_state(found.data) if isinstance(found, t.NodeData) else None
+
+    @property
+    def has_crashed(self) -> bool:
+        return any(line.endswith("crashes") for line in self.output)
+
     # --- running ---------------------------------------------------------------------------------------
 
     def _new_actor(self, broker_id: int) -> Actor:
@@ -426,6 +489,7 @@ class Stage:
         receiver = self._actors.get(effect.broker_id)
         if receiver is None or receiver.silent:
             return
+        receiver.obey(message)
         response = _respond(receiver, effect.message)
         event = cluster.event_for_response(actor.machine.parts, effect.broker_id, effect.message, response)
         # A clean answer changes nothing but for a deletion: leave it out of the play.
