@@ -21,14 +21,26 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
+from kpybroker.core.controller.model import LEADER_DURING_DELETE, TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from tests.core.controller.words import (
+    answer_text,
+    event_text,
+    failure_text,
+    list_text,
+    parse_assignments,
+    parse_ids,
+    parse_partition,
+    request_text,
+    state_text,
+    write_text,
+)
 
 NOW_MS = 1_700_000_000_000
 
@@ -50,6 +62,7 @@ class Actor:
     cannot_delete: bool = False
     offline: set[TopicPartition] = field(default_factory=set)
     writes_until_crash: int | None = None
+    writes_until_loss: int | None = None
     controller_epoch: int = 0
     replicas: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     """What it hosts: leader and leader epoch as LeaderAndIsr told it."""
@@ -173,13 +186,17 @@ class Stage:
         self._actors[int(broker_id)].cannot_delete = False
 
     def do_log_dir_fails(self, broker_id: str, *partitions: str) -> None:
-        self._actors[int(broker_id)].offline |= set(map(_partition, partitions))
+        self._actors[int(broker_id)].offline |= set(map(parse_partition, partitions))
         data = znodes.encode_log_dir_event(int(broker_id))
         path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
         instantly(self._admin.create(path, data, sequential=True))
 
     def do_crash_after(self, broker_id: str, writes: str) -> None:
         self._actors[int(broker_id)].writes_until_crash = int(writes)
+
+    def do_lose_answer(self, broker_id: str, writes: str) -> None:
+        """After so many writes the connection breaks: one is done, its answer is lost, and the shell repeats it."""
+        self._actors[int(broker_id)].writes_until_loss = int(writes)
 
     def do_hold(self) -> None:
         """Let events pile up until `run`."""
@@ -193,14 +210,14 @@ class Stage:
     def do_topic(self, name: str, *assignments: str) -> None:
         """`0:1,2` partition 0 on brokers 1 and 2; `noid` leaves out the topic id."""
         topic_id = None if "noid" in assignments else self._uuid()
-        partitions = _assignments(a for a in assignments if a != "noid")
+        partitions = parse_assignments(a for a in assignments if a != "noid")
         data = znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions))
         instantly(self._admin.create(znodes.topic_path(name), data))
 
     def do_grow(self, name: str, *assignments: str) -> None:
         path = znodes.topic_path(name)
         old = znodes.decode_topic(name, instantly(self._admin.get(path)).data)
-        partitions = {**old.partitions, **_assignments(assignments)}
+        partitions = {**old.partitions, **parse_assignments(assignments)}
         instantly(self._admin.set(path, znodes.encode_topic(znodes.TopicAssignment(old.topic_id, partitions))))
 
     def do_delete(self, *names: str) -> None:
@@ -219,17 +236,17 @@ class Stage:
 
     def do_isr(self, partition: str, isr: str, how: str = "") -> None:
         """A leader changes its ISR in the tree itself (before AlterPartition); `tell`: and says so."""
-        key = _partition(partition)
+        key = parse_partition(partition)
         path = znodes.partition_state_path(*key)
         old = znodes.decode_partition_state(instantly(self._admin.get(path)).data)
-        state = znodes.PartitionState(old.leader, old.leader_epoch, _ids(isr), old.controller_epoch)
+        state = znodes.PartitionState(old.leader, old.leader_epoch, parse_ids(isr), old.controller_epoch)
         instantly(self._admin.set(path, znodes.encode_partition_state(state)))
         if how == "tell":
             path = f"{znodes.ISR_CHANGE_NOTIFICATION}/{znodes.ISR_CHANGE_PREFIX}"
             instantly(self._admin.create(path, znodes.encode_partitions([key]), sequential=True))
 
     def do_preferred(self, *partitions: str) -> None:
-        data = znodes.encode_partitions([_partition(text) for text in partitions])
+        data = znodes.encode_partitions([parse_partition(text) for text in partitions])
         instantly(self._admin.create(znodes.PREFERRED_REPLICA_ELECTION, data))
 
     def do_garbage(self, path: str) -> None:
@@ -239,7 +256,7 @@ class Stage:
         """One event, while the others wait."""
         actor = self._actors[int(broker_id)]
         event = actor.queue.popleft()
-        self.output.append(f"{actor.id}: {_event_text(event)}")
+        self.output.append(f"{actor.id}: {event_text(event)}")
         self._story(actor, event)
 
     def do_steal(self) -> None:
@@ -257,32 +274,32 @@ class Stage:
                 actor.queue.append(event)
 
     def do_elect_leaders(self, kind: str, *partitions: str) -> None:
-        wanted = tuple(map(_partition, partitions))
+        wanted = tuple(map(parse_partition, partitions))
         self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
 
     def do_reassign(self, *wishes: str) -> None:
         """`t-0:2,3` move, `t-0:cancel`."""
         pairs = (wish.split(":") for wish in wishes)
-        wanted = {_partition(p): None if replicas == "cancel" else _ids(replicas) for p, replicas in pairs}
+        wanted = {parse_partition(p): None if replicas == "cancel" else parse_ids(replicas) for p, replicas in pairs}
         self._ask(events.ApiPartitionReassignment(wanted))
 
     def do_zk_reassign(self, *wishes: str) -> None:
         """As `kafka-reassign-partitions --zookeeper` does."""
         pairs = (wish.split(":") for wish in wishes)
-        data = znodes.encode_reassignment({_partition(p): _ids(replicas) for p, replicas in pairs})
+        data = znodes.encode_reassignment({parse_partition(p): parse_ids(replicas) for p, replicas in pairs})
         instantly(self._admin.create(znodes.REASSIGN_PARTITIONS, data))
 
     def do_reassignments(self, *partitions: str) -> None:
-        self._ask(events.ListPartitionReassignments([_partition(p) for p in partitions] or None))
+        self._ask(events.ListPartitionReassignments([parse_partition(p) for p in partitions] or None))
 
     def do_assignment(self, *topics: str) -> None:
         """What the topic's znode says of its replicas."""
         for topic in topics:
             found = znodes.decode_topic(topic, instantly(self._admin.get(znodes.topic_path(topic))).data)
             for index, a in sorted(found.partitions.items()):
-                moving = f" adding {_list(a.adding_replicas)} removing {_list(a.removing_replicas)}"
+                moving = f" adding {list_text(a.adding_replicas)} removing {list_text(a.removing_replicas)}"
                 is_moving = a.adding_replicas or a.removing_replicas
-                self.output.append(f"{topic}-{index}: replicas {_list(a.replicas)}{moving if is_moving else ''}")
+                self.output.append(f"{topic}-{index}: replicas {list_text(a.replicas)}{moving if is_moving else ''}")
 
     def do_shutdown(self, broker_id: str, epoch: str = "-1") -> None:
         self._ask(events.ControlledShutdown(int(broker_id), int(epoch)))
@@ -294,13 +311,13 @@ class Stage:
 
     def do_alter(self, broker_id: str, partition: str, *options: str) -> None:
         """`isr= epoch= partition_epoch= recovery= version= broker_epoch=`, each as the tree has it unless told."""
-        key = _partition(partition)
+        key = parse_partition(partition)
         given = dict(option.split("=") for option in options)
         context = self._active().machine.parts.context
         info = context.partition_leadership_info.get(key)
         current = info.leader_and_isr if info else None
         version = int(given.get("version", 3))
-        isr = list(_ids(given["isr"]))
+        isr = list(parse_ids(given["isr"]))
         data = AlterPartitionRequest.PartitionData(
             partition_index=key.partition,
             leader_epoch=int(given.get("epoch", current.leader_epoch if current else 0)),
@@ -322,9 +339,9 @@ class Stage:
 
     def do_state(self, *partitions: str) -> None:
         for text in partitions:
-            node = instantly(self._admin.get(znodes.partition_state_path(*_partition(text))))
+            node = instantly(self._admin.get(znodes.partition_state_path(*parse_partition(text))))
             state = znodes.decode_partition_state(node.data)
-            self.output.append(f"{text}: {_state_text(state)} version {node.stat.version}")
+            self.output.append(f"{text}: {state_text(state)} version {node.stat.version}")
 
     def do_tree(self, path: str) -> None:
         """The names below `path`."""
@@ -378,6 +395,10 @@ class Stage:
     def has_crashed(self) -> bool:
         return any(line.endswith("crashes") for line in self.output)
 
+    @property
+    def has_lost_an_answer(self) -> bool:
+        return any("is lost" in line for line in self.output)
+
     # --- running ---------------------------------------------------------------------------------------
 
     def _new_actor(self, broker_id: int) -> Actor:
@@ -413,13 +434,13 @@ class Stage:
         while waiting := [actor for actor in self._actors.values() if actor.queue]:
             actor = waiting[0]
             event = actor.queue.popleft()
-            self.output.append(f"{actor.id}: {_event_text(event)}")
+            self.output.append(f"{actor.id}: {event_text(event)}")
             self._story(actor, event)
 
     def _ask(self, event: events.Event) -> None:
         self._run()
         answer = self._story(self._chosen(), event)
-        self.output.append(f"answer {_answer_text(answer)}")
+        self.output.append(f"answer {answer_text(answer)}")
 
     def _story(self, actor: Actor, event: events.Event) -> Any:
         story = actor.machine.story(event)
@@ -458,7 +479,7 @@ class Stage:
                 self.output.append(f"    ! {effect.message.split('] ', 1)[-1]}")
         elif isinstance(effect, effects.Enqueue):
             if effect.delay_seconds:
-                self.output.append(f"    in {effect.delay_seconds} s: {_event_text(effect.event)}")
+                self.output.append(f"    in {effect.delay_seconds} s: {event_text(effect.event)}")
             else:
                 actor.queue.append(effect.event)
         return None
@@ -471,9 +492,14 @@ class Stage:
                 if actor.writes_until_crash == 0:
                     raise Crashed
                 actor.writes_until_crash -= 1
+            if is_write and actor.writes_until_loss is not None:
+                if actor.writes_until_loss == 0:
+                    self.output.append("    (the answer to the next is lost, and it is sent again)")
+                    instantly(actor.tree.submit_many([op]))
+                actor.writes_until_loss -= 1
             (answer,) = instantly(actor.tree.submit_many([op]))
             if is_write:
-                self.output.append(f"    {_write_text(op)}{_failure_text(answer)}")
+                self.output.append(f"    {write_text(op)}{failure_text(answer)}")
             answers.append(answer)
         return answers
 
@@ -485,7 +511,7 @@ class Stage:
     def _send(self, actor: Actor, effect: effects.Send) -> None:
         # As a peer would see it: what a version cannot carry must not have been filled in.
         message = decode(type(effect.message), encode(effect.message, effect.version), effect.version)
-        self.output.append(f"    -> {effect.broker_id} {_request_text(message, effect.version)}")
+        self.output.append(f"    -> {effect.broker_id} {request_text(message, effect.version)}")
         receiver = self._actors.get(effect.broker_id)
         if receiver is None or receiver.silent:
             return
@@ -563,123 +589,3 @@ def _is_uneventful(event: events.Event) -> bool:
     if isinstance(event, events.LeaderAndIsrResponseReceived):
         return not any(e.error_code for topic in event.response.topics for e in topic.partition_errors)
     return False
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
-def _partition(text: str) -> TopicPartition:
-    topic, _, index = text.rpartition("-")
-    return TopicPartition(topic, int(index))
-
-
-def _ids(text: str) -> tuple[int, ...]:
-    return tuple(int(item) for item in text.split(",") if item)
-
-
-def _assignments(texts: Any) -> dict[int, znodes.PartitionAssignment]:
-    pairs = (text.split(":") for text in texts)
-    return {int(partition): znodes.PartitionAssignment(_ids(replicas)) for partition, replicas in pairs}
-
-
-def _list(numbers: Any) -> str:
-    return ",".join(map(str, numbers)) or "-"
-
-
-def _state_text(state: znodes.PartitionState) -> str:
-    recovering = " recovering" if state.leader_recovery_state else ""
-    return (
-        f"leader {state.leader} epoch {state.leader_epoch} isr {_list(state.isr)} "
-        f"controller {state.controller_epoch}{recovering}"
-    )
-
-
-def _write_text(op: t.Operation) -> str:
-    if isinstance(op, t.Multi):
-        return " + ".join(_write_text(part) for part in op.ops if not isinstance(part, t.Check))
-    name = {t.Create: "create", t.SetData: "set", t.Delete: "delete"}[type(op)]  # type: ignore[index]
-    text = f"{name} {op.path}"
-    if isinstance(op, t.Create | t.SetData):
-        if op.path.endswith("/state"):
-            text += f" ({_state_text(znodes.decode_partition_state(op.data))})"
-        elif op.path == znodes.CONTROLLER_EPOCH or op.path.startswith(f"{znodes.TOPICS}/"):
-            text += f" {op.data.decode()}" if op.data else ""
-    return text
-
-
-def _failure_text(answer: Any) -> str:
-    if isinstance(answer, t.MultiFailed):
-        return f": {type(answer.error).__name__}{' of the epoch' if answer.index == 0 else ''}"
-    return f": {type(answer).__name__}" if isinstance(answer, t.TreeError) else ""
-
-
-def _event_text(event: events.Event) -> str:
-    if isinstance(event, Signal):
-        return str(event.value)
-    name = type(event).__name__
-    if isinstance(event, events.TopicDeletionStopReplicaResponseReceived):
-        parts = (f"{p}:{ErrorCode(code).name}" for p, code in event.partition_errors.items())
-        return f"StopReplica answer of {event.broker_id}: {' '.join(parts)}"
-    if isinstance(event, events.LeaderAndIsrResponseReceived):
-        return f"LeaderAndIsr answer of {event.broker_id} with errors"
-    if isinstance(event, events.BrokerModifications):
-        return f"{name} {event.broker_id}"
-    if isinstance(event, events.PartitionModifications):
-        return f"{name} {event.topic}"
-    if isinstance(event, events.PartitionReassignmentIsrChange):
-        return f"{name} {event.partition}"
-    return name
-
-
-def _request_text(message: Any, version: int) -> str:
-    name = type(message).__name__.removesuffix("Request")
-    states = [(topic.topic_name, state) for topic in message.topic_states for state in topic.partition_states]
-    if isinstance(message, UpdateMetadataRequest):
-        states += [(state.topic_name, state) for state in message.ungrouped_partition_states]
-        live = _list(sorted(broker.id for broker in message.live_brokers))
-        parts = [
-            f"{topic}-{s.partition_index}[leader {s.leader} epoch {s.leader_epoch} isr {_list(s.isr)}"
-            f"{f' offline {_list(s.offline_replicas)}' if s.offline_replicas else ''}]"
-            for topic, s in states
-        ]
-        return f"{name} v{version} live {live}{': ' if parts else ''}{' '.join(parts)}"
-    if isinstance(message, LeaderAndIsrRequest):
-        states += [(state.topic_name, state) for state in message.ungrouped_partition_states]
-        parts = [
-            f"{topic}-{s.partition_index}[leader {s.leader} epoch {s.leader_epoch} isr {_list(s.isr)} "
-            f"replicas {_list(s.replicas)}{' new' if s.is_new else ''}]"
-            for topic, s in states
-        ]
-        return f"{name} v{version} {' '.join(parts)}"
-    parts = [
-        f"{topic}-{s.partition_index}[epoch {s.leader_epoch}{' delete' if s.delete_partition else ''}]"
-        for topic, s in states
-    ]
-    deletes = " delete" if message.delete_partitions else ""
-    parts += [f"{p.topic_name}-{p.partition_index}{deletes}" for p in message.ungrouped_partitions]
-    parts += [f"{topic.name}-{i}{deletes}" for topic in message.topics for i in topic.partition_indexes]
-    return f"{name} v{version} {' '.join(parts)}"
-
-
-def _answer_text(answer: Any) -> str:
-    if isinstance(answer, KafkaError):
-        return f"{answer.code.name} {answer.message}"
-    if isinstance(answer, dict) and any(isinstance(value, ReplicaAssignment) for value in answer.values()):
-        return " ".join(f"{partition}:{assignment}" for partition, assignment in answer.items())
-    if isinstance(answer, dict):
-        return " ".join(f"{p}:{e.code.name}{f'({e.message})' if e.message else ''}" for p, e in sorted(answer.items()))
-    if isinstance(answer, AlterPartitionResponse):
-        parts = [
-            f"{topic.topic_name or int.from_bytes(topic.topic_id, 'big')}-{p.partition_index}:"
-            + (
-                ErrorCode(p.error_code).name
-                if p.error_code
-                else f"isr {_list(p.isr)} partition epoch {p.partition_epoch}"
-            )
-            for topic in answer.topics
-            for p in topic.partitions
-        ]
-        return f"{ErrorCode(answer.error_code).name} {' '.join(parts)}"
-    if isinstance(answer, list):
-        return f"still leads {' '.join(map(str, answer)) or 'nothing'}"
-    return str(answer)
