@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.turns import Turns
 from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
@@ -78,7 +79,7 @@ class Verification:
 
 
 async def verify_produce(
-    broker: Broker, request: ProduceRequest, may_write: Callable[[str], bool], *, knows_abortable: bool
+    broker: Broker, request: ProduceRequest, turns: Turns, may_write: Callable[[str], bool], *, knows_abortable: bool
 ) -> Verification:
     """Of every transactional batch of a produce request. Raises INVALID_PRODUCER_ID_MAPPING for several producers."""
     producers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
@@ -86,6 +87,7 @@ async def verify_produce(
         if not may_write(topic.name):
             continue
         for data in topic.partition_data:
+            await turns.next()
             if not data.records or not broker.metadata.contains(topic.name, data.index):
                 continue
             try:

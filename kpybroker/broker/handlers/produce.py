@@ -74,13 +74,13 @@ _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 async def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
-    verified = await _verify(broker, request, context) if _check_first_batches(request) else None
+    turns = Turns()
+    verified = await _verify(broker, request, context, turns) if await _is_transactional(request, turns) else None
     response = ProduceResponse()
     waits: list[tuple[Partition, int, PartitionResponse]] = []
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
-    turns = Turns()
     for topic in _distinct(request.topic_data):
         if turns.is_over():
             await trio.lowlevel.checkpoint()
@@ -130,7 +130,7 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     return response
 
 
-async def _verify(broker: Broker, request: ProduceRequest, context: RequestContext) -> Verification:
+async def _verify(broker: Broker, request: ProduceRequest, context: RequestContext, turns: Turns) -> Verification:
     transactional_id = request.transactional_id
     if transactional_id is None or not context.authorized(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
@@ -139,32 +139,39 @@ async def _verify(broker: Broker, request: ProduceRequest, context: RequestConte
     return await verify_produce(
         broker,
         request,
+        turns,
         lambda topic: context.authorized(Operation.WRITE, ResourceType.TOPIC, topic),
         knows_abortable=context.api_version >= ABORTABLE_FROM,
     )
 
 
-def _check_first_batches(request: ProduceRequest) -> bool:
-    """Whether the request is of a transaction: one of its partitions begins with a batch of one.
-
-    What is no batch at all fails the request, not its partition: Kafka looks for transactions in it first.
-    """
-    is_transactional = False
+async def _is_transactional(request: ProduceRequest, turns: Turns) -> bool:
+    """Whether one of its partitions begins with a batch of a transaction."""
+    found = False
     for topic in request.topic_data:
         for data in topic.partition_data:
-            records = data.records
-            if records is None or len(records) < LOG_OVERHEAD:
-                continue
-            (size,) = _BATCH_LENGTH.unpack_from(records, 8)
-            if size < LEGACY_OVERHEAD_V0:
-                text = f"Record size {size} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
-            if len(records) > MAGIC_AT and records[MAGIC_AT] > MAGIC_MAX:
-                magic = records[MAGIC_AT] - (records[MAGIC_AT] & 0x80) * 2
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
-            if len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK:
-                is_transactional = is_transactional or records[MAGIC_AT] == MAGIC_MAX
-    return is_transactional
+            if turns.is_over():
+                await trio.lowlevel.checkpoint()
+            if data.records is not None and _begins_transactional(data.records):
+                found = True
+    return found
+
+
+def _begins_transactional(records: bytes | memoryview) -> bool:
+    """What is no batch at all fails the request, not its partition: Kafka looks for transactions in it first."""
+    size = len(records)
+    if size < LOG_OVERHEAD:
+        return False
+    (length,) = _BATCH_LENGTH.unpack_from(records, 8)
+    if length < LEGACY_OVERHEAD_V0:
+        text = f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+    if size <= MAGIC_AT:
+        return False
+    magic = records[MAGIC_AT]
+    if magic > MAGIC_MAX:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic - (magic & 0x80) * 2}")
+    return magic == MAGIC_MAX and size > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
 
 
 def _distinct(topics: list[TopicData]) -> list[TopicData]:
