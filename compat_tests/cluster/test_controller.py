@@ -104,3 +104,58 @@ def test_partitions_with_no_live_replica_are_unavailable_until_one_is_back(clust
     cluster.brokers[victim].start()
     cluster.wait_for_leader(name, victim)
     assert describe(cluster, name, "--unavailable-partitions") == {}
+
+
+def test_a_broker_that_stops_in_order_hands_over_before_it_goes(cluster: Cluster, name: str) -> None:
+    stopping = next(i for i in cluster.brokers if i != cluster.controller())
+    other = next(i for i in cluster.brokers if i != stopping)
+    cluster.create(name, f"{stopping}:{other}")
+    cluster.brokers[stopping].stop()
+    # Its registration went last: by then the leader was another one, in the epoch after its own.
+    assert cluster.state(name) == (other, {other}, 1)
+    output = cluster.brokers[stopping].service.output()
+    assert "Controlled shutdown request returned successfully" in output
+    cluster.brokers[stopping].start()
+    cluster.wait_for_isr(name, {stopping, other})
+    assert cluster.state(name).leader == other
+
+
+def test_preferred_leaders_lead_again_when_asked_to(cluster: Cluster, name: str) -> None:
+    stopping = next(i for i in cluster.brokers if i != cluster.controller())
+    other = next(i for i in cluster.brokers if i != stopping)
+    cluster.create(name, f"{stopping}:{other}")
+    cluster.brokers[stopping].restart()
+    cluster.wait_for_isr(name, {stopping, other})
+    assert cluster.state(name).leader == other
+    said = cluster.tools.run("leader-election", "--election-type", "preferred", "--topic", name, "--partition", "0")
+    assert "Successfully completed leader election (PREFERRED)" in said.out
+    assert cluster.state(name).leader == stopping
+    again = cluster.tools.run("leader-election", "--election-type", "preferred", "--topic", name, "--partition", "0")
+    assert "Valid replica already elected for partitions" in again.out
+
+
+def test_an_unclean_leader_is_elected_only_when_asked_for_or_allowed(cluster: Cluster, name: str) -> None:
+    follower, leader = [i for i in cluster.brokers if i != cluster.controller()]
+    cluster.create(name, f"{leader}:{follower}")
+    cluster.create(f"{name}-allowed", f"{leader}:{follower}")
+    for topic in (name, f"{name}-allowed"):
+        cluster.wait_for_isr(topic, {leader, follower})
+    cluster.brokers[follower].kill()
+    for topic in (name, f"{name}-allowed"):
+        cluster.wait_for_isr(topic, {leader})
+    cluster.brokers[leader].kill()
+    cluster.brokers[follower].start()
+    for topic in (name, f"{name}-allowed"):
+        cluster.wait_for_leader(topic, -1)
+    refused = cluster.tools.run(
+        "leader-election", "--election-type", "preferred", "--topic", name, "--partition", "0", check=False
+    )
+    assert "1 replica(s) could not be elected" in refused.err
+    cluster.tools.run("leader-election", "--election-type", "unclean", "--topic", name, "--partition", "0")
+    assert cluster.state(name)[:2] == (follower, {follower})
+    cluster.tools.run(
+        "configs",
+        *("--alter", "--entity-type", "topics", "--entity-name", f"{name}-allowed"),
+        *("--add-config", "unclean.leader.election.enable=true"),
+    )
+    cluster.wait_for_leader(f"{name}-allowed", follower)

@@ -118,6 +118,13 @@ class Service:
             self._process.kill()
             self._process.wait()
 
+    def pause(self) -> None:
+        """SIGSTOP: its sockets stay open, and nothing is answered."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
     def tail(self, lines_max: int = 60) -> str:
         return "\n".join(self.output().splitlines()[-lines_max:])
 

@@ -1,0 +1,75 @@
+"""`kafka-reassign-partitions` moves, lists, cancels and verifies; what was written before is there afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from compat_tests.support import quick
+from compat_tests.support.cluster import Cluster
+
+
+def plan(path: Path, topic: str, *replicas: list[int]) -> str:
+    """The file that the tool takes."""
+    partitions = [{"topic": topic, "partition": i, "replicas": ids} for i, ids in enumerate(replicas)]
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(path)
+
+
+def test_replicas_move_with_all_that_is_in_them(cluster: Cluster, name: str, tmp_path: Path) -> None:
+    cluster.create(name, "1:2,2:1")
+    values = [f"value {n}" for n in range(500)]
+    quick.fill(cluster.bootstrap, name, values)
+    wanted = plan(tmp_path / "plan.json", name, [3, 2], [1, 3])
+    said = cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--execute")
+    assert f"Successfully started partition reassignments for {name}-0,{name}-1" in said.out
+    cluster.wait_for_isr(name, {3, 2})
+    cluster.wait_for_isr(name, {1, 3}, partition=1)
+    cluster.wait(
+        lambda: cluster.replicas(name) == [3, 2] and cluster.replicas(name, 1) == [1, 3], "the moves have ended"
+    )
+    verified = cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--verify")
+    assert verified.out.count("is completed") == 2
+    assert cluster.state(name).leader == 3
+    assert [message.value().decode() for message in quick.read(cluster.bootstrap, [(name, 0)], 500)] == values
+    assert "No partition reassignments found" in cluster.tools.run("reassign-partitions", "--list").out
+
+
+def test_a_move_to_a_broker_that_has_died_is_listed_and_cancelled(cluster: Cluster, name: str, tmp_path: Path) -> None:
+    stopped = next(i for i in cluster.brokers if i != cluster.controller())
+    others = [i for i in cluster.brokers if i != stopped]
+    cluster.create(name, f"{others[0]}:{others[1]}")
+    wanted = plan(tmp_path / "plan.json", name, [others[0], stopped])
+    # A paused broker cannot catch up, and its session lasts for a while.
+    cluster.brokers[stopped].service.pause()
+    try:
+        cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--execute")
+    finally:
+        cluster.brokers[stopped].kill()
+    listed = cluster.tools.run("reassign-partitions", "--list").out
+    assert f"{name}-0: replicas:" in listed
+    assert f"adding: {stopped}" in listed
+    assert f"removing: {others[1]}" in listed
+    still = cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--verify")
+    assert "is still in progress" in still.out
+    cancelled = cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--cancel")
+    assert f"Successfully cancelled partition reassignments for: {name}-0" in cancelled.out
+    assert sorted(cluster.replicas(name)) == sorted(others)
+    assert "No partition reassignments found" in cluster.tools.run("reassign-partitions", "--list").out
+
+
+def test_a_move_goes_on_under_the_next_controller(cluster: Cluster, name: str, tmp_path: Path) -> None:
+    controller = cluster.controller()
+    assert controller is not None
+    others = [i for i in cluster.brokers if i != controller]
+    cluster.create(name, f"{others[0]}")
+    wanted = plan(tmp_path / "plan.json", name, [others[1]])
+    cluster.brokers[others[1]].service.pause()
+    try:
+        cluster.tools.run("reassign-partitions", "--reassignment-json-file", wanted, "--execute")
+        cluster.brokers[controller].service.kill()
+    finally:
+        cluster.brokers[others[1]].service.resume()
+    cluster.wait(lambda: cluster.controller() in others, "another controller")
+    cluster.wait(lambda: cluster.replicas(name) == [others[1]], "the move has ended")
+    cluster.wait_for_leader(name, others[1])
