@@ -8,9 +8,12 @@ logs how long the loop was held since the last one.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
@@ -118,7 +121,9 @@ async def _serve(wanted: Plan) -> None:
 
     running = _Running()
     async with trio.open_nursery() as nursery:
-        await nursery.start(_obey_signals, running, nursery.cancel_scope)
+        _stop_on_signals(running, nursery.cancel_scope)
+        if REPORT_SIGNALS:
+            await nursery.start(_report_on_signals, running)
         async with Broker.open(wanted.config) as broker:
             running.broker = broker
             _announce(broker, wanted)
@@ -128,23 +133,39 @@ async def _serve(wanted: Plan) -> None:
         raise running.broker.fatal
 
 
-async def _obey_signals(running: _Running, start: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+def _stop_on_signals(running: _Running, start: trio.CancelScope) -> None:
+    """The first signal is for the loop; the next one needs no loop, which may be what is stuck. Until the process ends,
+    for there is work after the loop too. (The system's own handling would do nothing to process 1 of a container.)"""
     import trio
 
-    with trio.open_signal_receiver(*STOP_SIGNALS, *REPORT_SIGNALS) as signals:
+    token = trio.lowlevel.current_trio_token()
+    is_stopping = False
+
+    def stop() -> None:
+        if running.broker is not None:
+            running.broker.stop()
+        else:
+            start.cancel()
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            os._exit(128 + number)
+        is_stopping = True
+        with suppress(trio.RunFinishedError):  # it is ending by itself
+            token.run_sync_soon(stop)
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, on_signal)
+
+
+async def _report_on_signals(running: _Running, *, task_status: trio.TaskStatus[None]) -> None:
+    import trio
+
+    with trio.open_signal_receiver(*REPORT_SIGNALS) as signals:
         task_status.started()
-        async for number in signals:
-            if number in REPORT_SIGNALS:
-                _report(running)
-                continue
-            # From here on the system's own handling: another signal ends the process at once.
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            log.debug("Stopping on signal %d", number)
-            if running.broker is not None:
-                running.broker.stop()
-            else:
-                start.cancel()
+        async for _ in signals:
+            _report(running)
 
 
 def _report(running: _Running) -> None:

@@ -1,0 +1,119 @@
+"""SIGTERM and SIGINT from outside: one stops the broker in order, whatever its clients wait for; two end it at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import encode
+from kpybroker.wire.headers import RequestHeader, encode_request_header
+from kpybroker.wire.messages.create_topics import CreateTopicsRequest
+from kpybroker.wire.messages.fetch import FetchRequest
+from tests.cli.test_main import SECONDS_MAX, ready
+
+TRIES = 100
+
+TERM, INT = signal.SIGTERM, signal.SIGINT
+
+# What holds up the broker: where, and how. It says so on standard output first.
+STUCK = {
+    "the start, in a loop without a checkpoint": "LogManager.load = lambda *_: say() or spin()",
+    "the stop, in a loop without a checkpoint": "LogManager.shutdown = lambda *_: say() or spin()",
+    "the stop, waiting": "Broker._close_parts = wait",
+}
+PROGRAM = """
+import os, signal, sys, threading, trio
+from kpybroker.broker.app import Broker
+from kpybroker.cli.main import main
+from kpybroker.storage.manager import LogManager
+
+def say():
+    print("stuck", flush=True)
+
+def spin():
+    while True:
+        pass
+
+async def wait(self):
+    say()
+    await trio.sleep_forever()
+
+{patch}
+sys.argv = ["kpybroker", "dev", "--port", "0", "--data-dir", {directory!r}]
+main()
+"""
+
+
+def until(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(text):
+            return
+    raise AssertionError(f"it never said {text!r}")
+
+
+@pytest.mark.parametrize(("first", "second"), [(TERM, TERM), (INT, INT), (TERM, INT)], ids=lambda number: number.name)
+@pytest.mark.parametrize("where", STUCK)
+def test_a_second_signal_ends_the_process_at_once(tmp_path: Path, where: str, first: int, second: int) -> None:
+    program = PROGRAM.format(patch=STUCK[where], directory=str(tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    try:
+        if "stop" in where:
+            until(process, "kpybroker ready at ")
+            process.send_signal(first)
+            until(process, "stuck")
+        else:
+            until(process, "stuck")
+            process.send_signal(first)
+        err = insist(process, second)
+    finally:
+        process.kill()
+    # Of two that are looked at together the lower number comes first.
+    assert (process.returncode in (128 + first, 128 + second), err) == (True, "")
+
+
+def insist(process: subprocess.Popen[str], number: int) -> str:
+    """Send it until the process has ended: two of a kind that come before the first is looked at are one."""
+    for _ in range(TRIES):
+        process.send_signal(number)
+        try:
+            return process.communicate(timeout=SECONDS_MAX / TRIES)[1]
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("it goes on")
+
+
+@pytest.mark.parametrize("number", [TERM, INT], ids=lambda number: number.name)
+def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> None:
+    wait_ms = 10 * SECONDS_MAX * 1000
+    partition = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    fetch = FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=1, topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])]
+    )
+    create = CreateTopicsRequest(
+        timeout_ms=10_000, topics=[CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
+    )
+    with (
+        ready("dev", "--port", "0", "--data-dir", str(tmp_path)) as (process, host, port),
+        socket.create_connection((host, port), timeout=SECONDS_MAX) as client,
+    ):
+        for key, request, version in ((ApiKey.CREATE_TOPICS, create, 5), (ApiKey.FETCH, fetch, 4)):
+            frame = encode_request_header(RequestHeader(key, version, 1, "c")) + encode(request, version)
+            client.sendall(len(frame).to_bytes(4, "big") + frame)
+            if key is ApiKey.CREATE_TOPICS:
+                client.recv(1 << 16)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+        assert client.recv(100) == b""
+    assert (process.returncode, err) == (0, "")
+    assert "shut down completed" in out
+    assert "Traceback" not in out
