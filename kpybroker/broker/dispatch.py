@@ -211,9 +211,12 @@ class Dispatcher:
         return self._frame(route, header.correlation_id, parts), context
 
     def _failure(self, route: Route, context: RequestContext, error: Exception) -> KafkaError:
-        """What the client is told of an exception; one that is nobody's answer is logged."""
+        """What the client is told of an exception; one that is nobody's answer is logged.
+
+        Without its traceback, which is a cycle with the request and its answer in it.
+        """
         if isinstance(error, KafkaError):
-            return error
+            return error.with_traceback(None)
         api_log.error(
             "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
             self._broker.node_id,
