@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.quick import admin_client
 
 
 def described(text: str) -> dict[int, dict[str, list[int]]]:
@@ -28,12 +28,9 @@ def describe(cluster: Cluster, topic: str, *flags: str) -> dict[int, dict[str, l
 
 
 def test_three_brokers_have_one_controller_and_every_broker_says_who(cluster: Cluster) -> None:
-    controller = cluster.controller()
-    for broker in cluster.brokers.values():
-        admin = admin_client(broker.bootstrap)
-        metadata = admin.list_topics(timeout=30)
-        assert set(metadata.brokers) == {1, 2, 3}
-        assert metadata.controller_id == controller
+    for broker_id in cluster.brokers:
+        assert set(cluster.metadata(broker_id).brokers) == {1, 2, 3}
+        assert cluster.told_controller(broker_id) == cluster.controller()
 
 
 def test_a_topic_of_three_replicas_is_spread_evenly_and_has_leaders(cluster: Cluster, name: str) -> None:
@@ -159,3 +156,72 @@ def test_an_unclean_leader_is_elected_only_when_asked_for_or_allowed(cluster: Cl
         *("--add-config", "unclean.leader.election.enable=true"),
     )
     cluster.wait_for_leader(f"{name}-allowed", follower)
+
+
+def test_a_broker_whose_session_was_closed_registers_anew_and_serves_on(cluster: Cluster, name: str) -> None:
+    broker_id = next(i for i in cluster.brokers if i != cluster.controller())
+    other = next(i for i in cluster.brokers if i != broker_id)
+    cluster.create(name, f"{broker_id}:{other}")
+    before = cluster.registration(broker_id)
+    cluster.expire(broker_id)
+    cluster.wait(lambda: cluster.live() == {1, 2, 3}, "all are registered")
+    cluster.wait(lambda: cluster.registration(broker_id).czxid > before.czxid, "a new registration, a new broker epoch")
+    cluster.wait_for_isr(name, {broker_id, other})
+    quick.fill(cluster.bootstrap, name, [f"value {n}" for n in range(100)])
+
+
+def test_a_controller_whose_session_was_closed_resigns_and_the_cluster_has_one_controller(
+    cluster: Cluster, name: str
+) -> None:
+    old = cluster.controller()
+    assert old is not None
+    epoch = int(cluster.tree.get("/controller_epoch")[0])
+    cluster.expire(old)
+    cluster.wait(lambda: int(cluster.tree.get("/controller_epoch")[0]) > epoch, "another election")
+    cluster.wait(lambda: cluster.controller() is not None and cluster.live() == {1, 2, 3}, "all are there")
+    cluster.create(name, "1:2:3,2:3:1,3:1:2")
+    for partition, leader in enumerate((1, 2, 3)):
+        cluster.wait_for_leader(name, leader, partition)
+    assert {cluster.told_controller(broker_id) for broker_id in cluster.brokers} == {cluster.controller()}
+
+
+def test_a_controller_that_slept_beyond_its_session_changes_nothing_any_more(cluster: Cluster, name: str) -> None:
+    old = cluster.controller()
+    assert old is not None
+    others = [i for i in cluster.brokers if i != old]
+    cluster.create(name, f"{old}:{others[0]}:{others[1]}")
+    cluster.brokers[old].service.pause()
+    try:
+        cluster.wait(lambda: cluster.controller() in others, "another controller")
+        cluster.wait_for_leader(name, others[0])
+    finally:
+        cluster.brokers[old].service.resume()
+    cluster.wait(lambda: cluster.live() == {1, 2, 3}, "it is back, as a broker")
+    assert cluster.controller() in others
+    cluster.wait_for_isr(name, {1, 2, 3})
+    assert cluster.state(name).leader == others[0]
+
+
+def test_a_rolling_restart_under_load_loses_nothing(cluster: Cluster, name: str) -> None:
+    cluster.create(name, "1:2:3", "--config", "min.insync.replicas=2")
+    values = [f"value {n}" for n in range(300)]
+    for number, (broker_id, broker) in enumerate(cluster.brokers.items()):
+        quick.fill(cluster.bootstrap, name, values[number * 100 : number * 100 + 50])
+        broker.stop()
+        assert cluster.state(name).leader != broker_id
+        quick.fill(cluster.bootstrap, name, values[number * 100 + 50 : number * 100 + 100])
+        broker.start()
+        cluster.wait_for_isr(name, {1, 2, 3})
+    assert [message.value().decode() for message in quick.read(cluster.bootstrap, [(name, 0)], 300)] == values
+
+
+def test_describe_finds_partitions_under_and_at_their_minimum(cluster: Cluster, name: str) -> None:
+    stopping = next(i for i in cluster.brokers if i != cluster.controller())
+    other = next(i for i in cluster.brokers if i != stopping)
+    for topic, minimum in ((f"{name}-under", 2), (f"{name}-at", 1)):
+        cluster.create(topic, f"{stopping}:{other}", "--config", f"min.insync.replicas={minimum}")
+        assert describe(cluster, topic, "--under-min-isr-partitions") == {}
+    cluster.brokers[stopping].stop()
+    flags = ("--under-replicated-partitions", "--under-min-isr-partitions", "--at-min-isr-partitions")
+    for topic, found in ((f"{name}-under", [True, True, False]), (f"{name}-at", [True, False, True])):
+        assert [bool(describe(cluster, topic, flag)) for flag in flags] == found

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confluent_kafka.admin import ClusterMetadata
 from kazoo.client import KazooClient
+from kazoo.protocol.states import ZnodeStat
 
+from compat_tests.support.quick import admin_client
 from compat_tests.support.services import START_DEADLINE_S, Broker
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
@@ -95,7 +98,28 @@ class Cluster:
         """`assignment` as kafka-topics has it: `1:2,2:3` is partition 0 on brokers 1 and 2, partition 1 on 2 and 3."""
         self.tools.run("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *arguments)
 
+    def metadata(self, broker_id: int) -> ClusterMetadata:
+        """What this one broker tells its clients."""
+        admin = admin_client(self.brokers[broker_id].bootstrap)
+        return admin.list_topics(timeout=CHANGE_DEADLINE_S)
+
+    def told_controller(self, broker_id: int) -> int:
+        found: int = self.metadata(broker_id).controller_id
+        return found
+
     # --- the tree
+
+    def registration(self, broker_id: int) -> ZnodeStat:
+        _, stat = self.tree.get(f"/brokers/ids/{broker_id}")
+        return stat
+
+    def expire(self, broker_id: int) -> None:
+        """End the broker's session: a second client takes it over by id and password, and closes it."""
+        session_id = self.registration(broker_id).ephemeralOwner
+        client = KazooClient(self.zookeeper, client_id=(session_id, session_password(session_id)))
+        client.start(timeout=START_DEADLINE_S)
+        client.stop()
+        client.close()
 
     def json(self, path: str) -> Any:
         data, _ = self.tree.get(path)
@@ -127,3 +151,16 @@ class Cluster:
 
     def wait_for_isr(self, topic: str, isr: set[int], partition: int = 0) -> None:
         self.wait(lambda: self.state(topic, partition).isr == isr, f"the ISR of {topic}-{partition} is {isr}")
+
+
+ZOOKEEPER_SECRET = 0xB3415C00
+
+
+def session_password(session_id: int) -> bytes:
+    """As ZooKeeperServer.generatePasswd makes it: sixteen bytes of a java.util.Random seeded with the id."""
+    seed = ((session_id ^ ZOOKEEPER_SECRET) ^ 0x5DEECE66D) & (2**48 - 1)
+    password = b""
+    while len(password) < 16:
+        seed = (seed * 0x5DEECE66D + 0xB) & (2**48 - 1)
+        password += (seed >> 16).to_bytes(4, "little")
+    return password
