@@ -14,8 +14,10 @@ import trio
 
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.faults import ExpirableTree, FaultyTree
+from kpybroker.coordination.tree import Tree
 from kpybroker.coordination.zookeeper import ZooKeeperTree
-from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent
+from kpybroker.core import tree as t
+from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, WatchType
 from tests.support.zookeeper import ZooKeeperServer, zookeeper
 
 _worlds = itertools.count()
@@ -59,6 +61,16 @@ class EventLog:
     async def wait_for_watch_events(self, count: int) -> list[WatchEvent]:
         await self.until(lambda: len(self.watch_events) >= count)
         return self.watch_events
+
+
+def kinds(log: EventLog) -> list[tuple[WatchType, str]]:
+    return [(event.type, event.path) for event in log.watch_events]
+
+
+async def error_of(tree: Tree, op: t.Operation) -> t.TreeError:
+    (answer,) = await tree.submit_many([op])
+    assert isinstance(answer, t.TreeError), answer
+    return answer
 
 
 class Cluster:
