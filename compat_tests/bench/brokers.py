@@ -1,4 +1,4 @@
-"""The two brokers as they are measured: each as its own download starts it, on one core; and what each costs.
+"""The two brokers as they are measured: each as its own download starts it, on the cores that it is given.
 
 Kafka runs with the heap and the JVM options of its `kafka-server-start.sh` and `kafka-run-class.sh`, ZooKeeper with
 those of `zookeeper-server-start.sh`; both brokers get the same server.properties.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import compileall
 import os
+import resource
 import shutil
 import signal
+import socket
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from compat_tests.deps import ROOT
 from compat_tests.support.services import Broker, Service, ZooKeeper, jvm, kpybroker_executable
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.headers import RequestHeader, encode_request_header
 
 KIND_NAMES = {"kafka": "Kafka 3.9.1", "kpybroker": "kpybroker"}
 
@@ -45,60 +46,75 @@ PYTHON_ENV = {"PYTHONDONTWRITEBYTECODE": ""}
 # Deleted logs must not fill the disk while the rounds go on.
 OVERRIDES = {"log.segment.delete.delay.ms": "1000", "auto.create.topics.enable": "true"}
 
+Kinds = Mapping[str, Broker]
+
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """The core of the broker, and the one of whatever speaks to it."""
+    """Where the brokers run, and where whatever speaks to them does."""
 
-    broker: int
-    client: int
+    broker: tuple[int, ...]
+    client: tuple[int, ...]
 
     @staticmethod
-    def of_this_machine() -> Cores:
+    def apart() -> Cores:
+        """A core for the broker, another one for the client."""
         usable = sorted(os.sched_getaffinity(0))
         if len(usable) < 2:
             raise SystemExit("bench: broker and client need a core each, and this machine has one")
-        return Cores(usable[0], usable[1])
+        return Cores((usable[0],), (usable[1],))
+
+    @staticmethod
+    def shared() -> Cores:
+        """Nothing is pinned, as on a developer's machine."""
+        usable = tuple(sorted(os.sched_getaffinity(0)))
+        return Cores(usable, usable)
 
 
-def pinned(core: int, command: list[str]) -> list[str]:
-    return ["taskset", "-c", str(core), *command]
+def pinned(cores: tuple[int, ...], command: list[str]) -> list[str]:
+    return ["taskset", "-c", ",".join(map(str, cores)), *command]
 
 
-def stock_zookeeper(directory: Path, core: int | None = None) -> ZooKeeper:
+def stock_zookeeper(directory: Path, cores: tuple[int, ...] | None = None) -> ZooKeeper:
     zookeeper = ZooKeeper(directory)
     config = str(directory / "zookeeper.properties")
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     command = jvm(main, config, options=[*ZOOKEEPER_HEAP, *JVM_PERFORMANCE])
-    zookeeper.service = Service("zookeeper", command if core is None else pinned(core, command), directory)
+    zookeeper.service = Service("zookeeper", command if cores is None else pinned(cores, command), directory)
     return zookeeper
 
 
-def stock_broker(kind: str, directory: Path, zookeeper: str | None, core: int) -> Broker:
+def stock_broker(
+    kind: str,
+    directory: Path,
+    zookeeper: str | None,
+    cores: tuple[int, ...] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Broker:
     """Not started."""
-    broker = Broker(kind, directory, zookeeper, OVERRIDES)
+    broker = Broker(kind, directory, zookeeper, {**OVERRIDES, **(overrides or {})})
     if kind == "kafka":
         command = jvm("kafka.Kafka", str(broker.config_file), options=[*BROKER_HEAP, *JVM_PERFORMANCE])
     else:
         command = [str(kpybroker_executable()), "server", str(broker.config_file)]
-    broker.service = Service(kind, pinned(core, command), directory, PYTHON_ENV)
+    broker.service = Service(kind, command if cores is None else pinned(cores, command), directory, PYTHON_ENV)
     return broker
 
 
 @contextmanager
-def both_brokers(directory: Path, cores: Cores) -> Iterator[dict[str, Broker]]:
+def both_brokers(directory: Path, cores: Cores, overrides: Mapping[str, str] | None = None) -> Iterator[Kinds]:
     """Real Kafka on its ZooKeeper, and kpybroker on its embedded tree; ZooKeeper idles on the clients' core."""
     zookeeper = stock_zookeeper(directory / "zookeeper", cores.client)
     zookeeper.start()
     brokers: dict[str, Broker] = {}
     try:
         for kind, connect in (("kafka", zookeeper.connect), ("kpybroker", None)):
-            brokers[kind] = stock_broker(kind, directory / kind, connect, cores.broker)
+            brokers[kind] = stock_broker(kind, directory / kind, connect, cores.broker, overrides)
             brokers[kind].start()
         yield brokers
     finally:
         for broker in brokers.values():
-            broker.kill()
+            broker.service.kill()
         zookeeper.stop()
 
 
@@ -118,57 +134,16 @@ def compile_sources() -> None:
     compileall.compile_dir(ROOT / "kpybroker", quiet=2)
 
 
-# --- what a broker costs --------------------------------------------------------------------------------------
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, and of its children that have ended."""
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Of a process tree, in MB (10^6 bytes): resident, and proportional set size, which counts shared pages once."""
-
-    rss: float
-    pss: float
-
-
-def memory(*pids: int) -> Memory:
-    rss = pss = 0
-    for pid in pids:
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            info = process.memory_full_info()
-            rss += info.rss
-            pss += info.pss
-    return Memory(rss / 1e6, pss / 1e6)
-
-
-def peak_rss_mb(pid: int) -> float:
-    """The highest resident size of the process since it started."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise AssertionError(f"no VmHWM in the status of {pid}")
-
-
-class Machine:
-    """How much of the machine others used since this was made; above a tenth, figures say little."""
-
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-        self._busy = _busy_seconds()
-
-    def share_of_others(self, pids: Iterable[int]) -> float:
-        """`pids` are ours that still run; what we started and waited for is known to the system."""
-        ended = os.times()
-        ours = sum(ended[:4]) + sum(map(cpu_seconds, pids))
-        elapsed = (time.monotonic() - self._begin) * (os.cpu_count() or 1)
-        return max(_busy_seconds() - self._busy - ours, 0.0) / elapsed
-
-
-def _busy_seconds() -> float:
-    times = psutil.cpu_times()
-    return float(times.user + times.nice + times.system + times.irq + times.softirq)
+@contextmanager
+def idle_connections(bootstrap: str, count: int) -> Iterator[None]:
+    """Connections that have asked for the API versions, as every client does first, and then say nothing."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    host, _, port = bootstrap.rpartition(":")
+    frame = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 1, "idle"))
+    with ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), 30))
+            connection.sendall(len(frame).to_bytes(4, "big") + frame)
+            assert connection.recv(1 << 16), "an idle connection was refused"
+        yield

@@ -21,7 +21,7 @@ from typing import Any
 
 import trio
 
-from compat_tests.bench.one_record import request_frame
+from compat_tests.bench.raw_producer import request_frame
 from kpybroker.broker.app import Broker
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.handlers import fetch, produce

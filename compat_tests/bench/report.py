@@ -1,130 +1,203 @@
-"""Figures into words: the table of a run, and its place in docs/BENCHMARKS.md."""
+"""Figures into words: the tables of a run, and their place in docs/BENCHMARKS.md."""
 
 from __future__ import annotations
 
 import os
 import re
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from compat_tests.bench.brokers import KIND_NAMES
-from compat_tests.bench.workloads import Sample, Workload
+from compat_tests.bench.costs import SHARE_OF_OTHERS_MAX
+from compat_tests.bench.workloads import Figure, Sample, Workload
 from compat_tests.deps import ROOT
 
 PAGE = ROOT / "docs" / "BENCHMARKS.md"
-BEGIN, END = "<!-- written by make bench: begin -->", "<!-- written by make bench: end -->"
+AGREEMENT = 0.05
+MISSED = " **missed**"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """One line: the counted runs of each broker."""
+class Line:
+    """One figure of a workload: its values in the counted runs of each broker."""
 
-    workload: Workload
-    samples: dict[str, list[Sample]]
+    figure: Figure
+    values: dict[str, list[float]]
 
     def median(self, kind: str) -> float:
-        return statistics.median(sample.value for sample in self.samples[kind])
-
-    def cpu(self, kind: str) -> float | None:
-        known = [sample.cpu for sample in self.samples[kind] if sample.cpu is not None]
-        return statistics.median(known) if known else None
+        return statistics.median(self.values[kind])
 
     @property
     def ratio(self) -> float:
         """Of kpybroker to Kafka; more is better. 1 where a client's clock is too coarse to tell."""
         ours, kafkas = self.median("kpybroker"), self.median("kafka")
-        better, worse = (kafkas, ours) if self.workload.less_is_better else (ours, kafkas)
+        better, worse = (kafkas, ours) if self.figure.less_is_better else (ours, kafkas)
         return better / worse if worse else 1.0
 
     @property
-    def cpu_ratio(self) -> float | None:
-        """Of what kpybroker spends to what Kafka spends; less is better."""
-        ours, kafkas = self.cpu("kpybroker"), self.cpu("kafka")
-        return None if ours is None or not kafkas else ours / kafkas
+    def missed(self) -> bool:
+        return self.figure.floor is not None and self.ratio < self.figure.floor
 
     @property
-    def meets_bar(self) -> bool:
-        return self.ratio >= self.workload.bar
+    def disagreement(self) -> float:
+        """The range of the counted rounds as a share of their median, of the broker whose rounds differ more."""
+        return max(spread(values) for values in self.values.values())
 
     def cell(self, kind: str) -> str:
-        values = [sample.value for sample in self.samples[kind]]
+        values = self.values[kind]
         text = number(self.median(kind))
         return text if len(values) == 1 else f"{text} ({number(min(values))} to {number(max(values))})"
 
     def summary(self) -> str:
-        name = f"{self.workload.name}, {self.workload.unit}"
-        return f"{name:50} {self.cell('kafka'):28} {self.cell('kpybroker'):28} x {self.ratio:.2f}"
+        name = f"{self.figure.name}, {self.figure.unit}"
+        return f"{name:58} {self.cell('kafka'):28} {self.cell('kpybroker'):28} x {self.ratio:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    lines: list[Result]
+class Result:
+    """A workload's runs; those counted are the last `rounds` of each broker."""
+
+    workload: Workload
+    samples: dict[str, list[Sample]]
+    rounds: int
+
+    def counted(self, kind: str) -> list[Sample]:
+        return self.samples[kind][-self.rounds :]
+
+    @property
+    def lines(self) -> list[Line]:
+        return [
+            Line(figure, {kind: [sample.values[n] for sample in self.counted(kind)] for kind in self.samples})
+            for n, figure in enumerate(self.workload.figures)
+        ]
+
+    @property
+    def agrees(self) -> bool:
+        return all(line.disagreement <= AGREEMENT for line in self.lines)
+
+    def cpu(self, kind: str) -> float | None:
+        known = [sample.cpu for sample in self.counted(kind) if sample.cpu is not None]
+        return statistics.median(known) if known else None
+
+    @property
+    def cpu_share(self) -> float | None:
+        """What kpybroker spends of what Kafka spends; less is better."""
+        ours, kafkas = self.cpu("kpybroker"), self.cpu("kafka")
+        return None if ours is None or not kafkas else ours / kafkas
+
+    @property
+    def cpu_missed(self) -> bool:
+        most, share = self.workload.cpu_share_max, self.cpu_share
+        return most is not None and share is not None and share > most
+
+    @property
+    def missed(self) -> list[str]:
+        names = [line.figure.name for line in self.lines if line.missed]
+        return [*names, *([f"CPU of {self.workload.figures[0].name}"] if self.cpu_missed else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What has a floor of its own, whatever Kafka's is. A limit of None: it is only told."""
+
+    name: str
+    unit: str
+    kafka: float | None
+    ours: float
+    most: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        return self.most is not None and self.ours > self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under which all of it was measured."""
+
     rounds: int
     share_of_others: float
     minutes: float
-    rss_mb: dict[str, float]
-    peak_rss_mb: dict[str, float]
-    consumed_mb: float
+
+    @property
+    def quiet(self) -> bool:
+        return self.share_of_others <= SHARE_OF_OTHERS_MAX
+
+    def sentence(self) -> str:
+        runs = "one round" if self.rounds == 1 else f"median (range) of {self.rounds} alternating rounds"
+        return (
+            f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, of which other processes used "
+            f"{self.share_of_others:.0%}, {self.minutes:.0f} minutes, {runs}."
+        )
+
+
+def spread(values: Sequence[float]) -> float:
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle if middle else 0.0
 
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def markdown(results: Results) -> str:
-    head = [
-        "",
-        "unit",
-        KIND_NAMES["kafka"],
-        KIND_NAMES["kpybroker"],
-        "ratio",
-        "bar",
-        "broker CPU, Kafka",
-        "ours",
-        "share",
-    ]
-    rows = [head, ["---"] * len(head)]
-    for line in results.lines:
-        spent = [line.cpu("kafka"), line.cpu("kpybroker"), line.cpu_ratio]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+def results_table(results: Sequence[Result]) -> str:
+    kafka, ours = KIND_NAMES["kafka"], KIND_NAMES["kpybroker"]
+    head = ["", "unit", kafka, ours, "ratio", "floor", "rounds agree", "CPU, Kafka", "CPU, ours", "share", "most"]
+    return table(head, [row for result in results for row in _rows(result)])
+
+
+def _rows(result: Result) -> list[list[str]]:
+    rows = []
+    for line in result.lines:
         rows.append(
             [
-                line.workload.name,
-                line.workload.unit,
+                line.figure.name,
+                line.figure.unit,
                 line.cell("kafka"),
                 line.cell("kpybroker"),
-                f"{line.ratio:.2f}" + ("" if line.meets_bar else " **below**"),
-                f"{line.workload.bar:g}",
-                *("" if value is None else f"{value:.2f}" for value in spent),
+                f"{line.ratio:.2f}" + MISSED * line.missed,
+                _given(line.figure.floor, "g"),
+                _agreement(line) if result.rounds > 1 else "",
+                _given(result.cpu("kafka")),
+                _given(result.cpu("kpybroker")),
+                _given(result.cpu_share) + MISSED * result.cpu_missed,
+                _given(result.workload.cpu_share_max if result.cpu_share is not None else None, "g"),
             ]
         )
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{_preface(results)}\n\n{table}\n\n{_memory(results)}"
+    return rows
 
 
-def _preface(results: Results) -> str:
-    runs = "one round" if results.rounds == 1 else f"median (range) of {results.rounds} alternating rounds"
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, of which other processes used "
-        f"{results.share_of_others:.0%}, {results.minutes:.0f} minutes, {runs} after one that is not counted. "
-        f"MB are 10^6 bytes of record values; "
-        f"CPU is the broker's user and system time, seconds per GB or per million requests. The more the ratio the "
-        f"better, the less the share of CPU the better."
-    )
+def _agreement(line: Line) -> str:
+    return "yes" if line.disagreement <= AGREEMENT else f"no: {line.disagreement:.0%}"
 
 
-def _memory(results: Results) -> str:
-    said = (
-        f"{KIND_NAMES[kind]} {results.rss_mb[kind]:,.0f} MB (highest {results.peak_rss_mb[kind]:,.0f} MB)"
-        for kind in results.rss_mb
-    )
-    return f"Resident memory of the broker process after all of it: {', '.join(said)}."
+def facts_table(facts: Sequence[Fact]) -> str:
+    rows = [
+        [
+            f"{fact.name}, {fact.unit}",
+            "" if fact.kafka is None else number(fact.kafka),
+            number(fact.ours) + MISSED * fact.missed,
+            _given(fact.most, "g"),
+        ]
+        for fact in facts
+    ]
+    return table(["", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "most"], rows)
 
 
-def write_page(results: Results) -> None:
-    """Put the table between its two marks."""
+def _given(value: float | None, form: str = ".2f") -> str:
+    return "" if value is None else f"{value:{form}}"
+
+
+def write_page(command: str, text: str) -> None:
+    """Put what `make <command>` found between its two marks."""
+    begin, end = f"<!-- written by make {command}: begin -->", f"<!-- written by make {command}: end -->"
     page = PAGE.read_text()
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    text = f"{BEGIN}\n{markdown(results)}\n{END}"
-    assert pattern.search(page), f"{PAGE} has no place for the table"
-    PAGE.write_text(pattern.sub(lambda _: text, page))
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    assert pattern.search(page), f"{PAGE} has no place for {command}"
+    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page))

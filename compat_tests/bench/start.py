@@ -24,14 +24,12 @@ from pathlib import Path
 
 from compat_tests.bench.brokers import (
     PYTHON_ENV,
-    Memory,
     compile_sources,
-    cpu_seconds,
-    memory,
     scratch_directory,
     stock_broker,
     stock_zookeeper,
 )
+from compat_tests.bench.costs import Memory, cpu_seconds, memory
 from compat_tests.support.services import free_port, kpybroker_executable
 
 START_SECONDS_MAX = 0.6
@@ -110,10 +108,8 @@ def start_kpybroker(directory: Path) -> Started:
 
 def start_kafka(directory: Path) -> Started:
     zookeeper = stock_zookeeper(directory / "zookeeper")
-    broker = stock_broker("kafka", directory / "kafka", zookeeper.connect, core=0)
-    services = [zookeeper.service, broker.service]
-    # as a user starts it: not pinned
-    commands = [service.command[3:] if service.command[0] == "taskset" else service.command for service in services]
+    broker = stock_broker("kafka", directory / "kafka", zookeeper.connect)
+    commands = [zookeeper.service.command, broker.service.command]
     return timed(lambda: [_popen(command, directory) for command in commands], broker.port, tries=5)
 
 

@@ -1,74 +1,87 @@
-"""What is measured: one entry a line of the table. Each runs a stock client once and says how fast it was."""
+"""What is measured: one entry a run of a client, with one or more lines of the table. DESIGN §7 has the floors."""
 
 from __future__ import annotations
 
 import json
-import re
+import subprocess
 import sys
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compat_tests.bench.brokers import CLIENT_HEAP, JVM_PERFORMANCE, cpu_seconds, pinned
-from compat_tests.deps import ROOT, jars_dir
-from compat_tests.support.quick import admin_client, create_topic
-from compat_tests.support.services import Broker
-from compat_tests.support.tools import run_process
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
-CLIENT_DEADLINE_S = 300.0
-LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
+from compat_tests.bench import page_cache
+from compat_tests.bench.clients import (
+    PRODUCED,
+    Consumed,
+    Run,
+    ages_s,
+    console_consumer,
+    consumer_performance,
+    end_to_end,
+    first_output,
+    kcat,
+    producer_performance,
+    raw_arguments,
+    seconds_of,
+)
+from compat_tests.bench.raw_producer import percentiles_ms
+from compat_tests.support.quick import admin_client, create_topic, fill
+from compat_tests.support.waiting import eventually
+
 CONSUMED_TOPIC = "bench-consume"
-CONSUMED_RECORD_BYTES = 1024
+CONSUMED_RECORDS = 600_000
+KILOBYTE = 1024
+FOLLOWED_RATE = 1000
+RAW_BATCH = {"records": 16, "record_bytes": KILOBYTE}
+END_TO_END_WARM_UP = 1000
 
-PRODUCED = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
-MEAN_LATENCY = re.compile(r"Avg latency: ([\d.]+) ms")
-P99_LATENCY = re.compile(r"99th = (\d+),")
+PRODUCE_FLOOR, CONSUME_FLOOR, LATENCY_FLOOR = 1.2, 1.0, 1.0
+FEW_CONNECTIONS_FLOOR, MANY_CONNECTIONS_FLOOR = 0.8, 0.4
+CPU_SHARE_MAX = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run of one client. `value` is in the workload's unit; `cpu` are the broker's seconds per GB, or per million
-    requests."""
+    """One run of one client: a value for each figure of its workload, and the broker's CPU seconds per GB, or per
+    million requests."""
 
-    value: float
+    values: tuple[float, ...]
     cpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Where and how long: `scale` is the share of the full amount of work."""
+class Figure:
+    """A line of the table. `floor` is the least ratio to Kafka; with `less_is_better` the ratio is turned round."""
 
-    broker: Broker
-    client_core: int
-    topic: str
-    scale: float
-
-    def count(self, full: int) -> int:
-        return max(int(full * self.scale), 1)
-
-    def client(self, command: list[str]) -> str:
-        return run_process(pinned(self.client_core, command), deadline_s=CLIENT_DEADLINE_S).out
-
-    def java(self, main_class: str, *arguments: str) -> str:
-        options = [*CLIENT_HEAP, *JVM_PERFORMANCE, f"-Dlog4j.configuration=file:{LOG4J}"]
-        return self.client(["java", *options, "-cp", f"{jars_dir('kafka-3.9.1')}/*", main_class, *arguments])
-
-    def python(self, module: str, *arguments: str) -> dict[str, float]:
-        result: dict[str, float] = json.loads(self.client([sys.executable, "-m", module, *arguments]))
-        return result
-
-    def cpu(self) -> float:
-        return cpu_seconds(self.broker.service.pid)
+    name: str
+    unit: str
+    floor: float | None = None
+    less_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A line of the table. `bar` is the least ratio to Kafka; with `less_is_better` the ratio is turned round."""
+    """A client to run; `cpu_share_max` is the largest share of Kafka's CPU."""
 
-    name: str
-    unit: str
+    figures: tuple[Figure, ...]
     run: Callable[[Run], Sample]
-    bar: float = 0.8
-    less_is_better: bool = False
+    cpu_share_max: float | None = None
+
+
+def produce(name: str, run: Callable[[Run], Sample], floor: float | None = PRODUCE_FLOOR) -> Workload:
+    return Workload((Figure(name, "MB/s", floor),), run, CPU_SHARE_MAX)
+
+
+def consume(name: str, run: Callable[[Run], Sample]) -> Workload:
+    return Workload((Figure(name, "MB/s", CONSUME_FLOOR),), run, CPU_SHARE_MAX)
+
+
+def latency(name: str, run: Callable[[Run], Sample]) -> Workload:
+    return Workload(tuple(Figure(f"{name}, {p}", "ms", LATENCY_FLOOR, True) for p in ("p50", "p99")), run)
 
 
 # --- producing ------------------------------------------------------------------------------------------------
@@ -78,158 +91,253 @@ def java_producer(record_bytes: int, full: int, **properties: object) -> Callabl
     """`kafka-producer-perf-test`; MB are 10^6 bytes of record values."""
 
     def run(here: Run) -> Sample:
-        create_topic(here.broker.bootstrap, here.topic)
-        props = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
-        before = here.cpu()
-        out = here.java(
-            "org.apache.kafka.tools.ProducerPerformance",
-            *("--topic", here.topic, "--num-records", str(here.count(full)), "--record-size", str(record_bytes)),
-            *("--throughput", "-1", "--producer-props", f"bootstrap.servers={here.broker.bootstrap}", *props),
-        )
-        used = here.cpu() - before
+        with here.own_topic() as topic:
+            before = here.cpu()
+            out = here.client(producer_performance(here.bootstrap, topic, here.count(full), record_bytes, properties))
+            used = here.cpu() - before
         count, rate = PRODUCED.findall(out)[-1]
-        delete_topic(here)
-        return Sample(float(rate) * record_bytes / 1e6, used / (int(count) * record_bytes / 1e9))
+        return Sample((float(rate) * record_bytes / 1e6,), used / (int(count) * record_bytes / 1e9))
 
     return run
 
 
-def python_producer(library: str, full: int, record_bytes: int = 1024) -> Callable[[Run], Sample]:
+def python_producer(library: str, full: int, record_bytes: int = KILOBYTE) -> Callable[[Run], Sample]:
     def run(here: Run) -> Sample:
-        create_topic(here.broker.bootstrap, here.topic)
-        before = here.cpu()
-        done = here.python(
-            "compat_tests.bench.python_producer",
-            *(library, here.broker.bootstrap, here.topic, str(here.count(full)), str(record_bytes)),
-        )
-        used = here.cpu() - before
-        delete_topic(here)
+        with here.own_topic() as topic:
+            before = here.cpu()
+            done = here.python(
+                "compat_tests.bench.python_producer",
+                *(library, here.bootstrap, topic, str(here.count(full)), str(record_bytes)),
+            )
+            used = here.cpu() - before
         megabytes = done["count"] * record_bytes / 1e6
-        return Sample(megabytes / done["seconds"], used / (megabytes / 1000))
+        return Sample((megabytes / done["seconds"],), used / (megabytes / 1000))
 
     return run
 
 
-def delete_topic(here: Run) -> None:
-    admin = admin_client(here.broker.bootstrap)
-    admin.delete_topics([here.topic])[here.topic].result(timeout=30)
-
-
-# --- consuming ------------------------------------------------------------------------------------------------
-
-
-def fill_consumed_topic(here: Run, records: int) -> None:
-    """What every consumer reads: 1 KB records in batches of 16 KB, still in the page cache."""
-    create_topic(here.broker.bootstrap, CONSUMED_TOPIC)
-    here.java(
-        "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", CONSUMED_TOPIC, "--num-records", str(records), "--record-size", str(CONSUMED_RECORD_BYTES)),
-        *("--throughput", "-1", "--producer-props", f"bootstrap.servers={here.broker.bootstrap}", "acks=1"),
-    )
-
-
-def java_consumer(full: int) -> Callable[[Run], Sample]:
-    """`kafka-consumer-perf-test`, its rate without the time that joining the group takes."""
+def raw_batches(records: int, record_bytes: int) -> Callable[[Run], Sample]:
+    """Batches of 16 KB that were made before, five in flight as a stock producer has."""
 
     def run(here: Run) -> Sample:
-        before = here.cpu()
-        out = here.java(
-            "org.apache.kafka.tools.ConsumerPerformance",
-            *("--bootstrap-server", here.broker.bootstrap, "--topic", CONSUMED_TOPIC),
-            *("--messages", str(here.count(full)), "--hide-header", "--timeout", "20000"),
-        )
-        used = here.cpu() - before
-        fields = [field.strip() for field in out.strip().splitlines()[-1].split(",")]
-        count, fetch_records_per_s = int(fields[4]), float(fields[9])
-        assert count >= here.count(full), f"{count} records read: {out}"
-        return Sample(fetch_records_per_s * CONSUMED_RECORD_BYTES / 1e6, used / (count * CONSUMED_RECORD_BYTES / 1e9))
+        with here.own_topic():
+            before = here.cpu()
+            size = {"records": records, "record_bytes": record_bytes}
+            done = here.raw(in_flight=5, seconds=here.seconds(2), warm_up=0.3, **size)
+            used = here.cpu() - before
+        sent_gb = done["with_warm_up"] * records * record_bytes / 1e9
+        return Sample((done["megabytes"] / done["seconds"],), used / sent_gb)
 
     return run
 
 
-def kcat_consumer(full: int) -> Callable[[Run], Sample]:
+def one_record(connections: int, in_flight: int = 1, full_seconds: float = 1.7) -> Callable[[Run], Sample]:
+    """Requests of one record of 100 bytes."""
+
+    def run(here: Run) -> Sample:
+        with here.own_topic():
+            before = here.cpu()
+            seconds = here.seconds(full_seconds)
+            done = here.raw(connections=connections, in_flight=in_flight, seconds=seconds, warm_up=0.3)
+            used = here.cpu() - before
+        return Sample((done["count"] / done["seconds"],), used / (done["with_warm_up"] / 1e6))
+
+    return run
+
+
+# --- consuming what is there ----------------------------------------------------------------------------------
+
+
+def fill_consumed_topic(here: Run) -> None:
+    """What every consumer reads: 1 KB records in batches of 16 KB, still in the page cache."""
+    create_topic(here.bootstrap, CONSUMED_TOPIC)
+    requests = here.count(CONSUMED_RECORDS) // RAW_BATCH["records"] + 1
+    here.python(*raw_arguments(here.bootstrap, CONSUMED_TOPIC, in_flight=5, requests=requests, **RAW_BATCH))
+    page_cache.sync(here.partition_dir(CONSUMED_TOPIC))
+
+
+def _made_cold(here: Run, cold: bool) -> None:
+    if cold:
+        page_cache.drop(here.partition_dir(CONSUMED_TOPIC))
+
+
+def java_consumer(*, cold: bool) -> Callable[[Run], Sample]:
+    """`kafka-consumer-perf-test`."""
+
+    def run(here: Run) -> Sample:
+        _made_cold(here, cold)
+        count = here.count(CONSUMED_RECORDS)
+        before = here.cpu()
+        out = here.client(consumer_performance(here.bootstrap, CONSUMED_TOPIC, count))
+        used = here.cpu() - before
+        read = Consumed.read(out)
+        assert read.count >= count, f"{read.count} records read: {out}"
+        return Sample((read.records_per_s * KILOBYTE / 1e6,), used / (read.count * KILOBYTE / 1e9))
+
+    return run
+
+
+def kcat_consumer(*, cold: bool) -> Callable[[Run], Sample]:
     """The whole run of kcat, its start too, into /dev/null."""
 
     def run(here: Run) -> Sample:
-        count = here.count(full)
+        _made_cold(here, cold)
+        count = here.count(CONSUMED_RECORDS)
         before = here.cpu()
-        timed = here.client(
-            [
-                sys.executable,
-                "-c",
-                "import subprocess, sys, time; begin = time.perf_counter();"
-                "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
-                "print(time.perf_counter() - begin)",
-                *("kcat", "-C", "-q", "-b", here.broker.bootstrap, "-t", CONSUMED_TOPIC),
-                *("-p", "0", "-o", "beginning", "-c", str(count)),
-            ]
-        )
+        options = ("-p", "0", "-o", "beginning", "-c", str(count))
+        took_s = float(here.client(seconds_of(kcat(here.bootstrap, CONSUMED_TOPIC, *options))))
         used = here.cpu() - before
-        megabytes = count * CONSUMED_RECORD_BYTES / 1e6
-        return Sample(megabytes / float(timed), used / (megabytes / 1000))
+        megabytes = count * KILOBYTE / 1e6
+        return Sample((megabytes / took_s,), used / (megabytes / 1000))
 
     return run
 
 
-# --- one record at a time -------------------------------------------------------------------------------------
+# --- following a producer -------------------------------------------------------------------------------------
 
 
-def one_record(connections: int, full_seconds: float = 3.0) -> Callable[[Run], Sample]:
-    def run(here: Run) -> Sample:
-        create_topic(here.broker.bootstrap, here.topic)
-        before = here.cpu()
-        seconds = max(full_seconds * here.scale, 0.5)
-        done = here.python(
-            "compat_tests.bench.one_record", here.broker.bootstrap, here.topic, str(connections), str(seconds)
-        )
-        used = here.cpu() - before
-        delete_topic(here)
-        # the warm-up of the client is in the seconds used, and nearly as many requests per second in it
-        share = done["seconds"] / (done["seconds"] + 0.5)
-        return Sample(done["count"] / done["seconds"], used * share / (done["count"] / 1e6))
-
-    return run
+def _tail_rate(requests: int, began_ns: float, ended_ns: float, used: float) -> Sample:
+    """From the producer's first byte until the consumer has the last. CPU is for taking and giving a GB."""
+    megabytes = requests * RAW_BATCH["records"] * RAW_BATCH["record_bytes"] / 1e6
+    return Sample((megabytes / ((ended_ns - began_ns) / 1e9),), used / (megabytes / 1000))
 
 
-def end_to_end_latency(figure: re.Pattern[str], full: int = 5_000) -> Callable[[Run], Sample]:
-    """`kafka-e2e-latency`: one record, acks=1, until the consumer has it. The tool gives percentiles in whole ms."""
+def java_tail(full_requests: int) -> Callable[[Run], Sample]:
+    """`kafka-consumer-perf-test` in its group before a raw producer begins."""
 
     def run(here: Run) -> Sample:
-        create_topic(here.broker.bootstrap, here.topic)
-        out = here.java(
-            "org.apache.kafka.tools.EndToEndLatency",
-            *(here.broker.bootstrap, here.topic, str(here.count(full)), "1", "100"),
-        )
-        delete_topic(here)
-        found = figure.search(out)
-        assert found is not None, out
-        return Sample(float(found.group(1)))
+        requests = here.count(full_requests)
+        with here.own_topic() as topic:
+            count, group = requests * RAW_BATCH["records"], f"{topic}-group"
+            with here.beside(consumer_performance(here.bootstrap, topic, count, group)) as consumer:
+                admin = admin_client(here.bootstrap)
+                eventually(lambda: _is_stable(admin, group), "the consumer in its group")
+                before = here.cpu()
+                done = here.raw(in_flight=5, requests=requests, **RAW_BATCH)
+                out, _ = consumer.communicate(timeout=60)
+                used = here.cpu() - before
+        read = Consumed.read(out.decode())
+        assert read.count == count, f"{read.count} of {count} records read"
+        return _tail_rate(requests, done["began_ns"], read.ended_ns, used)
 
     return run
 
 
-WORKLOADS = [
-    Workload("produce 100 B, 16 KB batches, acks=1", "MB/s", java_producer(100, 2_500_000, acks=1)),
-    Workload(
-        "produce 100 B, 256 KB batches, acks=1",
-        "MB/s",
-        java_producer(100, 4_000_000, acks=1, batch_size=262_144, linger_ms=10),
+def _is_stable(admin: AdminClient, group: str) -> bool:
+    future = admin.describe_consumer_groups([group], request_timeout=10)[group]
+    return bool(future.result(timeout=15).state.name == "STABLE")
+
+
+def kcat_tail(full_requests: int) -> Callable[[Run], Sample]:
+    """kcat has read a first record before a raw producer begins. It prints keys, which only that one has, and offsets:
+    the long first key comes through its output's buffer at once, the rest costs it little."""
+
+    def run(here: Run) -> Sample:
+        requests = here.count(full_requests)
+        count = requests * RAW_BATCH["records"]
+        with here.own_topic() as topic:
+            first = Producer({"bootstrap.servers": here.bootstrap})
+            first.produce(topic, key=b"k" * 16_384)
+            assert first.flush(30) == 0
+            options = ("-p", "0", "-o", "beginning", "-c", str(count + 1), "-f", "%k%o\n")
+            with here.beside(kcat(here.bootstrap, topic, *options)) as consumer:
+                first_output(consumer)
+                before = here.cpu()
+                raw = raw_arguments(here.bootstrap, topic, in_flight=5, requests=requests, **RAW_BATCH)
+                with here.beside([sys.executable, "-m", *raw]) as producer:
+                    last = _last_line(consumer)
+                    ended_ns = time.time_ns()
+                    done = json.loads(producer.communicate(timeout=60)[0])
+                used = here.cpu() - before
+        assert int(last) == count, f"{last!r} is not the last of {count} records"
+        return _tail_rate(requests, done["began_ns"], ended_ns, used)
+
+    return run
+
+
+def _last_line(consumer: subprocess.Popen[bytes]) -> bytes:
+    assert consumer.stdout is not None
+    return deque(consumer.stdout, maxlen=1).pop()
+
+
+def following(command: Callable[[str, str], list[str]], full_seconds: float = 3.0) -> Callable[[Run], Sample]:
+    """Records at a steady rate, each with the time of its making; its age when the consumer prints it. The first
+    quarter is the warm-up of the clients."""
+
+    def run(here: Run) -> Sample:
+        count = int(here.seconds(full_seconds) * FOLLOWED_RATE)
+        with here.own_topic() as topic:
+            fill(here.bootstrap, topic, ["first"])
+            with here.beside(command(here.bootstrap, topic)) as consumer:
+                first_output(consumer)
+                producer = raw_arguments(
+                    here.bootstrap, topic, stamped=True, rate=FOLLOWED_RATE, seconds=count / FOLLOWED_RATE
+                )
+                with here.beside([sys.executable, "-m", *producer]):
+                    ages = list(ages_s(consumer, count))
+        found = percentiles_ms(ages[count // 4 :])
+        return Sample((found["p50_ms"], found["p99_ms"]))
+
+    return run
+
+
+def kcat_lines(bootstrap: str, topic: str) -> list[str]:
+    return kcat(bootstrap, topic, "-u", "-p", "0", "-o", "beginning", "-f", "%s\n")
+
+
+def java_end_to_end(full: int = 4_000) -> Callable[[Run], Sample]:
+    """One record, acks=1, until the consumer has it, one after the other: EndToEnd.java."""
+
+    def run(here: Run) -> Sample:
+        with here.own_topic() as topic:
+            command = end_to_end(here.bootstrap, topic, here.count(END_TO_END_WARM_UP), here.count(full))
+            done = json.loads(here.client(command))
+        return Sample((done["p50_ms"], done["p99_ms"]))
+
+    return run
+
+
+def _one_record_line(connections: int, in_flight: int) -> Workload:
+    many = connections >= 32
+    plural = "s" if connections > 1 else ""
+    name = f"one-record requests, {connections} connection{plural}, {in_flight} in flight"
+    floor = MANY_CONNECTIONS_FLOOR if many else FEW_CONNECTIONS_FLOOR
+    return Workload((Figure(name, "requests/s", floor),), one_record(connections, in_flight))
+
+
+JAVA_PRODUCERS = (
+    produce("Java produce 100 B, 16 KB batches, acks=1", java_producer(100, 1_000_000, acks=1)),
+    produce(
+        "Java produce 100 B, 256 KB batches, acks=1",
+        java_producer(100, 2_500_000, acks=1, batch_size=262_144, linger_ms=10),
     ),
-    Workload("produce 1 KB, acks=1", "MB/s", java_producer(1024, 600_000, acks=1)),
-    Workload(
-        "produce 1 KB, acks=all, idempotent",
-        "MB/s",
-        java_producer(1024, 600_000, acks="all", enable_idempotence="true"),
+    produce("Java produce 1 KB, acks=1", java_producer(KILOBYTE, 300_000, acks=1)),
+    produce(
+        "Java produce 1 KB, acks=all, idempotent",
+        java_producer(KILOBYTE, 300_000, acks="all", enable_idempotence="true"),
     ),
-    Workload("produce 1 KB, lz4", "MB/s", java_producer(1024, 600_000, acks=1, compression_type="lz4")),
-    Workload("produce 1 KB, zstd", "MB/s", java_producer(1024, 400_000, acks=1, compression_type="zstd")),
-    Workload("confluent-kafka produce 1 KB, acks=1", "MB/s", python_producer("confluent", 300_000)),
-    Workload("kafka-python produce 1 KB, acks=1", "MB/s", python_producer("kafka-python", 60_000)),
-    Workload("Java consume 1 KB, warm replay", "MB/s", java_consumer(1_000_000)),
-    Workload("kcat consume 1 KB, warm replay", "MB/s", kcat_consumer(1_000_000)),
-    Workload("one-record requests, 1 connection", "requests/s", one_record(1)),
-    Workload("one-record requests, 4 connections", "requests/s", one_record(4)),
-    Workload("one-record requests, 32 connections", "requests/s", one_record(32), bar=0.4),
-    Workload("end-to-end latency, mean", "ms", end_to_end_latency(MEAN_LATENCY), less_is_better=True),
-    Workload("end-to-end latency, p99", "ms", end_to_end_latency(P99_LATENCY), less_is_better=True),
-]
+    produce("Java produce 1 KB, lz4", java_producer(KILOBYTE, 230_000, acks=1, compression_type="lz4")),
+    produce("Java produce 1 KB, zstd", java_producer(KILOBYTE, 190_000, acks=1, compression_type="zstd")),
+)
+
+PINNED = (
+    *JAVA_PRODUCERS,
+    produce("confluent-kafka produce 1 KB, acks=1", python_producer("confluent", 300_000), None),
+    produce("kafka-python produce 1 KB, acks=1", python_producer("kafka-python", 50_000), None),
+    produce("raw produce, 16 KB batches of 100 B", raw_batches(150, 100), None),
+    produce("raw produce, 16 KB batches of 1 KB", raw_batches(16, KILOBYTE), None),
+    consume("Java consume 1 KB, warm replay", java_consumer(cold=False)),
+    consume("kcat consume 1 KB, warm replay", kcat_consumer(cold=False)),
+    consume("Java consume 1 KB, cold replay", java_consumer(cold=True)),
+    consume("kcat consume 1 KB, cold replay", kcat_consumer(cold=True)),
+    consume("Java consume 1 KB, tail", java_tail(25_000)),
+    consume("kcat consume 1 KB, tail", kcat_tail(25_000)),
+    *(_one_record_line(connections, 1) for connections in (1, 4, 32, 200)),
+    *(_one_record_line(connections, 8) for connections in (1, 4, 32)),
+    latency("end-to-end, one record at a time", java_end_to_end()),
+    latency(f"end-to-end, Java tail at {FOLLOWED_RATE} records/s", following(console_consumer)),
+    latency(f"end-to-end, kcat tail at {FOLLOWED_RATE} records/s", following(kcat_lines)),
+)
+
+UNPINNED = JAVA_PRODUCERS
+"""The client's one core is the limit of these where it has only one."""

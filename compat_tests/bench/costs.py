@@ -1,0 +1,100 @@
+"""What a run costs: CPU, memory and the loop's stalls of a broker, and the share of the machine that others took."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
+
+SHARE_OF_OTHERS_MAX = 0.15
+STALL_LINE = re.compile(r"Loop stall: \d+ turns, p99\.9 ([\d.]+) ms, longest ([\d.]+) ms")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, and of its children that have ended."""
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Of a process tree, in MB (10^6 bytes): resident, and proportional set size, which counts shared pages once."""
+
+    rss: float
+    pss: float
+
+
+def memory(*pids: int) -> Memory:
+    rss = pss = 0
+    for pid in pids:
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            info = process.memory_full_info()
+            rss += info.rss
+            pss += info.pss
+    return Memory(rss / 1e6, pss / 1e6)
+
+
+def peak_rss_mb(pid: int) -> float:
+    """The highest resident sizes, since they started, of the process and of its children that run now."""
+    root = psutil.Process(pid)
+    return sum(_highest(process.pid) for process in (root, *root.children(recursive=True))) / 1e6
+
+
+def _highest(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:  # a child that has just ended
+        return 0
+    kilobytes = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")), "0")
+    return int(kilobytes) * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """How long kpybroker's loop was held, in ms: what SIGUSR1 makes it log."""
+
+    p99_9_ms: float
+    longest_ms: float
+
+
+def loop_stall(broker: Broker) -> Stall:
+    """Since the last time that this was asked."""
+    before = len(STALL_LINE.findall(broker.service.output()))
+    os.kill(broker.service.pid, signal.SIGUSR1)
+
+    def lines() -> list[tuple[str, str]]:
+        return STALL_LINE.findall(broker.service.output())[before:]
+
+    eventually(lines, "the line about the loop")
+    p99_9, longest = lines()[0]
+    return Stall(float(p99_9), float(longest))
+
+
+class Machine:
+    """How much of the machine others used since this was made; above SHARE_OF_OTHERS_MAX, figures say little."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._busy = _busy_seconds()
+
+    def share_of_others(self, pids: Iterable[int]) -> float:
+        """`pids` are ours that still run; what we started and waited for is known to the system."""
+        ended = os.times()
+        ours = sum(ended[:4]) + sum(map(cpu_seconds, pids))
+        elapsed = (time.monotonic() - self._begin) * (os.cpu_count() or 1)
+        return max(_busy_seconds() - self._busy - ours, 0.0) / elapsed
+
+
+def _busy_seconds() -> float:
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)
