@@ -1,41 +1,62 @@
-"""Bytes a second over the last windows: Kafka's `Rate` over `SampledStat`.
+"""Bytes a second over the last windows: Kafka's `Rate` over `SampledStat`, to the digit.
 
-Pure; bounded by the number of windows. A window begins with its first record after the one before is over, and is
-forgotten when it began longer ago than all windows last together. The time that the sum is divided by is at least that
-of all windows but one, so that the first bytes are no burst.
+Pure; bounded by the number of windows. A window begins with the first record after the one before is over, and is
+emptied when its last record is older than all windows together. The time that the sum is divided by is at least that of
+all windows but one, so that the first bytes are no burst.
 """
 
 from __future__ import annotations
 
-from collections import deque
+
+class _Sample:
+    __slots__ = ("last_ms", "start_ms", "value")
+
+    def __init__(self, now_ms: int) -> None:
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        self.start_ms = self.last_ms = now_ms
+        self.value = 0
 
 
 class Rate:
-    """`windows_max` of `window_ms` each (`replication.quota.window.num`, `.size.seconds`)."""
+    """`windows` of `window_ms` each (`replication.quota.window.num`, `.size.seconds`)."""
 
-    __slots__ = ("_samples", "_window_ms", "_windows_max")
+    __slots__ = ("_current", "_samples", "_window_ms", "_windows")
 
-    def __init__(self, windows_max: int, window_ms: int) -> None:
-        self._windows_max = windows_max
+    def __init__(self, windows: int, window_ms: int) -> None:
+        self._windows = windows
         self._window_ms = window_ms
-        self._samples: deque[list[int]] = deque()  # [began at, sum]
+        self._samples: list[_Sample] = []
+        self._current = 0
 
     def record(self, value: int, now_ms: int) -> None:
-        if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
-            self._samples.append([now_ms, 0])
-            if len(self._samples) > self._windows_max:
-                self._samples.popleft()
-        self._samples[-1][1] += value
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        sample = self._samples[self._current]
+        if now_ms - sample.start_ms >= self._window_ms:
+            sample = self._advance(now_ms)
+        sample.value += value
+        sample.last_ms = now_ms
+
+    def _advance(self, now_ms: int) -> _Sample:
+        # One more than there are windows: the oldest one may overlap the time that is looked at.
+        self._current = (self._current + 1) % (self._windows + 1)
+        if self._current >= len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+        return self._samples[self._current]
 
     def measure(self, now_ms: int) -> float:
         """Per second."""
-        while self._samples and now_ms - self._samples[0][0] >= self._windows_max * self._window_ms:
-            self._samples.popleft()
         if not self._samples:
             return 0.0
-        elapsed_ms = now_ms - self._samples[0][0]
-        # Windows that have not been begun count as full ones.
-        full_windows = elapsed_ms // self._window_ms
-        if full_windows < self._windows_max - 1:
-            elapsed_ms += (self._windows_max - 1 - full_windows) * self._window_ms
-        return sum(sample[1] for sample in self._samples) * 1000 / max(elapsed_ms, self._window_ms)
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= self._windows * self._window_ms:
+                sample.reset(now_ms)
+        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        missing = self._windows - 1 - elapsed_ms // self._window_ms
+        if missing > 0:  # windows that have not been begun count as full ones
+            elapsed_ms += missing * self._window_ms
+        return sum(sample.value for sample in self._samples) * 1000 / max(elapsed_ms, 1)
