@@ -1,4 +1,4 @@
-"""The leader's view of its replicas: high watermark, ISR, and the controller's answers. Rules of Kafka's `Partition`."""
+"""The leader's view of its replicas: high watermark, ISR, the controller's answers. Rules of Kafka's `Partition`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Three replicas, their controller and their clients as one machine: lost messages, late orders, deaths and returns.
 
-What must hold in every state: a record that was acknowledged is in the log of whoever leads in the latest epoch, at its
-offset; where two logs have the same epoch at one offset they have the same record; no high watermark and no log end of a
-leader goes back while it leads.
+What must hold in every state: a record that was acknowledged is in the log of whoever leads in the latest epoch, at
+its offset; where two logs have the same epoch at one offset they have the same record; no high watermark and no log end
+of a leader goes back while it leads.
 """
 
 from __future__ import annotations
