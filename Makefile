@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak soak-eos exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -67,6 +67,10 @@ bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minut
 
 soak: test-deps  ## two hundred kills of the broker under load, everything checked
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
+
+soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group
+	$(BIN)/python -m compat_tests.eos.soak
+	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
 
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
 	$(BIN)/python -m compat_tests.exchange.run

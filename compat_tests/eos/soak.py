@@ -1,0 +1,316 @@
+"""Copy exactly once while the broker and the copiers are killed, frozen and replaced, and check what came out.
+
+    python -m compat_tests.eos.soak --records 100000 --kills 20 --seed 7 [--groups] [--broker kafka] [--zookeeper]
+
+Three partitions are copied by stock clients, a transaction for every twenty records: the first by Kafka's
+TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
+of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
+copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
+With `--groups` the copiers are members of one group instead, and share the partitions as they come and go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from compat_tests.crash.dump import dump_segments, find_damage
+from compat_tests.eos.check import Copying, check
+from compat_tests.eos.copiers import CONFLUENT, JAVA, Copier, Task
+from compat_tests.eos.readers import JavaReader, Reader, read_to_end
+from compat_tests.exchange.files import check_verify
+from compat_tests.overload.raw import Raw
+from compat_tests.support.quick import committed, create_topic, fill
+from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.waiting import eventually
+from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest
+
+PARTITIONS = 3
+SOURCE, TARGET, GROUP = "source", "target", "copiers"
+KINDS = ((JAVA,), (CONFLUENT,), (CONFLUENT, JAVA))
+"""By partition: who copies it, and who after him."""
+OVERRIDES = {
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "zookeeper.session.timeout.ms": "2000",
+}
+PROGRESS_DEADLINE_S = 120.0
+FREEZES_MAX = 200
+ROOM_FOR_A_ZOMBIE = 400
+"""Records that must be left of a partition: a copier that has nothing more to do is not fenced, it is done."""
+KILLED_WHILE_STARTING = 0.25
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What happened, for the last line."""
+
+    broker_kills: int = 0
+    copier_kills: int = 0
+    zombies: Counter[str] = field(default_factory=Counter)
+    gave_up: int = 0
+
+
+class Soak:
+    """One broker, its copiers and readers."""
+
+    def __init__(self, broker: Broker, seed: int, records: int, *, groups: bool, say: Callable[[str], None]) -> None:
+        self.broker = broker
+        self.random = Random(seed)
+        self.groups = groups
+        self.say = say
+        self.numbers = Numbers()
+        self.problems: list[str] = []
+        each = records // PARTITIONS
+        self.inputs = {part: [f"{part}:{n}:{'.' * (n * 7 % 90)}" for n in range(each)] for part in range(PARTITIONS)}
+        self.copiers: list[Copier] = []
+        self.ended: list[Copier] = []
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.inputs.values()))
+
+    def run(self, kills: int, zombies: int) -> list[str]:
+        """Everything that is wrong afterwards. The broker is left stopped."""
+        for topic in (SOURCE, TARGET):
+            create_topic(self.broker.bootstrap, topic, PARTITIONS)
+        for partition, values in self.inputs.items():
+            fill(self.broker.bootstrap, SOURCE, values, partition)
+        self.reader = Reader(self.broker.bootstrap, TARGET, range(PARTITIONS))
+        self.java_reader = JavaReader(self.broker.bootstrap, TARGET)
+        try:
+            self.copiers = [self._start(number) for number in range(PARTITIONS)]
+            self._disturb(kills, zombies)
+            self._await(self.total)
+            self._finish()
+            return self._judge()
+        finally:
+            self.reader.stop()
+            self.java_reader.stop()
+            for copier in self.copiers:
+                copier.kill()
+
+    # -- copiers
+
+    def _start(self, number: int, after: Copier | None = None) -> Copier:
+        kinds = KINDS[number]
+        kind = kinds[0] if after is None else kinds[(kinds.index(after.kind) + 1) % len(kinds)]
+        task = Task(
+            bootstrap=self.broker.bootstrap,
+            group=GROUP,
+            source=SOURCE,
+            target=TARGET,
+            transactional_id=f"copier-{number}",
+            partition=None if self.groups else number,
+            count=len(self.inputs[number]),
+            seed=self.random.randrange(2**30),
+        )
+        return Copier(kind, task)
+
+    def _replace(self, number: int) -> Copier:
+        """Start a successor; who was there is not looked at any more."""
+        before = self.copiers[number]
+        self.ended.append(before)
+        self.copiers[number] = self._start(number, before)
+        return before
+
+    def _look_after(self) -> None:
+        """Start those again that have ended with something left to do."""
+        for number, copier in enumerate(self.copiers):
+            if copier.running:
+                continue
+            if copier.result() != 0:
+                self.numbers.gave_up += 1
+                if not copier.is_excused():
+                    self.problems.append(f"a copier gave up: {copier.said()}")
+                self._replace(number)
+            elif self.groups and self.reader.count < self.total:
+                self._replace(number)
+
+    def _await(self, count: int) -> None:
+        """Until so many records were read by the one who looks on."""
+
+        def is_there() -> bool:
+            self._look_after()
+            assert self.reader.count >= count, f"{self.reader.count} of {count}; {[c.said() for c in self.copiers]}"
+            return True
+
+        eventually(is_there, f"{count} copied records", PROGRESS_DEADLINE_S)
+
+    # -- what happens to them
+
+    def _disturb(self, kills: int, zombies: int) -> None:
+        """At even steps of the progress kill the broker, and kill or freeze a copier somewhere around it."""
+        for number in range(1, kills + 1):
+            self._await(self.total * number // (kills + 2))
+            time.sleep(self.random.uniform(0, 0.2))
+            if self.numbers.zombies.total() < zombies and not self.groups:
+                self._outlive_a_zombie()
+            self._kill_a_copier(0.3)
+            self._kill_the_broker()
+            self._kill_a_copier(0.3)
+            self.say(f"kill {number}/{kills}: {self.reader.count} of {self.total} records copied and read")
+
+    def _kill_the_broker(self) -> None:
+        self.broker.kill()
+        self.numbers.broker_kills += 1
+        if self.random.random() < KILLED_WHILE_STARTING:
+            end = time.monotonic() + self.random.uniform(0.05, 0.6)
+            self.broker.service.start(lambda _: time.monotonic() > end)
+            self.broker.kill()
+            self.numbers.broker_kills += 1
+        self.broker.start()
+
+    def _kill_a_copier(self, chance: float) -> None:
+        running = [number for number, copier in enumerate(self.copiers) if copier.running]
+        if running and self.random.random() < chance:
+            number = self.random.choice(running)
+            self.copiers[number].kill()
+            self._replace(number)
+            self.numbers.copier_kills += 1
+
+    def _outlive_a_zombie(self) -> None:
+        """Freeze a copier within a transaction, let a successor work, thaw it: it is told that its time is over."""
+        ready = [n for n in range(PARTITIONS) if self._left(n) > ROOM_FOR_A_ZOMBIE and self.copiers[n].copied]
+        if not ready:
+            return
+        number = min(ready, key=lambda n: (self.numbers.zombies[self.copiers[n].kind], -self._left(n)))
+        if not self._freeze_in_transaction(self.copiers[number]):
+            return
+        zombie = self._replace(number)
+        try:
+            eventually(lambda: self.copiers[number].copied, f"work of {self.copiers[number].said()}", 60)
+        finally:
+            zombie.thaw()
+        self.numbers.zombies[zombie.kind] += 1
+        if not zombie.is_fenced():
+            self.problems.append(f"a zombie was not fenced: {zombie.said()}")
+
+    def _left(self, partition: int) -> int:
+        return len(self.inputs[partition]) - self.reader.count_of(partition)
+
+    def _freeze_in_transaction(self, copier: Copier) -> bool:
+        for _ in range(FREEZES_MAX):
+            copier.freeze()
+            if self._is_ongoing(copier.task.transactional_id):
+                return True
+            copier.thaw()
+            time.sleep(self.random.uniform(0.001, 0.02))
+        return False
+
+    def _is_ongoing(self, transactional_id: str) -> bool:
+        with Raw(("127.0.0.1", self.broker.port)) as connection:
+            answer = connection.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]), 0)
+        return bool(answer.transaction_states[0].transaction_state == "Ongoing")
+
+    # -- the end
+
+    def _finish(self) -> None:
+        """Copiers of a partition end by themselves; members of a group have to be told."""
+        if not self.groups:
+
+            def all_done() -> bool:
+                self._look_after()
+                return not any(copier.running for copier in self.copiers)
+
+            eventually(all_done, "the end of the copiers", PROGRESS_DEADLINE_S)
+        for copier in self.copiers:
+            copier.kill()
+
+    def _judge(self) -> list[str]:
+        bootstrap = self.broker.bootstrap
+        partitions = range(PARTITIONS)
+        final = read_to_end(bootstrap, TARGET, partitions, "read_committed")
+        self.java_reader.has(sum(map(len, final.values())))
+        places = [(SOURCE, part) for part in partitions]
+        copying = Copying(
+            inputs=self.inputs,
+            log=read_to_end(bootstrap, TARGET, partitions, "read_uncommitted"),
+            committed=final,
+            observed={part: [self.reader.seen(part), self.java_reader.seen(part)] for part in partitions},
+            commit_called=self._commit_called(),
+            positions=dict(zip(partitions, committed(bootstrap, GROUP, places), strict=True)),
+        )
+        self.problems += check(copying)
+        self.problems += self.reader.failures
+        self.broker.stop()
+        self.problems += find_damage(dump_segments(self.broker.data_dir))
+        self.problems += check_verify(self.broker.data_dir, set(), is_clean=True)
+        self._say_numbers(copying)
+        return self.problems
+
+    def _commit_called(self) -> dict[str, int]:
+        """Of the records that a confluent copier, and no Java one, has had in its hands."""
+        called: dict[str, int] = {}
+        for copier in (*self.ended, *self.copiers):
+            for (partition, number), time_ns in copier.commit_called.items():
+                if self.groups or JAVA not in KINDS[partition]:
+                    value = self.inputs[partition][number]
+                    called[value] = min(time_ns, called.get(value, time_ns))
+        return {} if self.groups else called
+
+    def _say_numbers(self, copying: Copying) -> None:
+        in_log = sum(map(len, copying.log.values()))
+        kept = sum(map(len, copying.committed.values()))
+        n = self.numbers
+        self.say(
+            f"{self.total} records in, {kept} out, {in_log - kept} aborted in the log; {n.broker_kills} kills of the "
+            f"broker, {n.copier_kills} of copiers, zombies fenced: {dict(n.zombies)}, copiers that gave up: {n.gave_up}"
+        )
+        if in_log == kept:
+            self.problems.append("nothing was aborted: the readers had nothing to be kept from")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Copy exactly once while everything dies, and check what came out.")
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--zombies", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--groups", action="store_true", help="the copiers are members of one group")
+    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
+    parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
+    parser.add_argument("--keep-files", action="store_true")
+    options = parser.parse_args(arguments)
+    print(f"{options.records} records, {options.kills} kills of {options.broker}, seed {options.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="eos-"))
+    zookeeper = ZooKeeper(directory / "zookeeper") if options.zookeeper or options.broker == "kafka" else None
+    if zookeeper is not None:
+        zookeeper.start()
+    connect = None if zookeeper is None else f"{zookeeper.connect}/eos"
+    broker = Broker(options.broker, directory / "broker", connect, OVERRIDES)
+    try:
+        broker.start()
+        soak = Soak(
+            broker,
+            options.seed,
+            options.records,
+            groups=options.groups,
+            say=lambda text: print(text, flush=True),
+        )
+        problems = soak.run(options.kills, options.zombies)
+    finally:
+        broker.service.kill()
+        if zookeeper is not None:
+            zookeeper.stop()
+    for problem in problems:
+        print(f"PROBLEM {problem}")
+    if problems or options.keep_files:
+        print(f"the broker's files: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"seed {options.seed}: {f'{len(problems)} problems' if problems else 'exactly once'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
