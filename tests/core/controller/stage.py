@@ -10,25 +10,20 @@ knows of leaders must be what stands in the tree.
 from __future__ import annotations
 
 import shlex
-from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
-from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
+from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, TopicPartition
+from kpybroker.core.controller.model import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
-from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from kpybroker.wire.errors import KafkaError
+from tests.core.controller.actors import Actor, alter_partition, is_uneventful, respond
 from tests.core.controller.words import (
     answer_text,
     event_text,
@@ -47,45 +42,6 @@ NOW_MS = 1_700_000_000_000
 
 class Crashed(Exception):
     """The process died between two writes."""
-
-
-@dataclass
-class Actor:
-    """One broker: its session, its controller, its queue, and its manners."""
-
-    id: int
-    tree: EmbeddedTree
-    machine: Controller
-    queue: deque[events.Event] = field(default_factory=deque)
-    up: bool = False
-    silent: bool = False
-    cannot_delete: bool = False
-    offline: set[TopicPartition] = field(default_factory=set)
-    writes_until_crash: int | None = None
-    writes_until_loss: int | None = None
-    controller_epoch: int = 0
-    replicas: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """What it hosts: leader and leader epoch as LeaderAndIsr told it."""
-    metadata: dict[TopicPartition, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
-    """Leader, leader epoch and ISR as UpdateMetadata told it."""
-
-    def obey(self, message: Any) -> None:
-        """As a broker does, an older controller's word and an older leader epoch aside."""
-        if message.controller_epoch < self.controller_epoch:
-            return
-        self.controller_epoch = message.controller_epoch
-        for topic in message.topic_states:
-            for state in getattr(topic, "partition_states", ()):
-                partition = TopicPartition(topic.topic_name, state.partition_index)
-                if isinstance(message, UpdateMetadataRequest):
-                    self.metadata[partition] = (state.leader, state.leader_epoch, tuple(state.isr))
-                    if state.leader == LEADER_DURING_DELETE:
-                        del self.metadata[partition]
-                elif isinstance(message, LeaderAndIsrRequest):
-                    if state.leader_epoch >= self.replicas.get(partition, (0, -1))[1]:
-                        self.replicas[partition] = (state.leader, state.leader_epoch)
-                elif state.delete_partition and not self.cannot_delete:
-                    self.replicas.pop(partition, None)
 
 
 def instantly(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -311,30 +267,10 @@ class Stage:
 
     def do_alter(self, broker_id: str, partition: str, *options: str) -> None:
         """`isr= epoch= partition_epoch= recovery= version= broker_epoch=`, each as the tree has it unless told."""
-        key = parse_partition(partition)
         given = dict(option.split("=") for option in options)
         context = self._active().machine.parts.context
-        info = context.partition_leadership_info.get(key)
-        current = info.leader_and_isr if info else None
         version = int(given.get("version", 3))
-        isr = list(parse_ids(given["isr"]))
-        data = AlterPartitionRequest.PartitionData(
-            partition_index=key.partition,
-            leader_epoch=int(given.get("epoch", current.leader_epoch if current else 0)),
-            new_isr=isr if version < 3 else [],
-            new_isr_with_epochs=[AlterPartitionRequest.BrokerState(broker_id=i) for i in isr] if version >= 3 else [],
-            leader_recovery_state=int(given.get("recovery", 0)),
-            partition_epoch=int(given.get("partition_epoch", current.partition_epoch if current else 0)),
-        )
-        topic = AlterPartitionRequest.TopicData(partitions=[data])
-        if version >= 2:
-            topic.topic_id = context.topic_ids.get(key.topic, b"?" * 16)
-        else:
-            topic.topic_name = key.topic
-        known = context.live_broker_epochs.get(int(broker_id), -1)
-        request = AlterPartitionRequest(
-            broker_id=int(broker_id), broker_epoch=int(given.get("broker_epoch", known)), topics=[topic]
-        )
+        request = alter_partition(context, int(broker_id), parse_partition(partition), version, given)
         self._ask(events.AlterPartitionReceived(request, version))
 
     def do_state(self, *partitions: str) -> None:
@@ -516,10 +452,10 @@ class Stage:
         if receiver is None or receiver.silent:
             return
         receiver.obey(message)
-        response = _respond(receiver, effect.message)
+        response = respond(receiver, effect.message)
         event = cluster.event_for_response(actor.machine.parts, effect.broker_id, effect.message, response)
         # A clean answer changes nothing but for a deletion: leave it out of the play.
-        if event is not None and not _is_uneventful(event):
+        if event is not None and not is_uneventful(event):
             actor.queue.append(event)
 
     def _uuid(self) -> bytes:
@@ -542,50 +478,3 @@ class Stage:
                         known.isr,
                         known.leader_epoch,
                     )
-
-
-def _respond(receiver: Actor, message: Any) -> Any:
-    if isinstance(message, UpdateMetadataRequest):
-        return UpdateMetadataResponse()
-    if isinstance(message, LeaderAndIsrRequest):
-        return LeaderAndIsrResponse(
-            topics=[
-                LeaderAndIsrResponse.LeaderAndIsrTopicError(
-                    topic_id=topic.topic_id,
-                    partition_errors=[
-                        LeaderAndIsrResponse.LeaderAndIsrPartitionError(
-                            partition_index=state.partition_index,
-                            error_code=ErrorCode.KAFKA_STORAGE_ERROR
-                            if (topic.topic_name, state.partition_index) in receiver.offline
-                            else ErrorCode.NONE,
-                        )
-                        for state in topic.partition_states
-                    ],
-                )
-                for topic in message.topic_states
-            ]
-        )
-    assert isinstance(message, StopReplicaRequest)
-    stops = [
-        (t.topic_name, s.partition_index, s.delete_partition) for t in message.topic_states for s in t.partition_states
-    ]
-    stops += [(p.topic_name, p.partition_index, message.delete_partitions) for p in message.ungrouped_partitions]
-    stops += [(t.name, i, message.delete_partitions) for t in message.topics for i in t.partition_indexes]
-    return StopReplicaResponse(
-        partition_errors=[
-            StopReplicaResponse.StopReplicaPartitionError(
-                topic_name=name,
-                partition_index=index,
-                error_code=ErrorCode.KAFKA_STORAGE_ERROR if receiver.cannot_delete and delete else ErrorCode.NONE,
-            )
-            for name, index, delete in stops
-        ]
-    )
-
-
-def _is_uneventful(event: events.Event) -> bool:
-    if isinstance(event, events.UpdateMetadataResponseReceived):
-        return True
-    if isinstance(event, events.LeaderAndIsrResponseReceived):
-        return not any(e.error_code for topic in event.response.topics for e in topic.partition_errors)
-    return False
