@@ -21,9 +21,10 @@ import trio
 
 from kpybroker.broker.coordinator_shard import AnyOutcome, M, Shard
 from kpybroker.core.offsets.values import coordinator_partition
+from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
-from kpybroker.wire.records.batch import BatchHeader, iter_batches
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import iter_records
 
 if TYPE_CHECKING:
@@ -171,7 +172,19 @@ class CoordinatorPartitions(Generic[M]):
             del self._loading[index]
             return
         shard = self._new_shard(partition, loading.leader_epoch)
-        if not await self._read_partition(partition, shard.machine, is_current):
+        try:
+            if not await self._read_partition(partition, shard.machine, is_current):
+                return
+        except KafkaError as error:
+            # Kafka goes on with what it has read, and answers with offsets of before, or none.
+            kind.manager_log.error(
+                "[%s] Cannot load %s from %s, which stays without a coordinator here: %s",
+                kind.manager_name,
+                kind.contents,
+                partition.online_log().directory,
+                error,
+            )
+            self._loading.pop(index, None)
             return
         outcomes = await self._revive(shard, is_current)
         if outcomes is None:
@@ -212,7 +225,8 @@ class CoordinatorPartitions(Generic[M]):
     async def _read_partition(self, partition: Partition, machine: M, is_current: Callable[[], bool]) -> bool:
         """Replay everything up to the log's end. False: the leadership was lost on the way.
 
-        The last look at the log's end and the return have no checkpoint between them: nothing is missed.
+        The last look at the log's end and the return have no checkpoint between them: nothing is missed. Raises
+        KafkaError where the log is damaged, LogDirError.
         """
         buffer_size = self._broker.config.get_int(self._kind.load_buffer_key)
         pause = Pause(self._broker.clock.monotonic)
@@ -226,11 +240,14 @@ class CoordinatorPartitions(Generic[M]):
                 return True
             try:
                 data = await trio.to_thread.run_sync(found.slice.read)
+            except OSError as error:
+                raise LogDirError(stored.log_dir, error) from error
             finally:
                 found.slice.release()
             last_offset = offset
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
+                    verify_crc(data, position, header)
                     self._replay_batch(machine, data, position, header)
                     offset = header.next_offset
                 await pause.maybe()

@@ -13,6 +13,7 @@ It does not interpret what it stores.
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,29 +22,38 @@ from kpybroker.coordination.image import Image, Node
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 APPLICATION_ID = 0x6B70790A  # "kpy\n": tells this file from other SQLite files
 
-Row = tuple[str, bytes | None, int, int, int, int, int, int, int, int, int, str]
+Row = tuple[str, bytes | None, int, int, int, int, int, int, int, int, int, str, int]
+"""The last one is the `row_sum` of the others."""
 
 _NODE = """
 CREATE TABLE node (
   path TEXT PRIMARY KEY, data BLOB, czxid INTEGER NOT NULL, mzxid INTEGER NOT NULL, ctime INTEGER NOT
   NULL, mtime INTEGER NOT NULL, version INTEGER NOT NULL, creates INTEGER NOT NULL, aversion INTEGER NOT NULL,
-  ephemeral_owner INTEGER NOT NULL, pzxid INTEGER NOT NULL, acl TEXT NOT NULL
+  ephemeral_owner INTEGER NOT NULL, pzxid INTEGER NOT NULL, acl TEXT NOT NULL, sum INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
+_FIELDS = "path, data, czxid, mzxid, ctime, mtime, version, creates, aversion, ephemeral_owner, pzxid, acl"
 _SCHEMA = f"""{_NODE}
 CREATE TABLE latest (id INTEGER PRIMARY KEY CHECK (id = 1), zxid INTEGER NOT NULL);
 INSERT INTO latest VALUES (1, 0);
 """
-# Format 1 had no null data.
-_FROM_FORMAT_1 = f"ALTER TABLE node RENAME TO old; {_NODE} INSERT INTO node SELECT * FROM old; DROP TABLE old;"
+# Format 1 had no null data, format 2 no sums.
+_FROM_OLDER = f"""
+ALTER TABLE node RENAME TO old; {_NODE} INSERT INTO node SELECT {_FIELDS}, row_sum({_FIELDS}) FROM old; DROP TABLE old;
+"""
+
+
+def row_sum(*fields: object) -> int:
+    """A checksum of a node: SQLite has none, and would hand out what a flipped bit made of it."""
+    return zlib.crc32(repr(fields).encode())
 
 
 def row_of(path: str, node: Node) -> Row:
     acl = "" if node.acl == _OPEN else "\n".join(f"{a.permissions} {a.scheme} {a.identity}" for a in node.acl)
-    return (
+    fields = (
         path,
         node.data,
         node.czxid,
@@ -57,13 +67,16 @@ def row_of(path: str, node: Node) -> Row:
         node.pzxid,
         acl,
     )
+    return (*fields, row_sum(*fields))
 
 
 _OPEN = (Acl(31, "world", "anyone"),)
 
 
 def _node_of(row: Row) -> Node:
-    _, data, czxid, mzxid, ctime, mtime, version, creates, aversion, owner, pzxid, acl = row
+    path, data, czxid, mzxid, ctime, mtime, version, creates, aversion, owner, pzxid, acl, stored = row
+    if stored != row_sum(*row[:-1]):
+        raise ValueError(f"the row of {path!r} holds what was never written")
     node = Node(data, _acl_of(acl), czxid, ctime, owner)
     node.mzxid, node.mtime, node.version, node.creates = mzxid, mtime, version, creates
     node.aversion, node.pzxid = aversion, pzxid
@@ -90,10 +103,21 @@ class Database:
         rows: Iterator[Row] = self._connection.execute(
             "SELECT * FROM node ORDER BY length(path) - length(replace(path, '/', '')), path"
         )
+        newest = 0
         for row in rows:
-            image.add(row[0], _node_of(row))
+            node = _node_of(row)
+            image.add(row[0], node)
+            newest = max(newest, node.mzxid, node.pzxid)
         (zxid,) = self._connection.execute("SELECT zxid FROM latest").fetchone()
+        if not isinstance(zxid, int) or zxid < newest:
+            raise ValueError(f"the latest zxid is {zxid}, and there are changes up to {newest}")
         return image, zxid
+
+    def check(self) -> None:
+        """SQLite's own look at its pages: reading does not notice all that is wrong with them. Raises ValueError."""
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise ValueError(" ".join(found.split()))
 
     def commit(self, rows: Mapping[str, Row | None], zxid: int) -> None:
         """Save `rows` (None: the node is gone) and `zxid`, durable when this returns. Raises
@@ -103,7 +127,7 @@ class Database:
         try:
             connection.executemany("DELETE FROM node WHERE path = ?", [(p,) for p, row in rows.items() if row is None])
             connection.executemany(
-                "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO node VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 [row for row in rows.values() if row is not None],
             )
             connection.execute("UPDATE latest SET zxid = ?", (zxid,))
@@ -131,6 +155,7 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
     try:
         _prepare(connection, path)
         database = Database(connection)
+        database.check()
         image, zxid = database.load()
     except (sqlite3.Error, KeyError, ValueError, TypeError) as error:
         connection.close()
@@ -165,12 +190,13 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     with closing(connection.execute("PRAGMA user_version")) as cursor:
         (version,) = cursor.fetchone()
     is_new = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if version in (1, FORMAT_VERSION) or is_new:
+    if 1 <= version <= FORMAT_VERSION or is_new:
         connection.execute("PRAGMA journal_mode=WAL")
         _take_lock(connection)
         if version != FORMAT_VERSION:
             stamp = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT_VERSION};"
-            connection.executescript(f"BEGIN; {stamp} {_SCHEMA if is_new else _FROM_FORMAT_1} COMMIT;")
+            connection.create_function("row_sum", -1, row_sum, deterministic=True)
+            connection.executescript(f"BEGIN; {stamp} {_SCHEMA if is_new else _FROM_OLDER} COMMIT;")
     else:
         raise CoordinationUnavailable(
             str(path), f"has format version {version}, and this kpybroker knows {FORMAT_VERSION}"

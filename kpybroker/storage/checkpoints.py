@@ -38,7 +38,7 @@ def _decode_lines(data: bytes, path: str) -> list[list[str]]:
                 f"Unrecognised version:{lines[0]}, expected version: {CURRENT_VERSION} in checkpoint file at: {path}"
             )
         if len(lines) == 1:
-            return []
+            raise CorruptCheckpointError(f"Expected the number of entries in checkpoint file [{path}]")
         expected = int(lines[1])
     except ValueError as error:
         raise CorruptCheckpointError(f"Malformed line in checkpoint file [{path}]: {error}") from error

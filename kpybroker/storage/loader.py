@@ -28,7 +28,7 @@ from kpybroker.storage.checkpoints import decode_leader_epochs
 from kpybroker.storage.errors import CorruptCheckpointError, CorruptIndexError, SegmentOverflowError
 from kpybroker.storage.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
-from kpybroker.storage.recovery import rebuild_producer_state, recover_segment
+from kpybroker.storage.recovery import check_aborted, rebuild_producer_state, recover_segment
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.swap import split_overflowed_segment
@@ -194,6 +194,8 @@ class LogLoader:
             if base + names.INDEX_SUFFIX not in present:
                 raise CorruptIndexError("the offset index file does not exist")
             segment.txn_index.sanity_check()
+            if segment.base_offset >= self.first_dirty_offset:  # the cleaner takes transactions out of the log
+                check_aborted(segment, self.segments)
             if base + names.TIME_INDEX_SUFFIX not in present:
                 # Kafka makes an empty one, as logs older than 0.10.1 have none, and finds nothing there by time.
                 logger.warning("Rebuilding the time index of %s, which does not exist", segment)
@@ -214,7 +216,8 @@ class LogLoader:
             now_ms=self.now_ms,
             reload_from_clean_shutdown=False,
         )
-        removed = recover_segment(segment, snapshots, self.epochs)
+        may_overflow = self.config.compact or segment.base_offset < self.first_dirty_offset
+        removed = recover_segment(segment, snapshots, self.epochs, may_overflow=may_overflow)
         snapshots.take(sync=True)  # so that the next segment need not replay this one
         return removed
 
@@ -225,6 +228,9 @@ class LogLoader:
         if not len(self.segments):
             self.segments.add(self._create_segment(self.log_start_offset))
         if self.had_clean_shutdown and end_offset is not None:
+            if end_offset < self.recovery_point:
+                path = self.segments.active.records.path
+                logger.error("%s was closed at offset %d and ends at %d", path, self.recovery_point, end_offset)
             self.recovery_point = self.next_offset = end_offset
             return
         if end_offset is None:
@@ -247,8 +253,8 @@ class LogLoader:
             following = unflushed[number + 1 :]
             if removed or (following and self._lacks_its_end(segment, following[0])):
                 logger.warning(
-                    "Corruption found in segment %d, truncating to offset %d",
-                    segment.base_offset,
+                    "Corruption found in segment %s, truncating to offset %d",
+                    segment.records.path,
                     segment.next_offset(),
                 )
                 self._remove_segments(following)

@@ -86,7 +86,9 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
                 found.position,
                 wanted < found.size,
             )
-        # Everything from the offset to the segment's end is gone (compaction): the next one has what follows.
+        # Everything from the offset to the segment's end is gone: the next one has what follows.
+        if not (log.config.compact or segment.base_offset < (log.cleaner_offset or 0)):
+            logger.error("%s has no records from offset %d on: its end is lost", segment.records.path, start_offset)
         segment = segments.higher(segment.base_offset)
     return FetchSlice(None, start_offset)
 

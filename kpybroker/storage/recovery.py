@@ -17,12 +17,21 @@ from kpybroker.core.producer_state import (
     ProducerAppendInfo,
     ProducerState,
 )
+from kpybroker.storage.errors import CorruptIndexError
+from kpybroker.storage.index import INT32_MAX
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.segments import LogSegments
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import BatchHeader, Buffer, corrupt, verify_crc
+from kpybroker.wire.records.batch import (
+    RECORD_BATCH_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    corrupt,
+    parse_header,
+    verify_crc,
+)
 from kpybroker.wire.records.control import EndTransactionMarker, parse_end_transaction_marker
 from kpybroker.wire.records.record import iter_records
 
@@ -77,10 +86,56 @@ def aborted_transactions(state: ProducerState, completed: Iterable[CompletedTxn]
     ]
 
 
-def recover_segment(segment: LogSegment, snapshots: ProducerSnapshots, epochs: LeaderEpochCache) -> int:
+def check_aborted(segment: LogSegment, before: LogSegments) -> None:
+    """Compare what a transaction index says with the batches that it names. Raises CorruptIndexError.
+
+    Its entries have no checksum, and what they lack is served to readers of committed data. Kafka believes them.
+    """
+    for entry in segment.txn_index.entries():
+        is_sound = (
+            0 <= entry.first_offset < entry.last_offset
+            and entry.last_stable_offset <= entry.last_offset + 1
+            and _is_of(segment, entry.last_offset, entry.producer_id, is_control=True)
+            and _begins_at(segment, before, entry.first_offset, entry.producer_id)
+            and (
+                entry.last_stable_offset == entry.last_offset + 1
+                or _begins_at(segment, before, entry.last_stable_offset, None)
+            )
+        )
+        if not is_sound:
+            raise CorruptIndexError(f"{segment.txn_index.path} says {entry}, and the log does not")
+
+
+def _begins_at(segment: LogSegment, before: LogSegments, offset: int, producer_id: int | None) -> bool:
+    """Whether a transaction of the producer (any, if None) may begin there; what is deleted can't tell."""
+    holder = segment if offset >= segment.base_offset else before.floor(offset)
+    return holder is None or _is_of(holder, offset, producer_id, is_control=False)
+
+
+def _is_of(segment: LogSegment, offset: int, producer_id: int | None, *, is_control: bool) -> bool:
+    try:
+        found = segment.translate_offset(offset)
+    except KafkaError:
+        return True  # the data are damaged, and reading them will tell
+    if found is None:
+        return False
+    header = parse_header(segment.records.read(found.position, RECORD_BATCH_OVERHEAD))
+    return (
+        header.base_offset == offset
+        and header.is_transactional
+        and header.is_control == is_control
+        and producer_id in (None, header.producer_id)
+    )
+
+
+def recover_segment(
+    segment: LogSegment, snapshots: ProducerSnapshots, epochs: LeaderEpochCache, *, may_overflow: bool = True
+) -> int:
     """Verify every batch, cut at the first bad one, and rebuild the indexes (LogSegment.recover).
 
-    `snapshots` holds the producer state at the segment's base offset, and at its end afterwards. Bytes removed.
+    `snapshots` holds the producer state at the segment's base offset, and at its end afterwards. Only compaction makes
+    segments whose offsets overflow: where it did not, an offset far off is bad (it is not covered by the CRC). Bytes
+    removed.
     """
     segment.reset_indexes()
     valid_bytes = indexed = 0
@@ -88,9 +143,11 @@ def recover_segment(segment: LogSegment, snapshots: ProducerSnapshots, epochs: L
     try:
         for position, header, batch in segment.records.batches():
             verify_crc(batch, 0, header)
-            segment.check_no_overflow(header.last_offset)
             if header.last_offset <= last_offset:
                 raise corrupt(f"offset {header.last_offset} follows {last_offset}")
+            if not may_overflow and header.last_offset - segment.base_offset > INT32_MAX:
+                raise corrupt(f"offset {header.last_offset} is not of a segment that begins at {segment.base_offset}")
+            segment.check_no_overflow(header.last_offset)
             last_offset = header.last_offset
             segment.note_timestamp(header.max_timestamp, last_offset)
             if position - indexed > segment.index_interval_bytes:

@@ -23,7 +23,7 @@ from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import TransactionIndex
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, parse_header
+from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
 
 logger = logging.getLogger("kafka.log.LogSegment")
 
@@ -322,7 +322,10 @@ class LogSegment:
             )
 
     def next_offset(self) -> int:
-        """The offset after the last batch, by a scan from the last index entry. As `translate_offset`."""
+        """The offset after the last batch, by a scan from the last index entry. As `translate_offset`.
+
+        A file that does not end with a whole batch is damaged: what was not written to its end, a recovery cuts off.
+        """
         try:
             return self._scan_to_end()
         except (CorruptIndexError, KafkaError) as error:
@@ -333,11 +336,15 @@ class LogSegment:
         offset = self.base_offset
         mapped_offset, mapped_position = self.offset_index.last_offset, self.offset_index.last_position
         first = mapped_position > 0
-        for _, header in self.records.headers(mapped_position):
+        end = mapped_position
+        for position, header in self.records.headers(mapped_position):
             if first:
                 self._check_mapping(header, mapped_offset, mapped_position)
                 first = False
             offset = header.next_offset
+            end = position + header.size
+        if end != self.records.size:
+            raise corrupt(f"{self.records.path} ends within the batch at {end}")
         return offset
 
     def check_no_overflow(self, last_offset: int) -> None:
@@ -373,9 +380,12 @@ class LogSegment:
             raise self._data_damage
         entries, indexed = [], 0
         timestamp, offset = NO_TIMESTAMP, self.base_offset
+        before = self.base_offset - 1
         try:
             for position, header in self.records.headers():
-                self.check_no_overflow(header.last_offset)
+                if not before < header.base_offset <= header.last_offset <= self.base_offset + INT32_MAX:
+                    raise corrupt(f"{self} has a batch of offsets {header.base_offset}..{header.last_offset}")
+                before = header.last_offset
                 if header.max_timestamp > timestamp:
                     timestamp, offset = header.max_timestamp, header.last_offset
                 if position - indexed > self.index_interval_bytes:

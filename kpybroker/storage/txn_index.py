@@ -46,12 +46,14 @@ class TransactionIndex:
         self.dirty = False
 
     def _load(self) -> list[AbortedTxn]:
-        """Read the file at the first use. Raises CorruptIndexError; bytes after the last whole entry are ignored."""
+        """Read the file at the first use. Raises CorruptIndexError."""
         entries = self._entries
         if entries is None:
             data = read_file(self._files, self.path) or b""
+            if len(data) % ENTRY_SIZE:
+                raise CorruptIndexError(f"{len(data)} bytes of transaction index {self.path} are no whole entries")
             entries = []
-            for position in range(0, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):
+            for position in range(0, len(data), ENTRY_SIZE):
                 version, *fields = _ENTRY.unpack_from(data, position)
                 if version > VERSION or version < 0:
                     raise CorruptIndexError(

@@ -171,7 +171,8 @@ def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
     assert acknowledged <= image.nodes.keys()
 
 
-async def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "data"), [(1, "data BLOB NOT NULL"), (2, "data BLOB")])
+async def test_a_file_of_an_earlier_format_is_taken_over(tmp_path: Path, version: int, data: str) -> None:
     path = tmp_path / "c.sqlite"
     store = opened(path)
     tree, _ = await started(store)
@@ -181,10 +182,11 @@ async def test_a_file_of_the_first_format_is_taken_over(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         (schema,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'node'").fetchone()
         connection.execute("ALTER TABLE node RENAME TO now")
-        connection.execute(schema.replace("data BLOB", "data BLOB NOT NULL"))
-        connection.execute("INSERT INTO node SELECT * FROM now")
+        connection.execute(schema.replace("data BLOB", data).replace(", sum INTEGER NOT NULL", ""))
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(node)")]
+        connection.execute(f"INSERT INTO node SELECT {', '.join(columns)} FROM now")
         connection.execute("DROP TABLE now")
-        connection.execute("PRAGMA user_version=1")
+        connection.execute(f"PRAGMA user_version={version}")
     connection.close()
     store = opened(path)
     tree, _ = await started(store)
@@ -336,6 +338,21 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert "damaged" in refusal(path)
 
 
+async def test_what_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    store = opened(path)
+    tree, _ = await started(store)
+    await tree.create("/a", b"written")
+    await store.close()
+    for statement in ("UPDATE node SET data = x'00' WHERE path = '/a'", "UPDATE latest SET zxid = 1"):
+        changed = tmp_path / "changed.sqlite"
+        shutil.copy(path, changed)
+        with sqlite3.connect(changed) as connection:
+            connection.execute(statement)
+        connection.close()
+        assert "damaged" in refusal(changed)
+
+
 async def test_a_torn_page_or_a_lost_parent_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     store = opened(path)
@@ -360,9 +377,9 @@ async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(tm
     assert "in use by another process" in refusal(path)
     await store.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version=3")
+        connection.execute("PRAGMA user_version=4")
     connection.close()
-    assert "format version 3" in refusal(path)
+    assert "format version 4" in refusal(path)
     assert "cannot be opened" in refusal(tmp_path / "none" / "c.sqlite")
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as connection:
