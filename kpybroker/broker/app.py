@@ -180,6 +180,7 @@ class Broker:
             self.transactions.stop()
         if self._has("groups"):
             self.groups.stop()
+        await self.replicas.fetchers.stop()
         await self.control.close()
         if self._has("logs"):
             self.logs.shutdown(self.control.broker_epoch)
