@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start soak soak-eos exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-beside bench-budget soak soak-eos exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -62,8 +62,17 @@ fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
 
-bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 12 quiet minutes; BENCH=--quick takes 3 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 15 quiet minutes; BENCH=--quick takes 4 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
+
+bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes
+	$(BIN)/python -m compat_tests.bench.growth $(BENCH)
+
+bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 8 minutes
+	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
+
+bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
+	$(BIN)/python -m compat_tests.bench.budget
 
 soak: test-deps  ## two hundred kills of the broker under load, everything checked
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
