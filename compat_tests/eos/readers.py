@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from compat_tests.eos.check import Seen, Stored
 from compat_tests.support.quick import QUIET
@@ -115,8 +115,15 @@ class JavaReader(threading.Thread):
 
 def read_to_end(bootstrap: str, topic: str, partitions: Iterable[int], isolation: str) -> dict[int, list[Stored]]:
     """Everything from the start to the end of the log, or to the last stable offset."""
+    found = messages_to_end(bootstrap, topic, partitions, isolation)
+    return {part: [Stored(m.offset(), m.value().decode()) for m in messages] for part, messages in found.items()}
+
+
+def messages_to_end(
+    bootstrap: str, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
+) -> dict[int, list[Message]]:
     consumer = Consumer({**settings(bootstrap, isolation), "enable.partition.eof": True})
-    found: dict[int, list[Stored]] = {partition: [] for partition in partitions}
+    found: dict[int, list[Message]] = {partition: [] for partition in partitions}
     unfinished = set(found)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in found])
     end = time.monotonic() + DEADLINE_S
@@ -126,7 +133,7 @@ def read_to_end(bootstrap: str, topic: str, partitions: Iterable[int], isolation
             for message in consumer.consume(2000, 0.2):
                 error = message.error()
                 if error is None:
-                    found[message.partition()].append(Stored(message.offset(), message.value().decode()))
+                    found[message.partition()].append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(message.partition())
                 else:

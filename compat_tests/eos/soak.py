@@ -2,7 +2,7 @@
 
     python -m compat_tests.eos.soak --records 100000 --kills 20 --seed 7 [--groups] [--broker kafka] [--zookeeper]
 
-Three partitions are copied by stock clients, a transaction for every twenty records: the first by Kafka's
+Three partitions are copied by stock clients, a transaction for every ten records: the first by Kafka's
 TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
 of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
 copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
@@ -74,6 +74,7 @@ class Soak:
         self.inputs = {part: [f"{part}:{n}:{'.' * (n * 7 % 90)}" for n in range(each)] for part in range(PARTITIONS)}
         self.copiers: list[Copier] = []
         self.ended: list[Copier] = []
+        self.zombies: list[Copier] = []
 
     @property
     def total(self) -> int:
@@ -92,11 +93,12 @@ class Soak:
             self._disturb(kills, zombies)
             self._await(self.total)
             self._finish()
+            self._bury_zombies()
             return self._judge()
         finally:
             self.reader.stop()
             self.java_reader.stop()
-            for copier in self.copiers:
+            for copier in (*self.copiers, *self.zombies):
                 copier.kill()
 
     # -- copiers
@@ -153,7 +155,7 @@ class Soak:
         for number in range(1, kills + 1):
             self._await(self.total * number // (kills + 2))
             time.sleep(self.random.uniform(0, 0.2))
-            if self.numbers.zombies.total() < zombies and not self.groups:
+            if len(self.zombies) * kills < zombies * number and not self.groups:
                 self._outlive_a_zombie()
             self._kill_a_copier(0.3)
             self._kill_the_broker()
@@ -179,21 +181,26 @@ class Soak:
             self.numbers.copier_kills += 1
 
     def _outlive_a_zombie(self) -> None:
-        """Freeze a copier within a transaction, let a successor work, thaw it: it is told that its time is over."""
+        """Freeze a copier within a transaction, let a successor work, and thaw it."""
         ready = [n for n in range(PARTITIONS) if self._left(n) > ROOM_FOR_A_ZOMBIE and self.copiers[n].copied]
         if not ready:
             return
-        number = min(ready, key=lambda n: (self.numbers.zombies[self.copiers[n].kind], -self._left(n)))
+        number = min(ready, key=lambda n: ([z.kind for z in self.zombies].count(self.copiers[n].kind), -self._left(n)))
         if not self._freeze_in_transaction(self.copiers[number]):
             return
         zombie = self._replace(number)
+        self.zombies.append(zombie)
         try:
             eventually(lambda: self.copiers[number].copied, f"work of {self.copiers[number].said()}", 60)
         finally:
             zombie.thaw()
-        self.numbers.zombies[zombie.kind] += 1
-        if not zombie.is_fenced():
-            self.problems.append(f"a zombie was not fenced: {zombie.said()}")
+
+    def _bury_zombies(self) -> None:
+        """They were told that their time is over, and have said so."""
+        for zombie in self.zombies:
+            self.numbers.zombies[zombie.kind] += 1
+            if not zombie.is_fenced():
+                self.problems.append(f"a zombie was not fenced: {zombie.said()}")
 
     def _left(self, partition: int) -> int:
         return len(self.inputs[partition]) - self.reader.count_of(partition)
