@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kpybroker.broker.app import Broker
+    from kpybroker.broker.clock import Clock
+    from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
 
 T = TypeVar("T")
@@ -85,20 +87,25 @@ def _zookeeper(broker: Broker) -> Tree:
 
 
 def _embedded(broker: Broker, session_timeout_ms: int) -> Tree:
+    path = _embedded_file(broker)
+    store = open_store(path, broker.clock)
+    log.info("Coordination is embedded, in %s", path)
+    broker.embedded_store = store
+    return store.session(session_timeout_ms)
+
+
+def open_store(path: Path, clock: Clock) -> EmbeddedStore:
+    """The embedded tree in that file, for one broker or for all of a process. Whoever opens it closes it."""
     from kpybroker.coordination.embedded import EmbeddedStore
 
     try:
-        path = _embedded_file(broker)
-        store = EmbeddedStore.open(path, _run_off_loop, broker.clock.time_ms, trio.lowlevel.checkpoint)
+        return EmbeddedStore.open(path, _run_off_loop, clock.time_ms, trio.lowlevel.checkpoint)
     except CoordinationUnavailable as error:
         raise StartupError(
             f"the coordination file {error.place} cannot be opened: {error.cause}",
             "restore it from a copy, or start over with empty log directories",
             EXIT_COORDINATION,
         ) from error
-    log.info("Coordination is embedded, in %s", path)
-    broker.embedded_store = store
-    return store.session(session_timeout_ms)
 
 
 def _embedded_file(broker: Broker) -> Path:

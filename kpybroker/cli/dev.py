@@ -1,10 +1,11 @@
-"""`kpybroker dev`: one broker for a developer, with nothing to configure and nothing else to run."""
+"""`kpybroker dev`: a broker for a developer, or a few, with nothing to configure and nothing else to run."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from kpybroker.cli import run
@@ -29,6 +30,7 @@ def run_dev(
     overrides: Sequence[str],
     log_format: str,
     log_level: str | None,
+    brokers: int = 1,
 ) -> int:
     given = parse_overrides(overrides)
     if ephemeral and (data_dir is not None or "log.dirs" in given):
@@ -40,13 +42,28 @@ def run_dev(
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="kpybroker-", ignore_cleanup_errors=True) as directory:
-            return _run(port, host, directory, given, ephemeral=True)
-    return _run(port, host, data_dir or default_data_dir(os.environ), given, ephemeral=False)
+            return _run(port, host, directory, given, brokers, ephemeral=True)
+    if data_dir is None:
+        # One that was started alone stays alone: a cluster's files are elsewhere.
+        data_dir = default_data_dir(os.environ) + ("-cluster" if brokers > 1 else "")
+    return _run(port, host, data_dir, given, brokers, ephemeral=False)
 
 
-def _run(port: int, host: str, data_dir: str, given: Mapping[str, str], *, ephemeral: bool) -> int:
+def _run(port: int, host: str, data_dir: str, given: Mapping[str, str], brokers: int, *, ephemeral: bool) -> int:
+    if brokers > 1:
+        return _run_cluster(port, host, data_dir, given, brokers, ephemeral=ephemeral)
     props = {**DEFAULTS, "listeners": listener(host, port), "log.dirs": data_dir, **given}
     return run.run(run.plan(props, "from the command line", ephemeral=ephemeral))
+
+
+def _run_cluster(
+    port: int, host: str, data_dir: str, given: Mapping[str, str], brokers: int, *, ephemeral: bool
+) -> int:
+    from kpybroker.cli import dev_cluster
+
+    props = {**DEFAULTS, **dev_cluster.defaults(brokers), **given}
+    plans = dev_cluster.plans(props, host, port, data_dir, brokers, ephemeral=ephemeral)
+    return run.run(plans[0], partial(dev_cluster.serve, plans, data_dir))
 
 
 def listener(host: str, port: int) -> str:

@@ -52,6 +52,12 @@ def cli() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=9092, help="0 takes a free one. [default: 9092]")
 @click.option("--host", default="127.0.0.1", help="The address to bind; 0.0.0.0 is every one. [default: 127.0.0.1]")
 @click.option("--data-dir", type=click.Path(file_okay=False), help="Where messages are kept. [default: see below]")
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 9),
+    default=1,
+    help="A cluster of so many, at PORT and those above. [default: 1]",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")
 @_override
 @_log_format
@@ -60,6 +66,7 @@ def dev(
     port: int,
     host: str,
     data_dir: str | None,
+    brokers: int,
     ephemeral: bool,
     overrides: tuple[str, ...],
     log_format: str,
@@ -68,11 +75,11 @@ def dev(
     """Start a broker for development; nothing else is needed.
 
     Data are kept in $XDG_DATA_HOME/kpybroker (usually ~/.local/share/kpybroker) unless --data-dir or --ephemeral says
-    otherwise. Once ready it prints `kpybroker ready at HOST:PORT` and what to try.
+    otherwise, those of a cluster beside it. Once ready it prints `kpybroker ready at HOST:PORT` and what to try.
     """
     from kpybroker.cli import dev as command
 
-    _leave(command.run_dev(port, host, data_dir, ephemeral, overrides, log_format, log_level))
+    _leave(command.run_dev(port, host, data_dir, ephemeral, overrides, log_format, log_level, brokers))
 
 
 @cli.command(epilog=_EXIT_CODES)

@@ -1,4 +1,4 @@
-"""Running one broker until it is told to stop: configuration in, exit code out.
+"""Running a broker, or a development cluster of them, until told to stop: configuration in, exit code out.
 
 Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `mend: <what to do>`, and one
 of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once. SIGUSR1
@@ -11,8 +11,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -75,8 +76,8 @@ def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> P
         fail(f"{error} ({source})", mend_for(error), EXIT_CONFIG)
 
 
-def run(wanted: Plan) -> int:
-    """Run until stopped; the exit code."""
+def run(wanted: Plan, serve: Serve | None = None) -> int:
+    """Run until stopped; the exit code. `serve` is run in place of the one broker of the plan."""
     import trio
 
     from kpybroker.broker.startup import StartupError
@@ -84,7 +85,7 @@ def run(wanted: Plan) -> int:
     for note in wanted.notes:
         log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
-        trio.run(_serve, wanted)
+        trio.run(_serve, serve or partial(_serve_one, wanted))
     except StartupError as error:
         fail(error.cause, error.mend, error.exit_code)
     except Exception as error:
@@ -107,33 +108,41 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-class _Running:
-    """The broker once it is ready; a signal before that cancels its start."""
+class Running:
+    """The brokers of this process once they are ready; a signal before that cancels their start."""
 
     def __init__(self) -> None:
-        self.broker: Broker | None = None
+        self.brokers: Sequence[Broker] = ()
 
 
-async def _serve(wanted: Plan) -> None:
-    import trio
+Serve = Callable[[Running], Awaitable[None]]
 
+
+async def _serve_one(wanted: Plan, running: Running) -> None:
     from kpybroker.broker.app import Broker
 
-    running = _Running()
+    async with Broker.open(wanted.config) as broker:
+        running.brokers = [broker]
+        announce([broker], wanted)
+        await broker.wait_stop_asked()
+
+
+async def _serve(serve: Serve) -> None:
+    import trio
+
+    running = Running()
     async with trio.open_nursery() as nursery:
         _stop_on_signals(running, nursery.cancel_scope)
         if REPORT_SIGNALS:
             await nursery.start(_report_on_signals, running)
-        async with Broker.open(wanted.config) as broker:
-            running.broker = broker
-            _announce(broker, wanted)
-            await broker.wait_stop_asked()
+        await serve(running)
         nursery.cancel_scope.cancel()
-    if running.broker is not None and running.broker.fatal is not None:
-        raise running.broker.fatal
+    for broker in running.brokers:
+        if broker.fatal is not None:
+            raise broker.fatal
 
 
-def _stop_on_signals(running: _Running, start: trio.CancelScope) -> None:
+def _stop_on_signals(running: Running, start: trio.CancelScope) -> None:
     """The first signal is for the loop; the next one needs no loop, which may be what is stuck. Until the process ends,
     for there is work after the loop too. (The system's own handling would do nothing to process 1 of a container.)"""
     import trio
@@ -142,9 +151,9 @@ def _stop_on_signals(running: _Running, start: trio.CancelScope) -> None:
     is_stopping = False
 
     def stop() -> None:
-        if running.broker is not None:
-            running.broker.stop()
-        else:
+        for broker in running.brokers:
+            broker.stop()
+        if not running.brokers:
             start.cancel()
 
     def on_signal(number: int, _: FrameType | None) -> None:
@@ -159,7 +168,7 @@ def _stop_on_signals(running: _Running, start: trio.CancelScope) -> None:
         signal.signal(number, on_signal)
 
 
-async def _report_on_signals(running: _Running, *, task_status: trio.TaskStatus[None]) -> None:
+async def _report_on_signals(running: Running, *, task_status: trio.TaskStatus[None]) -> None:
     import trio
 
     with trio.open_signal_receiver(*REPORT_SIGNALS) as signals:
@@ -168,23 +177,25 @@ async def _report_on_signals(running: _Running, *, task_status: trio.TaskStatus[
             _report(running)
 
 
-def _report(running: _Running) -> None:
+def _report(running: Running) -> None:
     """The loop's stalls since the last report; `make bench` asks for them."""
-    if running.broker is not None:
-        server_log.info("[KafkaServer id=%d] %s", running.broker.node_id, running.broker.stall.describe())
-        running.broker.stall.reset()
+    for broker in running.brokers:
+        server_log.info("[KafkaServer id=%d] %s", broker.node_id, broker.stall.describe())
+        broker.stall.reset()
 
 
-def _announce(broker: Broker, wanted: Plan) -> None:
-    addresses = [Address(bound.name, *bound.listener.address[:2]) for bound in broker.bound]
+def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
+    """The ready line and the banner, of the first broker and with the addresses of all."""
+    broker = brokers[0]
+    addresses = [Address(bound.name, *bound.listener.address[:2]) for one in brokers for bound in one.bound]
     connect = wanted.config.get_str("zookeeper.connect")
     text = banner(
         addresses,
         node_id=broker.node_id,
         cluster_id=broker.cluster_id,
         version=__version__,
-        log_dirs=broker.logs.log_dirs,
-        coordination=f"ZooKeeper at {connect}" if connect else "embedded, in the log directory",
+        log_dirs=[directory for one in brokers for directory in one.logs.log_dirs],
+        coordination=f"ZooKeeper at {connect}" if connect else _embedded(brokers),
         ephemeral=wanted.ephemeral,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
     )
@@ -193,3 +204,7 @@ def _announce(broker: Broker, wanted: Plan) -> None:
         sys.stdout.flush()
     except OSError as error:
         log.warning("The ready banner could not be printed: %s", error)
+
+
+def _embedded(brokers: Sequence[Broker]) -> str:
+    return "embedded, in the log directory" if len(brokers) == 1 else "embedded, beside the log directories"

@@ -1,0 +1,97 @@
+"""`kpybroker dev --brokers N`: a cluster for development, all of it in this process.
+
+Each broker is as one of any cluster: it has its log directory, its port and its registration, and they replicate to
+each other over loopback. They share one embedded tree, in a file beside their directories, and one event loop: what
+such a cluster says about speed, or about machines that fail one by one, is nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kpybroker.cli import run
+from kpybroker.core.tree import SystemFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kpybroker.broker.app import Broker
+
+log = logging.getLogger("kafka.server.KafkaServer")
+
+SINGLE_BROKER_FILE = "meta.properties"
+
+
+def defaults(count: int) -> dict[str, str]:
+    """What a cluster of so many brokers can keep; `dev`'s own for the rest."""
+    factor = str(min(count, 3))
+    return {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": str(min(count, 2)),
+        # They all stop at once, so there is nobody to hand over to.
+        "controlled.shutdown.enable": "false",
+    }
+
+
+def plans(
+    props: Mapping[str, str], host: str, port: int, data_dir: str, count: int, *, ephemeral: bool
+) -> list[run.Plan]:
+    """One a broker: ids from 0, ports from `port` (0: whatever is free), directories below `data_dir`."""
+    from kpybroker.cli.dev import listener
+
+    if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
+        run.fail(
+            f"{data_dir} holds the data of a single broker",
+            "give the cluster a directory of its own with --data-dir, or leave --brokers out",
+            run.EXIT_CONFIG,
+        )
+    Path(data_dir).mkdir(parents=True, exist_ok=True)
+    wanted = []
+    for broker_id in range(count):
+        own = {
+            "broker.id": str(broker_id),
+            "listeners": listener(host, port + broker_id if port else 0),
+            "log.dirs": str(Path(data_dir) / f"broker-{broker_id}"),
+        }
+        wanted.append(run.plan({**props, **own}, "from the command line", ephemeral=ephemeral))
+    return wanted
+
+
+async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running) -> None:
+    """Run them all until one of them is told to stop, or fails."""
+    import trio
+
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.clock import SystemClock
+    from kpybroker.broker.open_tree import EMBEDDED_TREE_FILE, open_store
+
+    store = open_store(Path(data_dir) / EMBEDDED_TREE_FILE, SystemClock())
+    try:
+        async with AsyncExitStack() as stack:
+            brokers: list[Broker] = []
+            for plan in wanted:
+                tree = store.session(plan.config.get_int("zookeeper.session.timeout.ms"))
+                brokers.append(await stack.enter_async_context(Broker.open(plan.config, tree=tree)))
+            running.brokers = brokers
+            run.announce(brokers, wanted[0])
+            async with trio.open_nursery() as nursery:
+                for broker in brokers:
+                    nursery.start_soon(_stop_all_after, broker, brokers)
+    finally:
+        with trio.CancelScope(shield=True):
+            try:
+                await store.close()
+            except SystemFailure as failure:
+                log.warning("The end of the sessions was not saved: %s", failure)
+
+
+async def _stop_all_after(broker: Broker, brokers: Sequence[Broker]) -> None:
+    await broker.wait_stop_asked()
+    for other in brokers:
+        other.stop()

@@ -1,0 +1,63 @@
+"""`kpybroker dev --brokers N`: several brokers of one process on one tree, there again after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from kpybroker.broker.topics import NewTopic
+from kpybroker.cli import dev, dev_cluster, run
+
+
+def plans(directory: Path, count: int, port: int = 0) -> list[run.Plan]:
+    props = {**dev.DEFAULTS, **dev_cluster.defaults(count)}
+    return dev_cluster.plans(props, "127.0.0.1", port, str(directory), count, ephemeral=False)
+
+
+@pytest.mark.parametrize(("count", "factor", "minimum"), [(2, 2, 2), (3, 3, 2), (5, 3, 2)])
+def test_topics_have_as_many_replicas_as_such_a_cluster_can_keep(
+    tmp_path: Path, count: int, factor: int, minimum: int
+) -> None:
+    config = plans(tmp_path, count)[0].config
+    for key in ("default.replication.factor", "offsets.topic.replication.factor"):
+        assert config.get_int(key) == factor
+    assert config.get_int("transaction.state.log.min.isr") == minimum
+
+
+def test_each_broker_has_an_id_a_port_and_a_directory_of_its_own(tmp_path: Path) -> None:
+    configs = [plan.config for plan in plans(tmp_path, 3, port=9092)]
+    assert [config.get_int("broker.id") for config in configs] == [0, 1, 2]
+    assert [config.listeners[0].port for config in configs] == [9092, 9093, 9094]
+    assert len({tuple(config.log_dirs) for config in configs}) == 3
+
+
+def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / dev_cluster.SINGLE_BROKER_FILE).write_text("broker.id=0\n")
+    with pytest.raises(SystemExit) as caught:
+        plans(tmp_path, 3)
+    assert caught.value.code == run.EXIT_CONFIG
+    assert "holds the data of a single broker" in capsys.readouterr().err
+
+
+async def test_they_are_one_cluster_and_their_topics_outlive_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for life in range(2):
+        running = run.Running()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(dev_cluster.serve, plans(tmp_path, 3), str(tmp_path), running)
+            with trio.fail_after(30):
+                while not running.brokers:  # noqa: ASYNC110 -- what it announces with is what a program would read
+                    await trio.sleep(0.01)
+            first, second, third = running.brokers
+            assert first.control.is_active
+            if life == 0:
+                await first.control.topics.create_topics([NewTopic("t")], 10_000)
+            assert await third.metadata.wait_until(lambda snapshot: snapshot.has_leader("t", 0), 10)
+            state = third.metadata.partition("t", 0)
+            assert state is not None
+            assert sorted(state.replicas) == [0, 1, 2]
+            second.stop()  # one of them is told to stop, and all do
+        assert capsys.readouterr().out.startswith("kpybroker ready at 127.0.0.1:")
