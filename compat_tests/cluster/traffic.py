@@ -174,8 +174,15 @@ def _read(bootstrap: str, topic: str, partition: int) -> dict[int, bytes]:
 
 def log_bytes(broker: Broker, topic: str, partition: int) -> bytes:
     """All of a replica's segments, one after the other."""
-    directory = Path(broker.data_dir) / f"{topic}-{partition}"
+    directory = log_directory(broker, topic, partition)
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+def log_directory(broker: Broker, topic: str, partition: int) -> Path:
+    """The one place where the broker has the replica."""
+    places = [Path(log_dir) / f"{topic}-{partition}" for log_dir in broker.properties["log.dirs"].split(",")]
+    (found,) = [place for place in places if place.exists()]
+    return found
 
 
 def wait_for_equal_logs(brokers: list[Broker], topic: str, partition: int) -> None:

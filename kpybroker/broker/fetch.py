@@ -192,7 +192,9 @@ class Fetches:
         try:
             if not name:
                 # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
-                name = cached.resolved_name = self._broker.metadata.topic_name(topic_id) or cached.resolved_name
+                # A leader may hear of its topic by LeaderAndIsr first: its followers need not wait for the metadata.
+                known = self._broker.metadata.topic_name(topic_id) or self._broker.replicas.topic_names.get(topic_id)
+                name = cached.resolved_name = known or cached.resolved_name
                 if not name:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
             if not params.readable(name):

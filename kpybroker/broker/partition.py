@@ -296,6 +296,12 @@ class Partition:
             self._offset_waiters = waiting
 
     @property
+    def lags_behind_epoch_start(self) -> bool:
+        """A new leader whose high watermark has not reached the start of its own epoch yet."""
+        leader = self.leader
+        return leader is not None and leader.high_watermark < leader.epoch_start_offset
+
+    @property
     def high_watermark(self) -> int:
         return self.online_log().high_watermark
 

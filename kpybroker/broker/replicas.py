@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker.fetchers import Fetchers
+from kpybroker.broker.log_dir_moves import LogDirMoves
 from kpybroker.broker.partition import NO_LEADER, Partition
 from kpybroker.broker.turns import Turns
 from kpybroker.core import metadata_version as mv
@@ -46,9 +47,12 @@ class Replicas:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._partitions: dict[TopicPartition, Partition] = {}
+        self.topic_names: dict[bytes, str] = {}
+        """Of topics hosted here, by id."""
         self.controller_epoch = 0
         self.state_change_lock = trio.Lock()
         self.fetchers = Fetchers(broker)
+        self.log_dir_moves = LogDirMoves(broker)
         self._isr_changes: IsrChanges | None = None
 
     def __iter__(self) -> Iterator[Partition]:
@@ -168,9 +172,11 @@ class Replicas:
         self.fetchers.leave((key,))
         if partition.log is None:
             partition.log = self._log(key, topic_id, is_new=state.is_new)
+            self.log_dir_moves.resume(partition)
         if topic_id != ZERO_UUID:
             partition.log.assign_topic_id(topic_id)
             partition.topic_id = topic_id
+            self.topic_names[topic_id] = name
         partition.controller_epoch = state.controller_epoch
         if state.leader == self._broker.node_id:
             self._lead(partition, state)
@@ -281,11 +287,13 @@ class Replicas:
             await trio.to_thread.run_sync(job)
         if partition.log is log:  # its directory may have failed meanwhile
             log.truncate_to(offset, now_ms=self.now_ms())
+            self.log_dir_moves.truncated(partition)
             partition.notify(0)
 
     def restart_log(self, partition: Partition, offset: int) -> None:
         """Give up a follower's records and begin anew at an offset. Raises LogDirError."""
         partition.online_log().truncate_fully_and_start_at(offset, now_ms=self.now_ms())
+        self.log_dir_moves.truncated(partition)
         partition.notify(0)
 
     # --- StopReplica
@@ -335,6 +343,7 @@ class Replicas:
                 self._broker.on_resigned(partition)
                 partition.take_offline()
                 del self._partitions[key]
+                self.topic_names.pop(partition.topic_id, None)
             if delete:
                 self._broker.logs.delete(name, index, self.now_ms())
                 self._broker.log_deleted()

@@ -295,10 +295,14 @@ class LogManager:
         log_dir = self._reserved.pop(partition, None)
         if log_dir not in self._live:
             log_dir = self._dir_that_has(partition) or self._emptiest_dir()
+        return self._new_log(f"{log_dir}/{names.log_dir_name(partition)}", config, now_ms)
+
+    def _new_log(self, path: str, config: LogConfig, now_ms: int) -> Log:
+        log_dir = path.rpartition("/")[0]
         try:
             log = Log(
                 self._files,
-                f"{log_dir}/{names.log_dir_name(partition)}",
+                path,
                 config,
                 now_ms=now_ms,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
@@ -308,11 +312,9 @@ class LogManager:
             )
         except OSError as error:
             if is_disk_full(error):
-                raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {log_dir} for {partition}"
-                ) from error
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {log_dir} for {path}") from error
             raise LogDirError(log_dir, error) from error
-        logger.info("Created log for partition %s in %s", partition, log.directory)
+        logger.info("Created log for partition %s in %s", log.partition, path)
         return log
 
     def _dir_that_has(self, partition: TopicPartition) -> str | None:
@@ -358,14 +360,70 @@ class LogManager:
                     f"Failed to delete log for {key} because it may be in one of the offline directories",
                 )
             return False
-        log.rename_directory(names.delete_dir_name(key, self._new_id()))
+        self._doom(key, log, now_ms)
         del self._logs[key]
         self._high_watermarks.pop(key, None)
+        self.remove_future(topic, partition, now_ms)
+        return True
+
+    # --- moving a log to another directory
+
+    def get_future(self, topic: str, partition: int) -> Log | None:
+        """The log's copy on its way to another directory."""
+        return self._futures.get(TopicPartition(topic, partition))
+
+    def is_live(self, log_dir: str) -> bool:
+        """Whether it serves; LOG_DIR_NOT_FOUND where it is not configured."""
+        path = absolute(self._files, log_dir)
+        if path not in self.log_dirs:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {log_dir} is not found in the config.")
+        return path in self._live
+
+    def create_future(self, topic: str, partition: int, log_dir: str, now_ms: int) -> Log:
+        """An empty log in another directory, to be filled from the one there is and to replace it then.
+
+        Raises KAFKA_STORAGE_ERROR while a directory is offline, for it may hold such a log already; LogDirError.
+        """
+        key = TopicPartition(topic, partition)
+        if self.offline_dirs:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Can not move {key} while a log directory is offline")
+        source = self._logs[key]
+        path = f"{absolute(self._files, log_dir)}/{names.future_dir_name(key, self._new_id())}"
+        future = self._new_log(path, source.config, now_ms)
+        if source.topic_id is not None:
+            future.assign_topic_id(source.topic_id)
+        self._futures[key] = future
+        return future
+
+    def remove_future(self, topic: str, partition: int, now_ms: int) -> None:
+        """Give a copy up; its directory goes after `file.delete.delay.ms`."""
+        key = TopicPartition(topic, partition)
+        future = self._futures.pop(key, None)
+        if future is not None:
+            self._doom(key, future, now_ms)
+
+    def replace_with_future(self, topic: str, partition: int, now_ms: int) -> Log:
+        """The copy is the log from now on, and the old one goes (LogManager.replaceCurrentWithFutureLog).
+
+        First the new name, then the old one's end: a crash in between leaves both, and nothing is lost.
+        """
+        key = TopicPartition(topic, partition)
+        source, future = self._logs[key], self._futures[key]
+        future.rename_directory(names.log_dir_name(key))
+        future.is_future = False
+        future.update_high_watermark(source.high_watermark)
+        self._futures.pop(key)
+        self._logs[key] = future
+        self._renamed_in.add(future.log_dir)
+        self._doom(key, source, now_ms)
+        return future
+
+    def _doom(self, key: TopicPartition, log: Log, now_ms: int) -> None:
+        log.rename_directory(names.delete_dir_name(key, self._new_id()))
         self._renamed_in.add(log.log_dir)
         log.close_handlers()
         self._doomed.append((now_ms + log.config.file_delete_delay_ms, log.directory))
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
-        return True
 
     def sync_deletions(self) -> Job:
         """A job, for a thread, after which no power cut brings a deleted log back. It raises LogDirError.

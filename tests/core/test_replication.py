@@ -118,6 +118,7 @@ class Replication(RuleBasedStateMachine):
     @initialize()
     def elect_first(self) -> None:
         self._tell()
+        self.deliver_all_orders()
 
     def _tell(self) -> None:
         self.orders += [(broker_id, self.state) for broker_id in IDS if self.replicas[broker_id].is_up]
@@ -165,7 +166,14 @@ class Replication(RuleBasedStateMachine):
     @rule(data=st.data())
     def deliver_an_order(self, data: st.DataObject) -> None:
         """In order for each broker, not between them."""
-        broker_id = data.draw(st.sampled_from(sorted({broker_id for broker_id, _ in self.orders})))
+        self._deliver_order_to(data.draw(st.sampled_from(sorted({broker_id for broker_id, _ in self.orders}))))
+
+    @rule()
+    def deliver_all_orders(self) -> None:
+        while self.orders:
+            self._deliver_order_to(self.orders[0][0])
+
+    def _deliver_order_to(self, broker_id: int) -> None:
         place = next(i for i, (to, _) in enumerate(self.orders) if to == broker_id)
         _, order = self.orders.pop(place)
         replica = self.replicas[broker_id]
@@ -200,13 +208,17 @@ class Replication(RuleBasedStateMachine):
     @rule(is_lost=st.booleans())
     def deliver_an_answer(self, is_lost: bool) -> None:
         broker_id, change, answer = self.answers.pop(0)
+        if not is_lost:
+            self._take_answer(broker_id, change, answer)
+        elif self.replicas[broker_id].leader is not None:
+            self.asked.append((broker_id, change))  # asked again
+
+    def _take_answer(self, broker_id: int, change: IsrChange, answer: Order | ErrorCode) -> None:
         replica = self.replicas[broker_id]
         leader = replica.leader
         if leader is None:
             return
-        if is_lost:
-            self.asked.append((broker_id, change))
-        elif isinstance(answer, Order):
+        if isinstance(answer, Order):
             leader.agreed(change, answer.epoch, answer.partition_epoch, answer.isr)
             self._advance(replica)
         else:
@@ -253,8 +265,17 @@ class Replication(RuleBasedStateMachine):
 
     # --- the followers
 
+    @rule(times=st.integers(1, 2), who=st.sampled_from([IDS, (1, 2), (2, 3), (1, 3)]))
+    def replicate(self, times: int, who: tuple[int, ...]) -> None:
+        for _ in range(times):
+            for broker_id in who:
+                self.fetch_once(broker_id, 10, is_answer_lost=False)
+
     @rule(broker_id=brokers, count=st.integers(0, 4), is_answer_lost=st.booleans())
     def fetch(self, broker_id: int, count: int, is_answer_lost: bool) -> None:
+        self.fetch_once(broker_id, count, is_answer_lost=is_answer_lost)
+
+    def fetch_once(self, broker_id: int, count: int, *, is_answer_lost: bool) -> None:
         follower = self.replicas[broker_id]
         state = follower.following
         if state is None or not follower.is_up or follower.leader_id == -1:
@@ -292,6 +313,26 @@ class Replication(RuleBasedStateMachine):
         follower.cut(truncation(diverging, own, state.fetch_offset, follower.end).offset)
 
     # --- what must hold
+
+    def teardown(self) -> None:
+        """Left alone for a while, all brokers up, the cluster is whole again: equal logs, all of it committed."""
+        for broker_id in IDS:
+            self.come_back(broker_id)
+        for _ in range(8):
+            self.deliver_all_orders()
+            while self.asked:
+                self.decide_an_isr_change()
+            for broker_id, change, answer in self.answers:
+                self._take_answer(broker_id, change, answer)
+            self.answers.clear()
+            self.now += 10
+            self.replicate(2, IDS)
+        leader = self.replicas[self.state.leader]
+        assert self.state.isr == frozenset(IDS)
+        for replica in self.replicas.values():
+            assert replica.log == leader.log
+            assert replica.high_watermark == leader.end
+        self.what_was_acknowledged_is_led()
 
     @invariant()
     def what_was_acknowledged_is_led(self) -> None:

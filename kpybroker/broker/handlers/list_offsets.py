@@ -55,6 +55,7 @@ READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
 DEBUGGING_REPLICA = -2
 UNKNOWN = -1
+OFFSET_NOT_AVAILABLE_SINCE = 5
 PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
 TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
 WantedPartition = ListOffsetsRequest.ListOffsetsPartition
@@ -111,10 +112,21 @@ async def _answer(
         return answer
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
+    if lags and wanted.timestamp == LATEST:
+        raise _not_available(version)
     answer.timestamp, answer.offset, leader_epoch = await _find(broker, partition, log, wanted.timestamp, end)
+    if lags and answer.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+        raise _not_available(version)
     if version >= 4:
         answer.leader_epoch = leader_epoch
     return answer
+
+
+def _not_available(version: int) -> KafkaError:
+    """A new leader does not know yet how far its predecessor's records were committed (KIP-207)."""
+    knows_it = version >= OFFSET_NOT_AVAILABLE_SINCE
+    return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if knows_it else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
