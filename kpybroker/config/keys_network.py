@@ -74,11 +74,11 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kafka.metrics.polling.interval.secs", INT, "10", at_least(1), LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_JMX),
     ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
-    ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
+    ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
     ("quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
     ("alter.log.dirs.replication.quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY,
-     WITH_QUOTAS),
+     HONOURED),
     ("controller.quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
     ("client.quota.callback.class", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
 )

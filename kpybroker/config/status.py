@@ -36,7 +36,7 @@ ASYNC_COMMIT: Final = "async-commit"
 
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
-    WITH_REPLICATION: "replication between brokers is not built yet",
+    WITH_REPLICATION: "brokers among themselves use what the system gives",
     WITH_QUOTAS: "quotas are not built yet",
     NO_TLS: "TLS listeners are not available yet",
     NO_SASL: "SASL listeners are not available yet",

@@ -13,7 +13,6 @@ from kpybroker.config.status import (
     HONOURED,
     NO_TIERED_STORAGE,
     SINCE_3_0_IGNORED,
-    WITH_REPLICATION,
 )
 from kpybroker.config.values import (
     ANYTHING,
@@ -67,7 +66,7 @@ TOPIC_ROWS: Final[tuple[TopicRow, ...]] = (
     ("cleanup.policy", LIST, "delete", list_of("compact", "delete"), MEDIUM,
      ("log.cleanup.policy",), HONOURED),
     ("unclean.leader.election.enable", BOOLEAN, "false", ANYTHING, MEDIUM,
-     ("unclean.leader.election.enable",), WITH_REPLICATION),
+     ("unclean.leader.election.enable",), HONOURED),
     ("min.insync.replicas", INT, "1", at_least(1), MEDIUM, ("min.insync.replicas",), HONOURED),
     ("compression.type", STRING, "producer", _CODECS, MEDIUM, ("compression.type",), HONOURED),
     ("compression.gzip.level", INT, "-1", GZIP_LEVEL, MEDIUM, ("compression.gzip.level",), HONOURED),
@@ -84,8 +83,8 @@ TOPIC_ROWS: Final[tuple[TopicRow, ...]] = (
      ("log.message.timestamp.before.max.ms",), HONOURED),
     ("message.timestamp.after.max.ms", LONG, _LONG_MAX, at_least(0), MEDIUM,
      ("log.message.timestamp.after.max.ms",), HONOURED),
-    ("leader.replication.throttled.replicas", LIST, "", THROTTLED_REPLICAS, MEDIUM, (), WITH_REPLICATION),
-    ("follower.replication.throttled.replicas", LIST, "", THROTTLED_REPLICAS, MEDIUM, (), WITH_REPLICATION),
+    ("leader.replication.throttled.replicas", LIST, "", THROTTLED_REPLICAS, MEDIUM, (), HONOURED),
+    ("follower.replication.throttled.replicas", LIST, "", THROTTLED_REPLICAS, MEDIUM, (), HONOURED),
     ("message.downconversion.enable", BOOLEAN, "true", ANYTHING, LOW,
      ("log.message.downconversion.enable",), HONOURED),
     ("remote.storage.enable", BOOLEAN, "false", ANYTHING, MEDIUM, (), NO_TIERED_STORAGE),

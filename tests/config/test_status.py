@@ -32,6 +32,10 @@ def test_an_honoured_broker_key_is_read_somewhere() -> None:
 
 def test_an_honoured_topic_key_is_read_somewhere() -> None:
     text = "\n".join(source for path, source in SOURCES.items() if path.name not in ("topic.py", "topic_defaults.py"))
-    by_other_name = {"cleanup.policy", "message.timestamp.difference.max.ms"}  # `.compact`; before and after
+    by_other_name = {
+        "cleanup.policy",  # `.compact`
+        "message.timestamp.difference.max.ms",  # before and after
+        "unclean.leader.election.enable",  # the controller reads it from the znode
+    }
     honoured = {row[0] for row in TOPIC_ROWS if row[6] == HONOURED} - by_other_name
     assert [name for name in sorted(honoured) if not re.search(rf"\b{field_name(name)}\b", text)] == []
