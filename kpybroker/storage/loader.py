@@ -194,7 +194,7 @@ class LogLoader:
             if base + names.INDEX_SUFFIX not in present:
                 raise CorruptIndexError("the offset index file does not exist")
             segment.txn_index.sanity_check()
-            if segment.base_offset >= self.first_dirty_offset:  # the cleaner takes transactions out of the log
+            if not self._may_be_compacted(segment):  # the cleaner takes transactions out of the log
                 check_aborted(segment, self.segments)
             if base + names.TIME_INDEX_SUFFIX not in present:
                 # Kafka makes an empty one, as logs older than 0.10.1 have none, and finds nothing there by time.
@@ -204,6 +204,10 @@ class LogLoader:
             logger.error("Recovering segment %s and rebuilding index files: %s", segment.records.path, error)
             self.segments.add(segment)
             self._recover_segment(segment)
+
+    def _may_be_compacted(self, segment: LogSegment) -> bool:
+        """The cleaner's checkpoint may be older than its last swap, or lost."""
+        return self.config.compact or segment.base_offset < self.first_dirty_offset
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
@@ -216,8 +220,7 @@ class LogLoader:
             now_ms=self.now_ms,
             reload_from_clean_shutdown=False,
         )
-        may_overflow = self.config.compact or segment.base_offset < self.first_dirty_offset
-        removed = recover_segment(segment, snapshots, self.epochs, may_overflow=may_overflow)
+        removed = recover_segment(segment, snapshots, self.epochs, may_overflow=self._may_be_compacted(segment))
         snapshots.take(sync=True)  # so that the next segment need not replay this one
         return removed
 
