@@ -138,7 +138,9 @@ def test_a_read_may_begin_in_a_gap(own_broker: StartBroker) -> None:
             consumer.assign([TopicPartition("gaps", 0, start_offset)])
             message = consumer.poll(quick.DEADLINE_S)
             assert message is not None
-            assert message.offset() == min(offset for offset in found if offset >= start_offset)
+            # a later pass of the cleaner may have taken more, and nothing else
+            assert message.offset() in found
+            assert message.offset() >= start_offset
     finally:
         consumer.close()
 
