@@ -1,5 +1,7 @@
 # Every target installs what it needs itself. See docs/TESTING.md for the suites.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The distribution's Python first: built without a shared library of its own, it is a tenth faster than what pyenv builds.
+PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
+	$$python -c 'import ensurepip, venv' 2>/dev/null && command -v $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
