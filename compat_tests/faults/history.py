@@ -1,0 +1,162 @@
+"""Complete histories of a cluster under faults: what each client sent, was told and read, and what could be observed.
+
+Plain values; `check.py` judges them. A record is its producer's name and a number that rises with every record of that
+producer, whatever the partition. Times are of one monotonic clock, in nanoseconds. Everything is added by one thread
+each (lists and dicts grow by single operations), and read when all of them have ended.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+Partition = tuple[str, int]
+
+SEPARATOR = "."
+
+
+class Record(NamedTuple):
+    """One record's identity; its value begins with it."""
+
+    producer: str
+    number: int
+
+    def value(self, size: int = 0) -> str:
+        """`producer.number`, as VerifiableProducer writes it, and what it takes to be of that size."""
+        return f"{self.producer}{SEPARATOR}{self.number}{SEPARATOR}".ljust(size, "-")
+
+
+def record_of(value: bytes | str | None) -> Record | None:
+    """Whose record this is; None for bytes that no producer of ours wrote."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else value or ""
+    producer, _, rest = text.partition(SEPARATOR)
+    number, _, padding = rest.partition(SEPARATOR)
+    if not producer or not number.isdecimal() or padding.strip("-"):
+        return None
+    return Record(producer, int(number))
+
+
+class Acknowledged(NamedTuple):
+    """`offset` is -1 where the answer did not tell it; `broker` is who acknowledged, where that is known."""
+
+    record: Record
+    offset: int
+    sent_ns: int
+    told_ns: int
+    broker: int | None = None
+
+
+class Stored(NamedTuple):
+    """A record in the log, as the last reading found it."""
+
+    offset: int
+    record: Record | None
+    leader_epoch: int
+
+
+class Read(NamedTuple):
+    """A record as a reader got it while things went on."""
+
+    offset: int
+    record: Record | None
+
+
+@dataclass(slots=True)
+class Reader:
+    """Who reads a partition from its start, and what he got, in order. `finished`: he came to the end."""
+
+    name: str
+    committed_only: bool
+    reads: dict[Partition, list[Read]] = field(default_factory=lambda: defaultdict(list))
+    finished: bool = False
+
+
+class Look(NamedTuple):
+    """A leader's own word on its partition, by ListOffsets. Looks of one broker never overlap."""
+
+    time_ns: int
+    broker: int
+    leader_epoch: int
+    log_start: int
+    high_watermark: int
+    log_end: int
+
+
+class StateLook(NamedTuple):
+    """A partition's state znode at one time; `version` is its partition epoch."""
+
+    time_ns: int
+    version: int
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: frozenset[int]
+
+
+class Absence(NamedTuple):
+    """A broker's process stood still or was dead from one time to another."""
+
+    broker: int
+    from_ns: int
+    to_ns: int
+
+
+class CommitLook(NamedTuple):
+    """A group's committed offset of one partition, as one coordinator told it."""
+
+    time_ns: int
+    broker: int
+    offset: int
+
+
+class Outcome(Enum):
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+class Transaction(NamedTuple):
+    """What was written in one transaction, and what its producer was told of its end."""
+
+    outcome: Outcome
+    records: tuple[tuple[Partition, Record], ...]
+
+
+class Trim(NamedTuple):
+    """DeleteRecords up to `offset` was acknowledged."""
+
+    time_ns: int
+    offset: int
+
+
+def _lists() -> dict[Partition, list[Any]]:
+    return defaultdict(list)
+
+
+@dataclass(slots=True)
+class History:
+    """`log` is what uncommitted reading finds at the end, `committed` what committed reading finds.
+
+    `idempotent` are the producers that promise order and no duplicates. `commits_acknowledged` and `commit_looks` are
+    of the one group, by partition. `failures` are what clients and processes met that nobody may meet.
+    """
+
+    min_isr: int = 2
+    idempotent: set[str] = field(default_factory=set)
+    acknowledged: dict[Partition, list[Acknowledged]] = field(default_factory=_lists)
+    refused: dict[Record, str] = field(default_factory=dict)
+    readers: list[Reader] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    looks: dict[Partition, list[Look]] = field(default_factory=_lists)
+    states: dict[Partition, list[StateLook]] = field(default_factory=_lists)
+    absences: list[Absence] = field(default_factory=list)
+    commits_acknowledged: dict[Partition, list[tuple[int, int]]] = field(default_factory=_lists)
+    """(time, offset)"""
+    commit_looks: dict[Partition, list[CommitLook]] = field(default_factory=_lists)
+    commits_found: dict[Partition, int] = field(default_factory=dict)
+    trims: dict[Partition, list[Trim]] = field(default_factory=_lists)
+    log: dict[Partition, list[Stored]] = field(default_factory=_lists)
+    committed: dict[Partition, list[Stored]] = field(default_factory=_lists)
+    failures: list[str] = field(default_factory=list)
