@@ -186,17 +186,14 @@ class Fetches:
         min_one: bool,
         is_first: bool,
     ) -> Visit:
-        topic_id, name, index = cached.key
+        topic_id, _, index = cached.key
+        # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
+        name = cached.resolved_name = self._topic_name(cached.key) or cached.resolved_name
         visit = Visit(cached, PartitionData(partition_index=index))
         visit.is_unread = True
         try:
             if not name:
-                # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
-                # A leader may hear of its topic by LeaderAndIsr first: its followers need not wait for the metadata.
-                known = self._broker.metadata.topic_name(topic_id) or self._broker.replicas.topic_names.get(topic_id)
-                name = cached.resolved_name = known or cached.resolved_name
-                if not name:
-                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
             if not params.readable(name):
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             partition = self._broker.replicas.hosted(name, index)
@@ -406,8 +403,13 @@ class Fetches:
         if session.session_id == 0:
             self._unsubscribe(session)
 
+    def _topic_name(self, key: PartitionKey) -> str | None:
+        """A leader may hear of its topic by LeaderAndIsr first: its followers need not wait for the metadata."""
+        topic_id, name, _ = key
+        return name or self._broker.metadata.topic_name(topic_id) or self._broker.replicas.topic_names.get(topic_id)
+
     def _partition(self, key: PartitionKey) -> Partition | None:
-        name = key[1] or self._broker.metadata.topic_name(key[0])
+        name = self._topic_name(key)
         return self._broker.replicas.partition(name, key[2]) if name else None
 
     def subscribe(self, session: FetchSession, key: PartitionKey) -> None:

@@ -285,6 +285,19 @@ async def test_a_fetch_waits_until_there_is_enough(tmp_path: Path, session: tupl
         assert values(answers[0]) == {0: [b"a" * 50], 1: [b"b" * 50]}
 
 
+async def test_a_session_begun_before_the_metadata_came_hears_of_every_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader hears of its topic by LeaderAndIsr, and its followers ask for it by id, before UpdateMetadata comes."""
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        with monkeypatch.context() as before_the_metadata:
+            before_the_metadata.setattr(broker.metadata, "topic_name", lambda _: None)
+            session = (await ask(broker, fetch(topic_id, {0: 0}, session=(0, 0)), 13)).session_id
+        await write(broker, "t", b"a")
+        assert values(await ask(broker, fetch(topic_id, {}, session=(session, 1)), 13)) == {0: [b"a"]}
+
+
 async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t")
