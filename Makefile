@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-beside bench-budget soak soak-eos exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-beside bench-budget soak soak-eos power-cuts exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -79,9 +79,15 @@ bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fe
 soak: test-deps  ## two hundred kills of the broker under load, everything checked
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
 
+power-cuts: test-deps  ## a hundred power cuts of the broker's disk with each way to flush; root only, 20 minutes
+	$(BIN)/python -m compat_tests.crash.power_cuts --cuts 100
+
 soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group
 	$(BIN)/python -m compat_tests.eos.soak
 	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
+
+replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
+	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix
 
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
 	$(BIN)/python -m compat_tests.exchange.run

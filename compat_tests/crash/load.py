@@ -45,10 +45,17 @@ class Client(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.history = history
         self.lock = lock
+        self.is_abandoned = False
         self._stopping = threading.Event()
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def abandon(self) -> None:
+        """Stop in the middle of things: what it had under way is given up, and what it still hears is forgotten."""
+        self.history = History()
+        self.is_abandoned = True
+        self.stop()
 
     def run(self) -> None:
         try:
@@ -63,7 +70,7 @@ class Client(threading.Thread):
         raise NotImplementedError
 
     def finish(self) -> None:
-        """The last words of a client that was stopped, while the broker is up."""
+        """The last words of a client that was stopped; the broker is up, or the client is abandoned."""
 
     def pause(self, seconds: float) -> None:
         self._stopping.wait(seconds)
@@ -126,6 +133,8 @@ class Writer(Client):
         self.pause(PACE_S)
 
     def finish(self) -> None:
+        if self.is_abandoned:
+            self._producer.purge()
         left = self._producer.flush(READ_DEADLINE_S)
         if left:
             self.fail(f"{self.name}: {left} records were never answered")

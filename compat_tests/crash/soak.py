@@ -4,7 +4,7 @@
 
 A seed fixes the moments of the kills and what the producers send; what is on its way at such a moment is the machine's
 affair. SIGKILL leaves the page cache alone, so this is about a process that dies and not about power cuts: those are
-the affair of `tests/storage`, on files that lose what was not synced.
+the affair of `power_cuts`, and of `tests/storage`, on files that lose what was not synced.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class Soak:
     history: History = field(default_factory=History)
     writers: list[Writer] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -87,8 +88,7 @@ class Soak:
     def run(self, kills: int) -> list[str]:
         """Kill `kills` times; everything that is wrong afterwards. The broker is left stopped."""
         random = Random(self.seed)
-        for topic, config in TOPICS.items():
-            create_topic(self.broker.bootstrap, topic, PARTITIONS_PER_TOPIC, **config)
+        self._create_topics()
         self._start_clients()
         for number in range(1, kills + 1):
             self._await_load()
@@ -109,28 +109,41 @@ class Soak:
     def _acknowledged(self) -> int:
         return sum(writer.acknowledged for writer in self.writers)
 
+    def _create_topics(self) -> None:
+        for topic, config in TOPICS.items():
+            create_topic(self.broker.bootstrap, topic, PARTITIONS_PER_TOPIC, **config)
+
     def _start_clients(self) -> None:
-        lock, bootstrap = threading.Lock(), self.broker.bootstrap
-        excused = UNKNOWN_FOR_A_MOMENT if self.broker.kind == "kafka" else frozenset[int]()
-        for number, kind in enumerate(WRITERS):
-            seed = self.seed * 1000 + number
-            self.writers.append(
-                Writer(number, kind, bootstrap, self.partitions, self.history, lock, seed, excused=excused)
-            )
+        bootstrap = self.broker.bootstrap
         for group, subscribes in (("assigned", False), ("subscribed", True)):
-            self.clients.append(Reader(group, bootstrap, self.partitions, self.history, lock, subscribes=subscribes))
-        self.clients.append(TopicMaker(bootstrap, self.history, lock, self.seed))
-        self.clients += self.writers
-        for client in self.clients:
-            client.start()
+            reader = Reader(group, bootstrap, self.partitions, self.history, self.lock, subscribes=subscribes)
+            self._start(reader)
+        self._start(TopicMaker(bootstrap, self.history, self.lock, self.seed))
+        self._start_writers()
+
+    def _start_writers(self) -> None:
+        """A new life of each."""
+        excused = UNKNOWN_FOR_A_MOMENT if self.broker.kind == "kafka" else frozenset[int]()
+        for kind in WRITERS:
+            number = len(self.writers)
+            seed = self.seed * 1000 + number
+            writer = Writer(
+                number, kind, self.broker.bootstrap, self.partitions, self.history, self.lock, seed, excused=excused
+            )
+            self.writers.append(writer)
+            self._start(writer)
+
+    def _start(self, client: Client) -> None:
+        self.clients.append(client)
+        client.start()
 
     def _await_load(self) -> None:
         """Every kill meets a broker that serves every producer, and a reader."""
-        before = {writer: writer.acknowledged for writer in self.writers}
-        each = ANSWERS_BEFORE_KILL // len(self.writers)
+        before = {writer: writer.acknowledged for writer in self.writers if not writer.is_abandoned}
+        each = ANSWERS_BEFORE_KILL // len(before)
 
         def is_loaded() -> bool:
-            missing = [w.name for w in self.writers if w.acknowledged < before[w] + each]
+            missing = [writer.name for writer, count in before.items() if writer.acknowledged < count + each]
             assert not missing, f"no answers for {missing}; {self.history.failures[:3]}"
             return True
 

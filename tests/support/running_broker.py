@@ -12,6 +12,7 @@ from kpybroker.broker.clock import SystemClock
 from kpybroker.broker.context import PlainConnectionInfo
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.storage.files import Files
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
@@ -35,11 +36,11 @@ def settings(directory: Path, **keys: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running_broker(directory: Path, **keys: str) -> AsyncIterator[Broker]:
-    """A broker with these `settings`; nothing listens on a real port."""
+async def running_broker(directory: Path, *, files: Files | None = None, **keys: str) -> AsyncIterator[Broker]:
+    """A broker with these `settings`; nothing listens on a real port. `files` are the machine's unless given."""
     config = BrokerConfig(settings(directory, **keys))
     tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
-    async with Broker.open(config, transport=MemoryTransport(), tree=tree, seed=1) as broker:
+    async with Broker.open(config, transport=MemoryTransport(), files=files, tree=tree, seed=1) as broker:
         yield broker
 
 

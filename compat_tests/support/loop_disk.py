@@ -1,0 +1,74 @@
+"""A disk of its own for a broker: ext4 in a file, mounted through a loop device. It can lose its power, and grow.
+
+Only root may mount. `cut_power` is what the kernel has for testing file systems (FS_IOC_SHUTDOWN without a flush of the
+journal): from then on every call answers EIO, and what was not synced is as likely to be lost as after a power cut;
+the next `mount` replays the journal as after one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+from compat_tests.support.waiting import eventually
+
+MIB = 1024 * 1024
+
+FS_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
+NO_LOG_FLUSH = struct.pack("=I", 2)
+UNMOUNT_DEADLINE_S = 20.0
+
+
+def may_mount() -> bool:
+    return os.geteuid() == 0
+
+
+class LoopDisk:
+    """`size` bytes at `path`, once it is mounted."""
+
+    def __init__(self, directory: Path, size: int) -> None:
+        self.path = directory / "disk"
+        self.path.mkdir(parents=True)
+        self._image = directory / "disk.ext4"
+        self._image.touch()
+        os.truncate(self._image, size)
+        _run("mkfs.ext4", "-q", "-F", "-m", "0", str(self._image))
+
+    @property
+    def is_mounted(self) -> bool:
+        return os.path.ismount(self.path)
+
+    def mount(self, options: str = "defaults") -> None:
+        _run("mount", "-t", "ext4", "-o", f"loop,{options}", str(self._image), str(self.path))
+
+    def cut_power(self) -> None:
+        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.ioctl(fd, FS_IOC_SHUTDOWN, NO_LOG_FLUSH)
+        finally:
+            os.close(fd)
+
+    def grow(self, size: int) -> None:
+        """While it is mounted and in use."""
+        os.truncate(self._image, size)
+        device = _run("findmnt", "-n", "-o", "SOURCE", str(self.path)).strip()
+        _run("losetup", "--set-capacity", device)
+        _run("resize2fs", device)
+
+    def unmount(self) -> None:
+        """A process that was killed may hold files for a moment."""
+        command = ["umount", str(self.path)]
+        eventually(lambda: subprocess.run(command, capture_output=True).returncode == 0, "umount", UNMOUNT_DEADLINE_S)
+
+    def close(self) -> None:
+        if self.is_mounted:
+            self.unmount()
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
