@@ -1,12 +1,13 @@
 """Copy exactly once while the broker and the copiers are killed, frozen and replaced, and check what came out.
 
-    python -m compat_tests.eos.soak --records 100000 --kills 20 --seed 7 [--groups] [--broker kafka] [--zookeeper]
+    python -m compat_tests.eos.soak --records 100000 --kills 20 --seed 7 [--groups] [--cluster] [--broker kafka]
 
 Three partitions are copied by stock clients, a transaction for every ten records: the first by Kafka's
 TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
 of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
 copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
-With `--groups` the copiers are members of one group instead, and share the partitions as they come and go.
+With `--groups` the copiers are members of one group instead, and share the partitions as they come and go. With
+`--cluster` the broker is three (`place.py`): leadership moves with every kill, and each of them must tell the same.
 """
 
 from __future__ import annotations
@@ -22,32 +23,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from compat_tests.crash.dump import dump_segments, find_damage
 from compat_tests.eos.check import Copying, check
 from compat_tests.eos.copiers import CONFLUENT, JAVA, Copier, Task
+from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, OneBroker, Place, Replicated
 from compat_tests.eos.readers import JavaReader, Reader, read_to_end
-from compat_tests.exchange.files import check_verify
 from compat_tests.overload.raw import Raw
-from compat_tests.support.quick import committed, create_topic, fill
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.quick import committed, fill
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest
 
 PARTITIONS = 3
-SOURCE, TARGET, GROUP = "source", "target", "copiers"
 KINDS = ((JAVA,), (CONFLUENT,), (CONFLUENT, JAVA))
 """By partition: who copies it, and who after him."""
-OVERRIDES = {
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-    "zookeeper.session.timeout.ms": "2000",
-}
 PROGRESS_DEADLINE_S = 120.0
 FREEZES_MAX = 200
 ROOM_FOR_A_ZOMBIE = 400
 """Records that must be left of a partition: a copier that has nothing more to do is not fenced, it is done."""
-KILLED_WHILE_STARTING = 0.25
 
 
 @dataclass(slots=True)
@@ -61,10 +54,10 @@ class Numbers:
 
 
 class Soak:
-    """One broker, its copiers and readers."""
+    """A place, the copiers and readers there."""
 
-    def __init__(self, broker: Broker, seed: int, records: int, *, groups: bool, say: Callable[[str], None]) -> None:
-        self.broker = broker
+    def __init__(self, place: Place, seed: int, records: int, *, groups: bool, say: Callable[[str], None]) -> None:
+        self.place = place
         self.random = Random(seed)
         self.groups = groups
         self.say = say
@@ -81,13 +74,13 @@ class Soak:
         return sum(map(len, self.inputs.values()))
 
     def run(self, kills: int, zombies: int) -> list[str]:
-        """Everything that is wrong afterwards. The broker is left stopped."""
+        """Everything that is wrong afterwards. The place is left stopped."""
         for topic in (SOURCE, TARGET):
-            create_topic(self.broker.bootstrap, topic, PARTITIONS)
+            self.place.create_topic(topic, PARTITIONS)
         for partition, values in self.inputs.items():
-            fill(self.broker.bootstrap, SOURCE, values, partition)
-        self.reader = Reader(self.broker.bootstrap, TARGET, range(PARTITIONS))
-        self.java_reader = JavaReader(self.broker.bootstrap, TARGET)
+            fill(self.place.bootstrap, SOURCE, values, partition)
+        self.reader = Reader(self.place.bootstrap, TARGET, range(PARTITIONS))
+        self.java_reader = JavaReader(self.place.bootstrap, TARGET)
         try:
             self.copiers = [self._start(number) for number in range(PARTITIONS)]
             self._disturb(kills, zombies)
@@ -107,7 +100,7 @@ class Soak:
         kinds = KINDS[number]
         kind = kinds[0] if after is None else kinds[(kinds.index(after.kind) + 1) % len(kinds)]
         task = Task(
-            bootstrap=self.broker.bootstrap,
+            bootstrap=self.place.bootstrap,
             group=GROUP,
             source=SOURCE,
             target=TARGET,
@@ -158,19 +151,9 @@ class Soak:
             if len(self.zombies) * kills < zombies * number and not self.groups:
                 self._outlive_a_zombie()
             self._kill_a_copier(0.3)
-            self._kill_the_broker()
+            self.numbers.broker_kills += self.place.kill(self.random)
             self._kill_a_copier(0.3)
             self.say(f"kill {number}/{kills}: {self.reader.count} of {self.total} records copied and read")
-
-    def _kill_the_broker(self) -> None:
-        self.broker.kill()
-        self.numbers.broker_kills += 1
-        if self.random.random() < KILLED_WHILE_STARTING:
-            end = time.monotonic() + self.random.uniform(0.05, 0.6)
-            self.broker.service.start(lambda _: time.monotonic() > end)
-            self.broker.kill()
-            self.numbers.broker_kills += 1
-        self.broker.start()
 
     def _kill_a_copier(self, chance: float) -> None:
         running = [number for number, copier in enumerate(self.copiers) if copier.running]
@@ -215,7 +198,7 @@ class Soak:
         return False
 
     def _is_ongoing(self, transactional_id: str) -> bool:
-        with Raw(("127.0.0.1", self.broker.port)) as connection:
+        with Raw(("127.0.0.1", self.place.coordinator_port(transactional_id))) as connection:
             answer = connection.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]), 0)
         return bool(answer.transaction_states[0].transaction_state == "Ongoing")
 
@@ -234,7 +217,7 @@ class Soak:
             copier.kill()
 
     def _judge(self) -> list[str]:
-        bootstrap = self.broker.bootstrap
+        bootstrap = self.place.bootstrap
         partitions = range(PARTITIONS)
         final = read_to_end(bootstrap, TARGET, partitions, "read_committed")
         self.java_reader.has(sum(map(len, final.values())))
@@ -249,9 +232,11 @@ class Soak:
         )
         self.problems += check(copying)
         self.problems += self.reader.failures
-        self.broker.stop()
-        self.problems += find_damage(dump_segments(self.broker.data_dir))
-        self.problems += check_verify(self.broker.data_dir, set(), is_clean=True)
+        for who in self.place.each_leads(TARGET):
+            for isolation, expected in (("read_committed", final), ("read_uncommitted", copying.log)):
+                found = read_to_end(bootstrap, TARGET, partitions, isolation)
+                self.problems += [] if found == expected else [f"{who} tells {isolation} readers something else"]
+        self.problems += self.place.stop_and_check()
         self._say_numbers(copying)
         return self.problems
 
@@ -277,6 +262,13 @@ class Soak:
             self.problems.append("nothing was aborted: the readers had nothing to be kept from")
 
 
+def _place(options: argparse.Namespace, directory: Path, connect: str | None) -> Place:
+    if not options.cluster:
+        return OneBroker(Broker(options.broker, directory / "broker", connect, OVERRIDES))
+    assert connect is not None
+    return Replicated(Cluster(directory / "brokers", connect, [options.broker] * 3, Replicated.PROPERTIES))
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Copy exactly once while everything dies, and check what came out.")
     parser.add_argument("--records", type=int, default=100_000)
@@ -286,19 +278,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--groups", action="store_true", help="the copiers are members of one group")
     parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
     parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
+    parser.add_argument("--cluster", action="store_true", help="three brokers on a real ZooKeeper")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
     print(f"{options.records} records, {options.kills} kills of {options.broker}, seed {options.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="eos-"))
-    zookeeper = ZooKeeper(directory / "zookeeper") if options.zookeeper or options.broker == "kafka" else None
+    needs_zookeeper = options.zookeeper or options.cluster or options.broker == "kafka"
+    zookeeper = ZooKeeper(directory / "zookeeper") if needs_zookeeper else None
     if zookeeper is not None:
         zookeeper.start()
     connect = None if zookeeper is None else f"{zookeeper.connect}/eos"
-    broker = Broker(options.broker, directory / "broker", connect, OVERRIDES)
+    place = _place(options, directory, connect)
     try:
-        broker.start()
+        place.start()
         soak = Soak(
-            broker,
+            place,
             options.seed,
             options.records,
             groups=options.groups,
@@ -306,7 +300,7 @@ def main(arguments: list[str]) -> int:
         )
         problems = soak.run(options.kills, options.zombies)
     finally:
-        broker.service.kill()
+        place.close()
         if zookeeper is not None:
             zookeeper.stop()
     for problem in problems:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from compat_tests.conftest import StartBroker
-from compat_tests.eos.soak import OVERRIDES, Soak
+from compat_tests.eos.place import OVERRIDES, OneBroker
+from compat_tests.eos.soak import Soak
 
 RECORDS = 9_000
 KILLS = 2
@@ -17,7 +18,7 @@ def test_exactly_once(own_broker: StartBroker) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
-    soak = Soak(broker, seed, RECORDS // KINDER[broker.kind], groups=False, say=print)
+    soak = Soak(OneBroker(broker), seed, RECORDS // KINDER[broker.kind], groups=False, say=print)
     assert soak.run(KILLS // KINDER[broker.kind], ZOMBIES) == []
     assert soak.numbers.zombies.total() == ZOMBIES // KINDER[broker.kind]
 
@@ -27,4 +28,4 @@ def test_exactly_once_by_a_group(own_broker: StartBroker) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
-    assert Soak(broker, seed, RECORDS // 2 // KINDER[broker.kind], groups=True, say=print).run(1, 0) == []
+    assert Soak(OneBroker(broker), seed, RECORDS // 2 // KINDER[broker.kind], groups=True, say=print).run(1, 0) == []

@@ -205,7 +205,7 @@ class Sequenced:
     """An idempotent producer that remembers only what a real one does, and can repeat itself."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         with Raw(("127.0.0.1", port)) as raw:
             answer = eventually(lambda: _granted(raw), "a producer id")
         self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
@@ -250,7 +250,7 @@ class Sequenced:
         topic, index = partition
         records = ProduceRequest.PartitionProduceData(index=index, records=batch)
         data = ProduceRequest.TopicProduceData(name=topic, partition_data=[records])
-        with Raw(("127.0.0.1", self._port)) as raw:
+        with Raw(("127.0.0.1", self.port)) as raw:
             answer = raw.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 7)
         (said,) = answer.responses[0].partition_responses
         return said.error_code, said.base_offset

@@ -17,11 +17,11 @@ def admin_client(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: object) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, replicas: int = 1, **config: object) -> None:
     """Make a topic; keys of `config` have `_` for `.`."""
     keys = {key.replace("_", "."): str(value) for key, value in config.items()}
     admin = admin_client(bootstrap)
-    made = admin.create_topics([NewTopic(topic, partitions, 1, config=keys)], operation_timeout=DEADLINE_S)
+    made = admin.create_topics([NewTopic(topic, partitions, replicas, config=keys)], operation_timeout=DEADLINE_S)
     made[topic].result(timeout=DEADLINE_S)
 
 

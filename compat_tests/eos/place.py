@@ -1,0 +1,187 @@
+"""Where the copying goes on: one broker, or three that replicate everything.
+
+In a cluster a kill takes, in turns, who coordinates the first copier's transactions, who leads a partition of the
+copies, and who coordinates the group: what they knew must be known to the next one, from its replica.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import ClassVar, Protocol
+
+from compat_tests.crash.dump import dump_segments, find_damage
+from compat_tests.exchange.files import check_verify
+from compat_tests.overload.raw import Raw
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.quick import create_topic
+from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
+
+SOURCE, TARGET, GROUP = "source", "target", "copiers"
+OVERRIDES = {
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "zookeeper.session.timeout.ms": "2000",
+}
+KILLED_WHILE_STARTING = 0.25
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+
+
+class Place(Protocol):
+    @property
+    def bootstrap(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def create_topic(self, topic: str, partitions: int) -> None: ...
+
+    def coordinator_port(self, transactional_id: str) -> int: ...
+
+    def kill(self, random: Random) -> int:
+        """Kill a broker and start it again; how often it was killed."""
+        ...
+
+    def each_leads(self, topic: str) -> Iterator[str]:
+        """Have every replica lead all of `topic` for a while; empty where there is one only."""
+        ...
+
+    def stop_and_check(self) -> list[str]:
+        """Stop in order; what is wrong with the files."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def kill_and_start(broker: Broker, random: Random) -> int:
+    broker.kill()
+    kills = 1
+    if random.random() < KILLED_WHILE_STARTING:
+        end = time.monotonic() + random.uniform(0.05, 0.6)
+        broker.service.start(lambda _: time.monotonic() > end)
+        broker.kill()
+        kills += 1
+    broker.start()
+    return kills
+
+
+def check_data(broker: Broker) -> list[str]:
+    broker.stop()
+    return find_damage(dump_segments(broker.data_dir)) + check_verify(broker.data_dir, set(), is_clean=True)
+
+
+class OneBroker:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    @property
+    def bootstrap(self) -> str:
+        return self.broker.bootstrap
+
+    def start(self) -> None:
+        self.broker.start()
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        create_topic(self.bootstrap, topic, partitions)
+
+    def coordinator_port(self, _transactional_id: str) -> int:
+        return self.broker.port
+
+    def kill(self, random: Random) -> int:
+        return kill_and_start(self.broker, random)
+
+    def each_leads(self, _topic: str) -> Iterator[str]:
+        yield from ()
+
+    def stop_and_check(self) -> list[str]:
+        return check_data(self.broker)
+
+    def close(self) -> None:
+        self.broker.service.kill()
+
+
+class Replicated:
+    PROPERTIES: ClassVar = {**OVERRIDES, "min.insync.replicas": "2", "transaction.state.log.min.isr": "2"}
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._turn = count()
+        self._bootstrap = ",".join(broker.bootstrap for broker in cluster.brokers.values())
+
+    @property
+    def bootstrap(self) -> str:
+        return self._bootstrap
+
+    def start(self) -> None:
+        self.cluster.start()
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        create_topic(self.bootstrap, topic, partitions, replicas=3)
+
+    def coordinator_port(self, transactional_id: str) -> int:
+        return self._coordinator(transactional_id, TRANSACTION_KEY).port
+
+    def _coordinator(self, key: str, key_type: int) -> Broker:
+        """Ask a broker that lives, until there is one who coordinates."""
+        found = eventually(lambda: self._told_coordinator(key, key_type), f"the coordinator of {key}")
+        return self.cluster.brokers[found]
+
+    def _told_coordinator(self, key: str, key_type: int) -> int | None:
+        broker = next(broker for broker in self.cluster.brokers.values() if broker.service.running)
+        with Raw(("127.0.0.1", broker.port)) as raw:
+            answer = raw.ask(FindCoordinatorRequest(key=key, key_type=key_type), 3)
+        return answer.node_id if answer.error_code == ErrorCode.NONE else None
+
+    def kill(self, random: Random) -> int:
+        self._whole()
+        turn = next(self._turn)
+        if turn % 3 == 0:
+            victim = self._coordinator("copier-0", TRANSACTION_KEY)
+        elif turn % 3 == 1:
+            victim = self.cluster.brokers[self.cluster.state(TARGET).leader]
+        else:
+            victim = self._coordinator(GROUP, GROUP_KEY)
+        return kill_and_start(victim, random)
+
+    def _whole(self) -> None:
+        """Every replica of every partition is in sync."""
+        cluster = self.cluster
+
+        def is_whole() -> bool:
+            for topic in cluster.tree.get_children("/brokers/topics"):
+                for partition in cluster.tree.get_children(f"/brokers/topics/{topic}/partitions"):
+                    assert cluster.state(topic, int(partition)).isr == set(cluster.brokers), f"{topic}-{partition}"
+            return True
+
+        cluster.wait(is_whole, "all replicas in sync")
+
+    def each_leads(self, topic: str) -> Iterator[str]:
+        cluster = self.cluster
+        self._whole()
+        partitions = range(len(cluster.json(f"/brokers/topics/{topic}")["partitions"]))
+        for first in cluster.brokers:
+            order = [first, *(i for i in cluster.brokers if i != first)]
+            wanted = [{"topic": topic, "partition": i, "replicas": order} for i in partitions]
+            with tempfile.TemporaryDirectory() as directory:
+                plan = Path(directory, "plan.json")
+                plan.write_text(json.dumps({"version": 1, "partitions": wanted}))
+                cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
+            cluster.wait(lambda order=order: all(cluster.replicas(topic, i) == order for i in partitions), "new order")
+            cluster.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
+            for partition in partitions:
+                cluster.wait_for_leader(topic, first, partition)
+            yield f"broker {first}"
+
+    def stop_and_check(self) -> list[str]:
+        return [problem for broker in self.cluster.brokers.values() for problem in check_data(broker)]
+
+    def close(self) -> None:
+        self.cluster.close()
