@@ -64,7 +64,7 @@ class ControllerChannel:
         controller_id = broker.control.controller_id
         if controller_id == broker.node_id:
             return await answer_locally(broker, api_key, message, version)
-        timeout_s = broker.config.get_int("request.timeout.ms") / 1000
+        timeout_s = broker.config.get_int("controller.socket.timeout.ms") / 1000
         with trio.fail_after(timeout_s):
             stream = await self._stream_to(controller_id, timeout_s)
             self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

@@ -244,6 +244,10 @@ class LogLoader:
 
     def _recover_unflushed(self) -> None:
         unflushed = self.segments.from_offset(self.recovery_point)
+        if unflushed:
+            # A truncation lowers the recovery point at once, the epochs on file with the next flush: what they say of
+            # these segments may be of batches that are gone. The batches that are there say it anew.
+            self.epochs.truncate_from_end(unflushed[0].base_offset)
         for number, segment in enumerate(unflushed):
             logger.info(
                 "Recovering unflushed segment %d. %d/%d recovered for %s.",

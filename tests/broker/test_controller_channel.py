@@ -81,3 +81,26 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
             parts.active_controller_id = 1
         assert answers[0].error_code == ErrorCode.NONE
         channel.close()
+
+
+async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_timeout(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    keys = {"controller_socket_timeout_ms": "2000", "request_timeout_ms": "50000"}
+    async with running_cluster(tmp_path, 1, 2, **keys) as cluster:
+        served, asked_at = cluster.brokers[1].control.ask, []
+
+        async def ask(event: AllocateProducerIds) -> object:
+            asked_at.append(trio.current_time())
+            if len(asked_at) == 1:
+                await trio.sleep_forever()
+            return await served(event)
+
+        cluster.brokers[1].control.ask = ask  # type: ignore[method-assign,assignment]
+        broker = cluster.brokers[2]
+        channel = ControllerChannel(broker, "test")
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.control.broker_epoch)
+        response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+        assert response.error_code == ErrorCode.NONE
+        assert 2 <= asked_at[1] - asked_at[0] < 3
+        channel.close()

@@ -231,6 +231,23 @@ def test_a_damaged_epoch_checkpoint_is_found_again_from_the_batches() -> None:
     assert log.epochs.entries == [(0, 0), (1, 8), (2, 16)]
 
 
+def test_epochs_that_a_truncation_took_away_do_not_come_back_with_a_kill() -> None:
+    """The checkpoint is written with the next flush; until then it tells of epochs that are not in the log any more."""
+    files = LossyFiles()
+    log = open_log(files, PATH, CONFIG)
+    for epoch in (1, 3):
+        append(log, b"x", leader_epoch=epoch)
+        append(log, b"x", leader_epoch=epoch)
+    log.flush()
+    log.prepare_truncation(2)
+    log.truncate_to(2, now_ms=NOW_MS)
+    for epoch in (2, 2, 4):
+        append(log, b"y", leader_epoch=epoch)
+    assert log.epochs.entries == [(1, 0), (2, 2), (4, 4)]
+    again = open_log(files.snapshot(), PATH, CONFIG, had_clean_shutdown=False, recovery_point=log.recovery_point)
+    assert again.epochs.entries == [(1, 0), (2, 2), (4, 4)]
+
+
 def test_aborts_are_indexed_again() -> None:
     files = LossyFiles()
     log = open_log(files, PATH, CONFIG, verification_enabled=False)
