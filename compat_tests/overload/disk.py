@@ -1,4 +1,4 @@
-"""A small disk that can be filled and grown: a tmpfs of its own, or where one may not mount, a limit on file size.
+"""A small disk that can be filled and grown: an ext4 of its own, or where one may not mount, a limit on file size.
 
 With the limit, what fills up is each file and not the disk, and the errno is EFBIG; a broker owes the same to both.
 """
@@ -6,24 +6,34 @@ With the limit, what fills up is each file and not the disk, and the errno is EF
 from __future__ import annotations
 
 import errno
-import subprocess
+import os
 from pathlib import Path
 
 import psutil
 
-MIB = 1024 * 1024
+from compat_tests.support.loop_disk import LoopDisk, may_mount
 
 
 class SmallDisk:
-    """`size` bytes at `path`; `apply` once the broker runs, `grow` later, `close` when it has ended."""
+    """`size` bytes at `path`; `apply` once the broker runs, later `grow` to `grown_size`, `close` when it has ended."""
 
-    def __init__(self, path: Path, size: int) -> None:
-        path.mkdir(parents=True)
-        self.path = path
+    def __init__(self, directory: Path, size: int, grown_size: int) -> None:
         self.size = size
+        self._grown_size = grown_size
         self._pid = 0
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
-        self.is_mounted = subprocess.run(command, capture_output=True).returncode == 0
+        self._disk = LoopDisk(directory, grown_size) if may_mount() else None
+        self.path = directory
+        if self._disk is None:
+            directory.mkdir()
+        else:
+            self.path = self._disk.path
+            self._disk.mount()
+            with (self.path / "ballast").open("wb") as ballast:
+                os.posix_fallocate(ballast.fileno(), 0, grown_size - size)
+
+    @property
+    def is_mounted(self) -> bool:
+        return self._disk is not None
 
     def apply(self, pid: int) -> None:
         self._pid = pid
@@ -43,16 +53,16 @@ class SmallDisk:
                     if error.errno != errno.ENOSPC:
                         raise
 
-    def grow(self, size: int) -> None:
-        if self.is_mounted:
-            subprocess.run(["mount", "-o", f"remount,size={size}", str(self.path)], check=True)
+    def grow(self) -> None:
+        if self._disk is not None:
+            (self.path / "ballast").unlink()
         else:
-            self._limit(size)
+            self._limit(self._grown_size)
 
     def _limit(self, size: int) -> None:
         _, most = psutil.Process(self._pid).rlimit(psutil.RLIMIT_FSIZE)
         psutil.Process(self._pid).rlimit(psutil.RLIMIT_FSIZE, (size, most))
 
     def close(self) -> None:
-        if self.is_mounted:
-            subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        if self._disk is not None:
+            self._disk.close()

@@ -10,18 +10,19 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import NewTopic
 
 from compat_tests.conftest import Launcher
-from compat_tests.overload.disk import MIB, SmallDisk
+from compat_tests.overload.disk import SmallDisk
 from compat_tests.support import quick
+from compat_tests.support.loop_disk import MIB
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
-SIZE = 12 * MIB
+SIZE = 16 * MIB
 VALUE = "x" * 50_000
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    made = SmallDisk(tmp_path / "disk", SIZE)
+    made = SmallDisk(tmp_path / "disk", SIZE, 4 * SIZE)
     yield made
     made.close()
 
@@ -85,7 +86,7 @@ def test_a_full_disk_refuses_appends_and_nothing_else(small_broker: Broker, disk
     assert len(quick.read(small_broker.bootstrap, [("other", 0)], 1)) == 1
     assert small_broker.service.running, small_broker.service.tail()
 
-    disk.grow(4 * SIZE)
+    disk.grow()
 
     def goes_on() -> bool:
         before = len(reports.offsets)
@@ -120,7 +121,29 @@ def test_a_stop_while_the_disk_is_full_is_orderly_and_keeps_what_was_acknowledge
     assert "Traceback" not in small_broker.service.output()
     assert "shut down completed" in small_broker.service.output()
 
-    disk.grow(4 * SIZE)
+    disk.grow()
     small_broker.start()
     found = quick.read(small_broker.bootstrap, [("filling", 0)], len(reports.offsets))
     assert [message.offset() for message in found] == reports.offsets
+
+
+def test_killed_on_a_full_disk_it_loses_nothing_and_starts_once_there_is_room(
+    small_broker: Broker, disk: SmallDisk
+) -> None:
+    if not disk.is_mounted:
+        pytest.skip("a limit on file size does not outlive the process")
+    quick.create_topic(small_broker.bootstrap, "filling", 1, segment_bytes=2 * MIB)
+    reports = Reports(small_broker.bootstrap)
+    while not reports.errors:
+        reports.write(20)
+    disk.fill()
+    small_broker.service.kill()
+    with pytest.raises(RuntimeError, match="make space on its disk"):
+        small_broker.start()
+    assert "Traceback" not in small_broker.service.output()
+    disk.grow()
+    small_broker.start()
+    found = quick.read(small_broker.bootstrap, [("filling", 0)], len(reports.offsets))
+    assert [message.offset() for message in found] == reports.offsets
+    reports.write(1)
+    assert len(found) in reports.offsets

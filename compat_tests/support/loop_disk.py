@@ -1,4 +1,4 @@
-"""A disk of its own for a broker: ext4 in a file, mounted through a loop device. It can lose its power, and grow.
+"""A disk of its own for a broker: ext4 in a file, mounted through a loop device. It can lose its power.
 
 Only root may mount. `cut_power` is what the kernel has for testing file systems (FS_IOC_SHUTDOWN without a flush of the
 journal): from then on every call answers EIO, and what was not synced is as likely to be lost as after a power cut;
@@ -51,13 +51,6 @@ class LoopDisk:
         finally:
             os.close(fd)
 
-    def grow(self, size: int) -> None:
-        """While it is mounted and in use."""
-        os.truncate(self._image, size)
-        device = _run("findmnt", "-n", "-o", "SOURCE", str(self.path)).strip()
-        _run("losetup", "--set-capacity", device)
-        _run("resize2fs", device)
-
     def unmount(self) -> None:
         """A process that was killed may hold files for a moment."""
         command = ["umount", str(self.path)]
@@ -68,7 +61,6 @@ class LoopDisk:
             self.unmount()
 
 
-def _run(*command: str) -> str:
+def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
-    return done.stdout

@@ -25,6 +25,7 @@ log = logging.getLogger("kafka.server.KafkaServer")
 
 RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
+DELETIONS_LOOK_S_MAX = 1.0
 
 GC_THRESHOLDS = (10_000, 10, 1_000_000)
 """No full collection by itself: while a request of 10^5 elements is alive it holds the loop for 70 ms and more."""
@@ -65,8 +66,9 @@ async def clean_compacted(broker: Broker) -> None:
 
 
 async def remove_deleted(broker: Broker) -> None:
+    """`log.segment.delete.delay.ms`, and a topic's `file.delete.delay.ms`, which may be shorter."""
     while True:
-        await trio.sleep(broker.config.get_int("log.segment.delete.delay.ms") / 1000)
+        await trio.sleep(min(broker.config.get_int("log.segment.delete.delay.ms") / 1000, DELETIONS_LOOK_S_MAX))
         for job in broker.logs.deletions_due(broker.clock.time_ms()):
             with storage_failures_borne(broker):
                 await trio.to_thread.run_sync(job)

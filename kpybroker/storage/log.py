@@ -481,6 +481,8 @@ class Log:
 
     def deletions_due(self, now_ms: int) -> list[str]:
         """Paths whose delay is over; the caller removes them, in a thread if it likes."""
+        if not self._pending_deletions:
+            return []
         due = [path for at, paths in self._pending_deletions if at <= now_ms for path in paths]
         if due:
             self._pending_deletions = [entry for entry in self._pending_deletions if entry[0] > now_ms]

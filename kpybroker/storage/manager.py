@@ -577,7 +577,12 @@ class LogManager:
     def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs: Mapping[TopicPartition, Log] = self.logs_in(directory.path)
         futures = self.future_logs_in(directory.path)
-        is_clean = directory.is_loaded
+        if not directory.is_loaded:
+            # The start failed. Checkpoints and marker are of the run before, and know logs that were not opened now.
+            for log in [*logs.values(), *futures.values()]:
+                log.close_handlers()
+            return
+        is_clean = True
         for log in [*logs.values(), *futures.values()]:
             try:
                 log.close()

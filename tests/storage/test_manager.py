@@ -73,6 +73,40 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
     assert logs.get("t", 9) is None
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(begun: bool) -> None:
+    """Else what DeleteRecords removed would be back, for one."""
+    files = LossyFiles()
+    logs = manager(files)
+    for topic in ("t", "u"):
+        log = log_of(logs, topic)
+        for number in range(3):
+            append(log, b"%d" % number)
+        log.update_high_watermark(3)
+        log.increment_log_start_offset(2)
+    logs.shutdown(17)
+    before = {entry.name: read_file(files, f"/a/{entry.name}") for entry in files.listdir("/a") if not entry.is_dir}
+    failed = LogManager(files, ["/a"], new_id=lambda: "id")
+    if begun:
+
+        def config_for(topic: str) -> LogConfig:
+            if topic == "u":
+                raise LookupError(topic)
+            return CONFIG
+
+        with pytest.raises(LookupError):
+            failed.load(config_for, NOW_MS)
+        del before[names.CLEAN_SHUTDOWN]
+    failed.shutdown()
+    assert before == {
+        entry.name: read_file(files, f"/a/{entry.name}") for entry in files.listdir("/a") if not entry.is_dir
+    }
+    logs = manager(files)
+    assert [(log_of(logs, topic).log_start_offset, log_of(logs, topic).high_watermark) for topic in "tu"] == [
+        (2, 3)
+    ] * 2
+
+
 def test_after_a_kill_logs_are_recovered_from_their_recovery_points() -> None:
     files = LossyFiles()
     logs = manager(files)

@@ -44,10 +44,10 @@ async def running_broker(directory: Path, *, files: Files | None = None, **keys:
         yield broker
 
 
-async def ask(broker: Broker, request: Any, version: int) -> Any:
+async def ask(broker: Broker, request: Any, version: int, client_id: str = "test") -> Any:
     """The decoded answer; None when there is none (acks=0)."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
-    frame = encode_request_header(RequestHeader(key, version, 7, "test")) + encode(request, version)
+    frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
     parts, context = await broker.dispatcher.answer(bytearray(frame), CLIENT)
     if parts is None:
         return None

@@ -18,6 +18,7 @@ from kpybroker.broker.transaction_verification import Verification, Verification
 from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.producer_state import NO_VERIFICATION
+from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -57,6 +58,7 @@ MAGIC_MAX = 2
 ATTRIBUTES_AT = 22  # the low byte
 ABORTABLE_FROM = 11
 ACKS = (-1, 0, 1)
+ADMIN_CLIENT_ID = "__admin_client"  # may write to internal topics (AdminUtils)
 # Errors that ReplicaManager answers without the log's start, and those that never get as far as the log.
 _WITHOUT_LOG_START = frozenset(
     (
@@ -68,6 +70,7 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
     )
 )
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -97,6 +100,9 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                 partition = broker.replicas.hosted(topic.name, data.index)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = _checked_request(data.records, acks)
+                if is_internal(topic.name) and context.client_id != ADMIN_CLIENT_ID:
+                    text = f"Cannot append to internal topic {topic.name}"
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
                 checked = None
                 if partition.is_long_walk(records):
                     checked = await partition.walk_in_thread(records, version, now_ms, broker.long_walks)

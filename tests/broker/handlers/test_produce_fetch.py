@@ -10,15 +10,18 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, ProtocolError
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
-from tests.support.batches import batch
+from tests.support.batches import NOW_MS, batch
 from tests.support.running_broker import ask, create_topic, running_broker
 
 ZERO = bytes(16)
@@ -155,6 +158,19 @@ async def test_an_idempotent_producer_is_answered_twice_and_written_once(tmp_pat
         gap = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert answers == [(0, 0), (0, 1), (0, 1), (0, 0), (gap, -1)]
         assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"0", b"1"]}
+
+
+async def test_internal_topics_take_nothing_from_clients_but_the_old_admin_client(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await ask(broker, FindCoordinatorRequest(key="g", key_type=0), 3)
+        topic = GROUP_METADATA_TOPIC_NAME
+        assert (await write(broker, topic, b"a")).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        log = broker.logs.get(topic, 0)
+        assert log is not None
+        assert log.log_end_offset == 0
+        keyed = build_batch([(b"k", None, NOW_MS)])
+        answer = await ask(broker, produce(topic, {0: keyed}), 9, client_id="__admin_client")
+        assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path) -> None:
