@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kpybroker.broker.context import RequestContext
+from kpybroker.broker.turns import Turns
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import TopicPartition
@@ -49,17 +50,20 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def known_partitions(
+async def known_partitions(
     broker: Broker, context: RequestContext, topics: Iterable[NamedTopic[P]]
 ) -> tuple[dict[TopicPartition, P], dict[TopicPartition, ErrorCode]]:
     """The request's partitions that the client may read and the cluster knows, and what to answer for the
     others.
     """
+    turns = Turns()
     known: dict[TopicPartition, P] = {}
     errors: dict[TopicPartition, ErrorCode] = {}
     for topic in topics:
+        await turns.next()
         is_allowed = context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
         for partition in topic.partitions:
+            await turns.next()
             key = (topic.name, partition.partition_index)
             if not is_allowed:
                 errors[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

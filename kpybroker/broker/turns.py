@@ -40,6 +40,12 @@ class Turns:
         return self._elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0
 
 
+async def pause_after(elements: int) -> None:
+    """A checkpoint after a step that went over so many elements at once, if they were many."""
+    if elements >= ELEMENTS_BETWEEN_CHECKPOINTS:
+        await trio.lowlevel.checkpoint()
+
+
 async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
     """`function` in a thread, its KafkaErrors without their tracebacks.
 

@@ -17,6 +17,7 @@ import trio
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.metadata import MetadataSnapshot, PartitionState
+from kpybroker.broker.turns import pause_after
 from kpybroker.core import topic_names
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.model import ZERO_UUID
@@ -62,9 +63,13 @@ SLICE_S = 0.003
 
 async def handle(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     _check(request, context)
+    asked_for = len(request.topics or ())
+    await pause_after(asked_for)
     topics: list[Topic] = []
     names, known = _asked_for(broker, request, context, topics)
+    await pause_after(asked_for)
     described = [name for name in names if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)]
+    await pause_after(len(names))
     if not _wants_all(request, context):
         topics += _undescribed(broker, names, described, by_id=known)
     described = await _create_missing(broker, request, context, described, topics)

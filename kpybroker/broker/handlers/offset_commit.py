@@ -54,7 +54,7 @@ PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
 async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
     authorize_group(context, Operation.READ, request.group_id)
     check_static_membership(broker, request.group_instance_id)
-    known, errors = known_partitions(broker, context, request.topics)
+    known, errors = await known_partitions(broker, context, request.topics)
     if known and context.api_version == 0:
         errors |= await _commit_to_tree(broker, request.group_id, known)
     elif known:

@@ -24,7 +24,7 @@ PartitionResponse = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 async def handle(broker: Broker, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
     authorize_group(context, Operation.DELETE, request.group_id)
-    known, errors = known_partitions(broker, context, request.topics)
+    known, errors = await known_partitions(broker, context, request.topics)
     require_group_id(request.group_id)
     result: DeleteOffsetsResult = await broker.groups.ask(DeleteOffsets(request.group_id, tuple(known)))
     if result.error is not ErrorCode.NONE:

@@ -84,7 +84,10 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
-    for topic in _distinct(request.topic_data):
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        topics = await _distinct(topics, turns)
+    for topic in topics:
         if turns.is_over():
             await trio.lowlevel.checkpoint()
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
@@ -180,20 +183,23 @@ def _begins_transactional(records: bytes | memoryview) -> bool:
     return magic == MAGIC_MAX and size > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
 
 
-def _distinct(topics: list[TopicData]) -> list[TopicData]:
+async def _distinct(topics: list[TopicData], turns: Turns) -> list[TopicData]:
     """Each topic and partition once: Kafka makes a map of them, so of two batches for one partition the last counts."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return topics
-    names = {topic.name for topic in topics}
-    if len(names) == len(topics) and all(
-        len(topic.partition_data) < 2 or len({data.index for data in topic.partition_data}) == len(topic.partition_data)
-        for topic in topics
-    ):
-        return topics
     merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
     for topic in topics:
-        merged.setdefault(topic.name, {}).update((data.index, data) for data in topic.partition_data)
-    return [TopicData(name=name, partition_data=list(partitions.values())) for name, partitions in merged.items()]
+        if turns.is_over():
+            await trio.lowlevel.checkpoint()
+        partitions = merged.setdefault(topic.name, {})
+        for data in topic.partition_data:
+            if turns.is_over():
+                await trio.lowlevel.checkpoint()
+            partitions[data.index] = data
+    distinct = []
+    for name, partitions in merged.items():
+        if turns.is_over():
+            await trio.lowlevel.checkpoint()
+        distinct.append(TopicData(name=name, partition_data=list(partitions.values())))
+    return distinct
 
 
 def _checked_request(records: bytes | memoryview | None, acks: int) -> memoryview:

@@ -47,7 +47,7 @@ async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: Reque
     if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     authorize_group(context, Operation.READ, request.group_id)
-    known, errors = known_partitions(broker, context, request.topics)
+    known, errors = await known_partitions(broker, context, request.topics)
     if known:
         try:
             errors |= await _commit(broker, request, context, known)

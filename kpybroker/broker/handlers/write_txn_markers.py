@@ -9,6 +9,7 @@ from kpybroker.broker.context import RequestContext
 from kpybroker.broker.group_requests import by_topic
 from kpybroker.broker.ledger import Ledger
 from kpybroker.broker.transaction_markers import write_markers_here
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.wire.api import ApiKey
@@ -32,8 +33,11 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # no batch can be made of it, which no code says
     errors: ErrorsByProducer = {}
+    turns = Turns()
     for marker in request.markers:
-        if not _partitions(marker):
+        await turns.next()
+        partitions = _partitions(marker)
+        if not partitions:
             continue
         written = await write_markers_here(
             broker,
@@ -41,7 +45,7 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
             marker.producer_epoch,
             marker.coordinator_epoch,
             marker.transaction_result,
-            _partitions(marker),
+            partitions,
         )
         errors.setdefault(marker.producer_id, {}).update(written)
     return _response(errors)
