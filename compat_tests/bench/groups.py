@@ -1,0 +1,191 @@
+"""`make bench-groups`: how long a hundred members of one consumer group need to settle, on Kafka and on kpybroker.
+
+    python -m compat_tests.bench.groups [--rounds 7] [--members 100]
+
+Two crowds. Bare connections that speak the group protocol and send a heartbeat every 100 ms, on the stock
+server.properties (`group.initial.rebalance.delay.ms=0`, so that generations overtake each other): this shows the
+broker's share. And confluent-kafka consumers as they come, on Kafka's default delay of 3 s: their heartbeats every 3 s
+and the delay are most of it; without the delay it is luck whether a first, small generation has to be ended by them.
+Three figures each: all join at once, until all hold an assignment of one generation; half leave at once, until the rest
+does; all leave at once, until the group is empty. Both brokers run all the time and nothing is pinned; the rounds
+alternate, one of each broker is not counted. Exits with 1 when a median of ours is above 1.2 × that of Kafka.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import trio
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from compat_tests.bench.brokers import KIND_NAMES, Cores, both_brokers, compile_sources, scratch_directory
+from compat_tests.support.crowd import Crowd
+from compat_tests.support.quick import QUIET, admin_client, create_topic
+from compat_tests.support.services import Broker
+
+RATIO_MAX = 1.2
+HEARTBEAT_S = 0.1
+POLL_S = 0.002
+DEADLINE_S = 120.0
+FIGURES = ("all join", "half leave", "all leave")
+
+Times = tuple[float, ...]
+
+
+def raw_crowd(broker: Broker, group: str, count: int) -> Times:
+    async def story() -> Times:
+        with trio.fail_after(DEADLINE_S):
+            async with trio.open_nursery() as nursery:
+                crowd = Crowd(nursery, broker.port, group, HEARTBEAT_S)
+                members = await crowd.connect(count)
+                watch = Stopwatch()
+                crowd.start(members)
+                await crowd.settled()
+                watch.lap()
+                await crowd.leave(members[::2])
+                await crowd.settled()
+                watch.lap()
+                await crowd.leave(members[1::2])
+                while (await crowd.described())[0] != "Empty":
+                    await trio.lowlevel.checkpoint()
+                watch.lap()
+                nursery.cancel_scope.cancel()
+        return watch.laps
+
+    return trio.run(story)
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self.laps: Times = ()
+        self._since = time.perf_counter()
+
+    def lap(self) -> None:
+        now = time.perf_counter()
+        self.laps += (now - self._since,)
+        self._since = now
+
+
+def stock_consumers(broker: Broker, group: str, count: int) -> Times:
+    create_topic(broker.bootstrap, group, count)
+    admin = admin_client(broker.bootstrap)
+    consumers = [Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, **QUIET}) for _ in range(count)]
+    watch = Stopwatch()
+    for consumer in consumers:
+        consumer.subscribe([group])
+    _poll_until(consumers, partial(_shared, consumers, group, count))
+    watch.lap()
+    _close(consumers[::2])
+    _poll_until(consumers[1::2], partial(_shared, consumers[1::2], group, count))
+    watch.lap()
+    _close(consumers[1::2])
+    end = time.monotonic() + DEADLINE_S
+    while not _is_empty(admin, group):
+        assert time.monotonic() < end, "the group did not become empty"
+    watch.lap()
+    return watch.laps
+
+
+def _poll_until(consumers: list[Consumer], done: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        for consumer in consumers:
+            consumer.poll(0)
+        if done():
+            return
+        assert time.monotonic() < end, "the consumers did not settle"
+        time.sleep(POLL_S)
+
+
+def _shared(consumers: list[Consumer], topic: str, partitions: int) -> bool:
+    """Every partition has one owner and every consumer as many as the others."""
+    owned = [consumer.assignment() for consumer in consumers]
+    if len({len(parts) for parts in owned}) != 1:
+        return False
+    everything = {TopicPartition(topic, n).partition for n in range(partitions)}
+    return sorted(part.partition for parts in owned for part in parts) == sorted(everything)
+
+
+def _close(consumers: list[Consumer]) -> None:
+    """Their leaves are sent before any of their ends is waited for."""
+    for consumer in consumers:
+        consumer.unsubscribe()
+    for consumer in consumers:
+        consumer.close()
+
+
+def _is_empty(admin: AdminClient, group: str) -> bool:
+    described = admin.describe_consumer_groups([group])[group].result(timeout=DEADLINE_S)
+    return bool(described.state.name == "EMPTY")
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdKind:
+    name: str
+    run: Callable[[Broker, str, int], Times]
+    initial_delay_ms: int
+
+
+CROWDS = (CrowdKind("bare connections", raw_crowd, 0), CrowdKind("confluent-kafka", stock_consumers, 3000))
+
+
+def describe(name: str, times: dict[str, list[Times]]) -> tuple[list[str], bool]:
+    """Rows of a table, and whether every ratio is within the bar."""
+    rows, met = [], True
+    for index, figure in enumerate(FIGURES):
+        kafkas, ours = ([one[index] * 1000 for one in times[kind]] for kind in KIND_NAMES)
+        ratio = statistics.median(ours) / statistics.median(kafkas)
+        met = met and ratio <= RATIO_MAX
+        cells = (f"{statistics.median(ms):,.0f} ({min(ms):,.0f} to {max(ms):,.0f})" for ms in (kafkas, ours))
+        rows.append(
+            f"| {name}: {figure} | {' | '.join(cells)} | {ratio:.2f}{'' if ratio <= RATIO_MAX else ' **over**'} |"
+        )
+    return rows, met
+
+
+def measure(crowd: CrowdKind, directory: Path, rounds: int, members: int) -> tuple[list[str], bool]:
+    times: dict[str, list[Times]] = {kind: [] for kind in KIND_NAMES}
+    overrides = {"group.initial.rebalance.delay.ms": str(crowd.initial_delay_ms)}
+    with both_brokers(directory, Cores.shared(), overrides) as brokers:
+        for number in range(rounds + 1):
+            for kind, broker in brokers.items():
+                taken = crowd.run(broker, f"crowd-{number}", members)
+                print(f"{kind} {crowd.name} {[f'{one:.3f}' for one in taken]}", file=sys.stderr, flush=True)
+                if number > 0:
+                    times[kind].append(taken)
+    return describe(crowd.name, times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7, help="counted rounds [7]")
+    parser.add_argument("--members", type=int, default=100, help="members [100]")
+    parser.add_argument("--only", default="", help="only the crowds with this in their name")
+    parser.add_argument("--dir", help="where the brokers keep their files [the system's temporary directory]")
+    options = parser.parse_args()
+    compile_sources()
+    table = [
+        f"| ms, median (range) of {options.rounds} | Kafka 3.9.1 | kpybroker | ratio |",
+        "| --- | --- | --- | --- |",
+    ]
+    all_met = True
+    with scratch_directory(options.dir) as scratch:
+        for crowd in CROWDS:
+            if options.only in crowd.name:
+                rows, met = measure(crowd, scratch / crowd.name.split()[0], options.rounds, options.members)
+                table += rows
+                all_met = all_met and met
+    print("\n".join(table))
+    return 0 if all_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
