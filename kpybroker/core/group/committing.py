@@ -187,8 +187,10 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
     errors = dict.fromkeys(kept, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
     deleted = [partition for partition in partitions if partition not in errors]
     errors |= dict.fromkeys(deleted, ErrorCode.NONE)
-    if deleted:
-        step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
+    if not deleted:
+        step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
+        return
+    step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
     remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
 
 

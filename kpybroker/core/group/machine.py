@@ -142,12 +142,11 @@ class GroupMachine:
         return self._finish(step)
 
     def forget_topic(self, group_id: str, topic: str, now: Now) -> GroupOutcome:
-        """The topic has been deleted: so are the group's offsets in it."""
+        """The topic has been deleted: so are the group's offsets in it, and the group if nothing is left of it."""
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
             partitions = [partition for partition in group.offsets.committed if partition[0] == topic]
-            if partitions:
-                remove_offsets(step, group, partitions, _ignore)
+            remove_offsets(step, group, partitions, _ignore)
         return self._finish(step)
 
     def overviews(self) -> Iterator[GroupOverview]:

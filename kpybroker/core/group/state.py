@@ -218,6 +218,10 @@ class Group:
         self.members[new_member_id] = member
         if self.leader_id == old_member_id:
             self.leader_id = new_member_id
+        if old_member_id in self.pending_sync:
+            # Kafka goes on waiting for the old id, and rebalances a sound group when the wait is over.
+            self.pending_sync.remove(old_member_id)
+            self.pending_sync.add(new_member_id)
         self.static_members[instance_id] = new_member_id
         return member
 
