@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 from kazoo import exceptions as k
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.handlers import threading as kazoo_threading
+from kazoo.hosts import collect_hosts
 from kazoo.protocol import serialization
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
@@ -36,6 +38,7 @@ log = logging.getLogger("kafka.zookeeper.ZooKeeperClient")
 
 RECONNECT_SECONDS_MIN = 0.05
 RECONNECT_SECONDS_MAX = 1.0
+END_SESSION_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,18 +202,19 @@ class Client:
 
 
 def end_session(options: ClientOptions, credentials: tuple[int, bytes]) -> None:
-    """Take a session over and close it. Blocks."""
-    thief = KazooClient(
-        options.hosts,
-        timeout=options.session_timeout_ms / 1000,
-        client_id=credentials,
-        handler=_Handler(options.tls),
-        auth_data=list(options.auth),
-        sasl_options=dict(options.sasl) if options.sasl else None,
-    )
-    thief.start()
-    thief.stop()
-    thief.close()
+    """Take a session over and close it. Blocks.
+
+    Both requests are sent at once, as no client of kazoo does: its owner comes back as soon as the session is taken
+    over, and who then waited for an answer before closing it would have lost it again.
+    """
+    (address, *_), _ = collect_hosts(options.hosts)
+    take_over = serialization.Connect(0, 0, options.session_timeout_ms, *credentials, False).serialize()
+    close = struct.pack(">ii", 1, serialization.Close.type)
+    requests = b"".join(struct.pack(">i", len(request)) + request for request in (take_over, close))
+    with _Handler(options.tls).create_connection(address, address[0], END_SESSION_SECONDS_MAX) as connection:
+        connection.sendall(requests)
+        while connection.recv(4096):
+            pass  # the server hangs up when the session is over
 
 
 def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState:

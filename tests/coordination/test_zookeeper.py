@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import trio
 import trio.testing
 
 from kpybroker.coordination import zookeeper as adapter
+from kpybroker.coordination.kazoo_client import ClientOptions, end_session
 from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_connected
 from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
@@ -183,6 +187,20 @@ async def test_a_session_expires_when_the_server_hears_nothing_of_it(
         assert isinstance(created, t.Created)
         states = log.states()
         assert states[states.index((EXPIRED, 1)) + 1] == (CONNECTED, 2)
+
+
+def test_a_session_is_taken_over_and_closed_without_an_answer_in_between() -> None:
+    """Its owner comes back at once, and would take it away again from who waited: then it never ended."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        host, port = listener.getsockname()
+        ending = pool.submit(end_session, ClientOptions(f"{host}:{port}", 10_000), (7, bytes(16)))
+        connection, _ = listener.accept()
+        connection.settimeout(30)
+        with connection, connection.makefile("rb") as requests:
+            take_over, close = (requests.read(int.from_bytes(requests.read(4), "big")) for _ in range(2))
+        ending.result(30)
+    assert take_over[16:24] == (7).to_bytes(8, "big")
+    assert close == struct.pack(">ii", 1, -11)
 
 
 async def test_a_restarted_server_finds_the_session_alive(
