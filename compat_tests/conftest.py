@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--all-versions", action="store_true", help="play differential scripts in every version")
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
+    group.addoption("--replication-matrix", action="store_true", help="every row of Kafka's replication matrix")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
