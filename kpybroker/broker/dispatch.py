@@ -8,8 +8,9 @@ that cannot be understood ends the connection, as in Kafka's `KafkaApis` and `So
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from importlib import import_module
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
 
 T = TypeVar("T")
+
+Answer = tuple[list[Part] | None, RequestContext]
+"""The parts of a response frame, None when there is none (acks=0), and what is known of the request."""
 
 log = logging.getLogger("kafka.request.logger")
 api_log = logging.getLogger("kafka.server.KafkaApis")
@@ -98,7 +102,8 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
 
-Handle = Callable[["Broker", Any, RequestContext], Awaitable[Any]]
+Handle = Callable[["Broker", Any, RequestContext], Any]
+"""The response, or a coroutine that makes it where that takes waiting."""
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 
 
@@ -168,11 +173,13 @@ class Dispatcher:
             self._routes[api_key, version] = route
         return route
 
-    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> tuple[list[Part] | None, RequestContext]:
-        """The parts of the response frame, or None when there is none (acks=0).
+    async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
+        """Raises ProtocolError for a frame that is no request, which ends the connection."""
+        answer = self.answer_now(frame, connection)
+        return answer if isinstance(answer, tuple) else await answer
 
-        Raises ProtocolError for a frame that is no request, which ends the connection.
-        """
+    def answer_now(self, frame: bytearray, connection: ConnectionInfo) -> Answer | Coroutine[Any, Any, Answer]:
+        """`answer`, at once where nothing has to be waited for."""
         header = parse_request_header(frame)
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
@@ -190,26 +197,64 @@ class Dispatcher:
         elif len(frame) <= LARGE_FRAME_BYTES:
             request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, version)
         else:
-            body = memoryview(frame)[header.body_offset :]
-            request = await _in_steps(decode_steps(route.request_class, body, route.version))
+            steps = decode_steps(route.request_class, memoryview(frame)[header.body_offset :], version)
+            try:
+                next(steps)
+            except StopIteration as finished:
+                request = finished.value  # large by its records, not by its elements
+            else:
+                return self._answer_in_steps(route, context, steps)
         try:
-            response = await route.handle(self._broker, request, context)
+            response = route.handle(self._broker, request, context)
         except ProtocolError:
             raise
         except Exception as error:
-            failure = self._failure(route, context, error)
-            if len(frame) <= LARGE_FRAME_BYTES:
-                response = route.error_response(request, context, failure)
-            else:  # the error stands at each of perhaps 10^5 elements
-                response = await trio.to_thread.run_sync(route.error_response, request, context, failure)
+            response = route.error_response(request, context, self._failure(route, context, error))
+        if isinstance(response, CoroutineType):
+            return self._answer_later(route, context, request, response)
+        if response is None:
+            return None, context
+        if route.answers_more:
+            return self._encode_in_steps(route, context, response)
+        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+
+    async def _answer_later(
+        self, route: Route, context: RequestContext, request: Any, handling: Coroutine[Any, Any, Any]
+    ) -> Answer:
+        try:
+            response = await handling
+        except ProtocolError:
+            raise
+        except Exception as error:
+            response = route.error_response(request, context, self._failure(route, context, error))
         del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
             return None, context
-        if len(frame) <= LARGE_FRAME_BYTES and not route.answers_more:
-            parts = encode_parts(response, route.version)
-        else:
-            parts = await _in_steps(encode_steps(response, route.version))
-        return self._frame(route, header.correlation_id, parts), context
+        if route.answers_more:
+            return await self._encode_in_steps(route, context, response)
+        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+
+    async def _answer_in_steps(
+        self, route: Route, context: RequestContext, steps: Generator[None, None, Any]
+    ) -> Answer:
+        """A request of so many elements that everything about it takes more than a turn."""
+        await trio.lowlevel.checkpoint()
+        request = await _in_steps(steps)
+        try:
+            response = route.handle(self._broker, request, context)
+            if isinstance(response, CoroutineType):
+                response = await response
+        except ProtocolError:
+            raise
+        except Exception as error:  # it stands at each of perhaps 10^5 elements
+            failure = self._failure(route, context, error)
+            response = await trio.to_thread.run_sync(route.error_response, request, context, failure)
+        del request
+        return (None, context) if response is None else await self._encode_in_steps(route, context, response)
+
+    async def _encode_in_steps(self, route: Route, context: RequestContext, response: Any) -> Answer:
+        parts = await _in_steps(encode_steps(response, route.version))
+        return self._frame(route, context.correlation_id, parts), context
 
     def _failure(self, route: Route, context: RequestContext, error: Exception) -> KafkaError:
         """What the client is told of an exception; one that is nobody's answer is logged.

@@ -68,7 +68,7 @@ class FrameReader:
     A frame is accounted to `memory` from its arrival until `done`.
     """
 
-    __slots__ = ("_activity", "_frame_bytes_max", "_held", "_memory", "_pending", "_scratch", "_stream")
+    __slots__ = ("_activity", "_frame_bytes_max", "_held", "_memory", "_pending", "_scratch", "_stream", "is_stuck")
 
     def __init__(
         self,
@@ -85,11 +85,14 @@ class FrameReader:
         self._frame_bytes_max = frame_bytes_max
         self._activity = activity
         self._pending = bytearray()
+        self.is_stuck = False
+        """`frame_now` can't have the rest of a frame: the stream has ended, or the frame is a large one."""
 
     @property
-    def has_pending(self) -> bool:
-        """Bytes of a next frame are here already."""
-        return bool(self._pending)
+    def has_frame(self) -> bool:
+        """The next frame is here already (or a size that is none)."""
+        pending = self._pending
+        return len(pending) >= 4 and len(pending) >= 4 + _SIZE.unpack_from(pending)[0]
 
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.
@@ -112,6 +115,28 @@ class FrameReader:
             self._hold(len(frame))
         return frame
 
+    def frame_now(self) -> bytearray | None:
+        """`next_frame` without waiting: None when not all of it is here. `is_stuck` then says whether it can come."""
+        frame = None
+        if not self.has_frame:
+            received = self._stream.receive_now(self._scratch)
+            if not received:
+                self.is_stuck = received is not None
+                return None
+            self._activity.was_active = True
+            if not self._pending:
+                frame = self._only_frame(received)
+            if frame is None:
+                self._pending += self._scratch[:received]
+        if frame is None:
+            frame = self._take_whole()
+            if frame is None:
+                pending = self._pending
+                self.is_stuck = len(pending) >= 4 and _SIZE.unpack_from(pending)[0] > len(self._scratch)
+                return None
+        self._hold(len(frame))
+        return frame
+
     def done(self) -> None:
         """The last frame was served, or its connection ends: its bytes are free again."""
         self._memory.give_back(self._held)
@@ -124,21 +149,31 @@ class FrameReader:
     async def _read_frame(self) -> bytearray:
         """From the bytes that are pending, and those that come."""
         while True:
-            pending = self._pending
-            if len(pending) >= 4:
-                (size,) = _SIZE.unpack_from(pending)
-                self._check(size)
-                if len(pending) >= 4 + size:
-                    if len(pending) == 4 + size:
-                        self._pending = bytearray()
-                        del pending[:4]
-                        return pending
-                    frame = pending[4 : 4 + size]
-                    del pending[: 4 + size]
-                    return frame
+            frame = self._take_whole()
+            if frame is not None:
+                return frame
+            if len(self._pending) >= 4:
+                (size,) = _SIZE.unpack_from(self._pending)
                 if size > len(self._scratch):
                     return await self._large_frame(size)
-            pending += self._scratch[: await self._receive()]
+            self._pending += self._scratch[: await self._receive()]
+
+    def _take_whole(self) -> bytearray | None:
+        """The first frame of those that are pending, if all of it is."""
+        pending = self._pending
+        if len(pending) < 4:
+            return None
+        (size,) = _SIZE.unpack_from(pending)
+        self._check(size)
+        if len(pending) < 4 + size:
+            return None
+        if len(pending) == 4 + size:
+            self._pending = bytearray()
+            del pending[:4]
+            return pending
+        frame = pending[4 : 4 + size]
+        del pending[: 4 + size]
+        return frame
 
     def _only_frame(self, received: int) -> bytearray | None:
         """What came when it is exactly one frame, as it nearly always is; it is copied once."""

@@ -1,5 +1,8 @@
 """Listeners and connections: one task per connection, one request in progress on each.
 
+A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, for as long as
+neither the request, nor the handler, nor the answer makes anybody wait. Then the task wakes up and goes on from there.
+
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
 closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
 (reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
@@ -10,14 +13,16 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from kpybroker.broker.clock import Clock
-from kpybroker.broker.dispatch import Dispatcher
+from kpybroker.broker.dispatch import Answer, Dispatcher
 from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader, RequestMemory
 from kpybroker.broker.transport import Listener, Stream
 from kpybroker.core.authorizer import ANONYMOUS, Principal
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kafka.network.SocketServer")
 
-REQUESTS_BETWEEN_CHECKPOINTS = 8
+REQUESTS_AT_ONCE = 8
+"""Of one connection, until it is others' turn."""
 ACCEPT_PAUSE_S = 0.1
 IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -50,6 +56,7 @@ class Connection:
         "client_software_name",
         "client_software_version",
         "connection_id",
+        "frames",
         "last_active",
         "listener_name",
         "local_host",
@@ -58,6 +65,8 @@ class Connection:
         "scope",
         "security_protocol",
         "stream",
+        "unfinished",
+        "unsent",
         "waiting_on_broker",
         "was_active",
     )
@@ -76,6 +85,10 @@ class Connection:
         self.was_active = False  # since `last_active`; a flag, because reading the clock costs as much as a dozen of it
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
+        self.frames: FrameReader
+        # What `_serve_now` leaves to the task: bytes, and then an answer that itself or its sending has to be awaited.
+        self.unsent = b""
+        self.unfinished: Answer | Coroutine[Any, Any, Answer] | None = None
 
 
 class Server:
@@ -106,6 +119,7 @@ class Server:
                 self._nursery = nursery
                 nursery.start_soon(self._close_idle)
                 for bound in listeners:
+                    nursery.start_soon(bound.listener.poll)
                     nursery.start_soon(self._accept, bound, nursery)
         finally:
             self._ended.set()
@@ -184,40 +198,93 @@ class Server:
         self._slot_freed.set()
 
     async def _serve_requests(self, connection: Connection) -> None:
-        frames = FrameReader(
-            connection.stream,
-            self._scratch,
-            self._config.get_int("socket.request.max.bytes"),
-            self._memory,
-            connection,
+        stream = connection.stream
+        frames = connection.frames = FrameReader(
+            stream, self._scratch, self._config.get_int("socket.request.max.bytes"), self._memory, connection
         )
-        served = 0
+        serve_now = partial(self._serve_now, connection)
         try:
             while True:
                 if self._memory.is_full:
                     await self._wait_for_memory(connection)
-                frame = await frames.next_frame()
-                if frame is None:
-                    return
-                connection.waiting_on_broker = True
-                parts, context = await self._dispatcher.answer(frame, connection)
-                connection.waiting_on_broker = False
-                del frame
-                try:
-                    if parts is not None:
-                        connection.was_active = True
-                        await connection.stream.send_parts(parts)
-                finally:
-                    if context.on_sent:
-                        _run_on_sent(context.on_sent)
-                del parts
-                frames.done()
-                connection.was_active = True
-                served += 1
-                if served % REQUESTS_BETWEEN_CHECKPOINTS == 0:
+                if not frames.has_frame:
+                    await stream.watch(serve_now)
+                else:
                     await trio.lowlevel.checkpoint()
+                    if serve_now():
+                        continue
+                if connection.unsent:
+                    unsent, connection.unsent = connection.unsent, b""
+                    await stream.send_parts([unsent])
+                answer, connection.unfinished = connection.unfinished, None
+                if answer is None:
+                    if self._memory.is_full:
+                        continue
+                    frame = await frames.next_frame()
+                    if frame is None:
+                        return
+                    answer = self._dispatcher.answer_now(frame, connection)
+                    del frame
+                await self._finish(connection, answer)
+                del answer
+                frames.done()
         finally:
+            if isinstance(connection.unfinished, CoroutineType):
+                connection.unfinished.close()
             frames.done()
+
+    async def _finish(self, connection: Connection, answer: Answer | Coroutine[Any, Any, Answer]) -> None:
+        """Wait for an answer and send it."""
+        if not isinstance(answer, tuple):
+            connection.waiting_on_broker = True
+            answer = await answer
+            connection.waiting_on_broker = False
+        parts, context = answer
+        del answer
+        connection.was_active = True
+        try:
+            if parts is not None:
+                await connection.stream.send_parts(parts)
+        finally:
+            if context.on_sent:
+                _run_on_sent(context.on_sent)
+        connection.was_active = True
+
+    def _serve_now(self, connection: Connection) -> bool:
+        """Answer the requests that have come as far as that takes no waiting; False: now the task must go on."""
+        answers: list[bytes] = []
+        try:
+            goes_on = self._answer_now(connection, answers)
+        finally:  # what was answered before an error is owed
+            if answers:
+                connection.was_active = True
+                data = answers[0] if len(answers) == 1 else b"".join(answers)
+                sent = connection.stream.send_now(data)
+                connection.unsent = data[sent:]
+        return goes_on and not connection.unsent
+
+    def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
+        frames, memory, answer_now = connection.frames, self._memory, self._dispatcher.answer_now
+        for _ in range(REQUESTS_AT_ONCE):
+            if memory.is_full:
+                return False
+            frame = frames.frame_now()
+            if frame is None:
+                return not frames.is_stuck
+            answer = answer_now(frame, connection)
+            if not isinstance(answer, tuple):
+                connection.unfinished = answer
+                return False
+            parts, context = answer
+            if parts is not None:
+                if context.on_sent or len(parts) != 1 or not isinstance(part := parts[0], bytes):
+                    connection.unfinished = answer
+                    return False
+                answers.append(part)
+            frames.done()
+            if not frames.has_frame:
+                return True
+        return False
 
     async def _wait_for_memory(self, connection: Connection) -> None:
         """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""

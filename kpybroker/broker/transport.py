@@ -7,6 +7,8 @@ ones go by `sendfile` from page cache to socket. A slice whose pages are cold wo
 disk takes, so its first and last page are probed with `preadv(RWF_NOWAIT)`, and a cold slice is read once in a
 thread before it is sent.
 
+Streams that a listener accepts are watched by its `Poller` while they wait for a request; see there.
+
 Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
 serve all connections.
 """
@@ -21,6 +23,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import trio
+
+from kpybroker.broker.poller import HAS_EPOLL, OnReadable, Poller, watch_alone
 
 if sys.platform != "win32":
     import resource
@@ -62,6 +66,18 @@ class Stream(Protocol):
         """All parts, in order. Raises OSError when the peer is gone."""
         ...
 
+    async def watch(self, on_readable: OnReadable) -> None:
+        """Call `on_readable` whenever there may be something to read, until it returns False or raises."""
+        ...
+
+    def receive_now(self, buffer: memoryview) -> int | None:
+        """`receive_into` without waiting; None when there is nothing yet."""
+        ...
+
+    def send_now(self, data: bytes) -> int:
+        """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -69,6 +85,10 @@ class Listener(Protocol):
     address: tuple[str, int]
 
     async def accept(self) -> Stream: ...
+
+    async def poll(self) -> None:
+        """Serves those that watch a stream it accepted; to be run for as long as there are any."""
+        ...
 
     def close(self) -> None: ...
 
@@ -122,6 +142,7 @@ class SocketListener:
     def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
         self._sock = sock
         self._send_buffer_bytes = send_buffer_bytes
+        self._poller = Poller() if HAS_EPOLL else None
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
@@ -140,9 +161,13 @@ class SocketListener:
                     sock.close()
                     raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
-                    return SocketStream(sock, self._send_buffer_bytes)
+                    return SocketStream(sock, self._send_buffer_bytes, self._poller)
                 except OSError:  # the client left between the handshake and the accept
                     sock.close()
+
+    async def poll(self) -> None:
+        if self._poller is not None:
+            await self._poller.run()
 
     def close(self) -> None:
         trio.lowlevel.notify_closing(self._sock)
@@ -150,15 +175,34 @@ class SocketListener:
 
 
 class SocketStream:
-    def __init__(self, sock: socket.socket, send_buffer_bytes: int = -1) -> None:
+    def __init__(self, sock: socket.socket, send_buffer_bytes: int = -1, poller: Poller | None = None) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self._sock = sock
+        self._poller = poller
         self.local_address = _host_and_port(sock.getsockname())
         self.remote_address = _host_and_port(sock.getpeername())
+
+    async def watch(self, on_readable: OnReadable) -> None:
+        if self._poller is None:
+            await watch_alone(self._sock, on_readable)
+        else:
+            await self._poller.watch(self._sock, on_readable)
+
+    def receive_now(self, buffer: memoryview) -> int | None:
+        try:
+            return self._sock.recv_into(buffer)
+        except (BlockingIOError, InterruptedError):
+            return None
+
+    def send_now(self, data: bytes) -> int:
+        try:
+            return self._sock.send(data)
+        except BlockingIOError:
+            return 0
 
     async def receive_into(self, buffer: memoryview) -> int:
         sock = self._sock
@@ -172,10 +216,7 @@ class SocketStream:
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         if len(parts) == 1 and isinstance(answer := parts[0], bytes):
-            try:
-                sent = self._sock.send(answer)
-            except BlockingIOError:
-                sent = 0
+            sent = self.send_now(answer)
             if sent != len(answer):
                 await self._send(memoryview(answer)[sent:], 0)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -50,10 +51,14 @@ class Echo:
         self.in_progress = 0
         self.sent = 0
 
-    async def answer(self, frame: bytearray, connection: Any) -> tuple[list[bytes] | None, RequestContext]:
+    def answer_now(self, frame: bytearray, connection: Any) -> Any:
+        if frame.startswith(b"now"):
+            return [len(frame).to_bytes(4, "big") + frame], RequestContext(connection, AllowAll(), 0, 0)
+        return self._answer(bytes(frame), connection)
+
+    async def _answer(self, body: bytes, connection: Any) -> tuple[list[bytes] | None, RequestContext]:
         context = RequestContext(connection, AllowAll(), 0, 0)
         context.on_sent = [self._count_sent]
-        body = bytes(frame)
         if body == b"raise":
             raise RuntimeError("a handler's mistake")
         if body == b"malformed":
@@ -135,6 +140,61 @@ async def test_requests_on_one_connection_are_answered_in_order(transport: Trans
             await client.send(b"%d" % number)
         assert [await client.receive() for _ in range(100)] == [b"%d" % number for number in range(100)]
         assert house.echo.sent == 100
+
+    await House(transport, Config()).run(story)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_requests_that_wait_and_those_that_do_not_are_answered_in_order(transport: Transport, seed: int) -> None:
+    """However many come at once, in whatever pieces, whether or not the client reads before it has sent all."""
+    chance = random.Random(seed)
+    words = [b"now%d" % n if chance.random() < 0.7 else b"%d" % n for n in range(200)]
+    words += [b"now" + bytes(chance.choice([10, 30_000, 400_000])) for _ in range(4)]
+    chance.shuffle(words)
+    sent = b"".join(len(word).to_bytes(4, "big") + word for word in words)
+
+    async def story(house: House) -> None:
+        client = await house.connect()
+
+        async def send() -> None:
+            left = sent
+            while left:
+                size = chance.choice([3, 20, 1000, 100_000])
+                await client.stream.send_parts([left[:size]])
+                left = left[size:]
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            assert [await client.receive() for _ in words] == words
+        assert await client.ask(b"now") == b"now"
+
+    await House(transport, Config()).run(story)
+
+
+async def test_what_was_answered_before_a_broken_request_arrives(transport: Transport) -> None:
+    async def story(house: House) -> None:
+        client = await house.connect()
+        await client.stream.send_parts([b"\0\0\0\4now1\0\0\0\x09malformed\0\0\0\4now2"])
+        assert [await client.receive(), await client.receive()] == [b"now1", None]
+
+    await House(transport, Config()).run(story)
+
+
+async def test_a_busy_connection_does_not_keep_the_others_waiting(transport: Transport) -> None:
+    async def story(house: House) -> None:
+        busy, other = await house.connect(), await house.connect()
+
+        async def flood() -> None:
+            while True:
+                await busy.stream.send_parts([b"\0\0\0\4now1" * 100])
+                await busy.receive()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood)
+            for _ in range(50):
+                assert await other.ask(b"now") == b"now"
+                assert await other.ask(b"x") == b"x"
+            nursery.cancel_scope.cancel()
 
     await House(transport, Config()).run(story)
 
@@ -244,6 +304,7 @@ async def test_reading_pauses_while_requests_hold_too_many_bytes(
         clients = [await house.connect() for _ in range(3)]
         for client in clients:
             assert await client.ask(b"x") == b"x"
+        for client in clients:
             await client.send(b"hold")
             await trio.testing.wait_all_tasks_blocked()
         assert house.echo.in_progress == 2

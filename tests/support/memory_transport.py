@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -25,22 +25,32 @@ class Pipe:
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         view = memoryview(bytes(data))
-        while view:
-            if self.closed:
-                raise BrokenPipeError(errno.EPIPE, "the peer has closed")
-            room = self.capacity - len(self.data)
-            if room <= 0:
-                await self.changed.park()
-                continue
-            self.data += view[:room]
-            view = view[room:]
-            self.changed.unpark_all()
+        while view := view[self.write_now(view) :]:
+            await self.changed.park()
+
+    def write_now(self, data: bytes | memoryview) -> int:
+        if self.closed:
+            raise BrokenPipeError(errno.EPIPE, "the peer has closed")
+        count = min(max(self.capacity - len(self.data), 0), len(data))
+        self.data += data[:count]
+        self.changed.unpark_all()
+        return count
+
+    async def wait_readable(self) -> None:
+        await trio.lowlevel.checkpoint()
+        while not self.data and not self.closed:
+            await self.changed.park()
 
     async def read_into(self, buffer: memoryview) -> int:
-        while not self.data:
-            if self.closed:
-                return 0
+        count = self.read_now(buffer)
+        while count is None:
             await self.changed.park()
+            count = self.read_now(buffer)
+        return count
+
+    def read_now(self, buffer: memoryview) -> int | None:
+        if not self.data:
+            return 0 if self.closed else None
         count = min(len(buffer), len(self.data))
         buffer[:count] = self.data[:count]
         del self.data[:count]
@@ -59,6 +69,17 @@ class MemoryStream:
 
     async def receive_into(self, buffer: memoryview) -> int:
         return await self.incoming.read_into(buffer)
+
+    async def watch(self, on_readable: Callable[[], bool]) -> None:
+        await self.incoming.wait_readable()
+        while on_readable():
+            await self.incoming.wait_readable()
+
+    def receive_now(self, buffer: memoryview) -> int | None:
+        return self.incoming.read_now(buffer)
+
+    def send_now(self, data: bytes) -> int:
+        return self.outgoing.write_now(data)
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -84,6 +105,9 @@ class MemoryListener:
         if self.accept_errors:
             raise self.accept_errors.popleft()
         return self.waiting.popleft()
+
+    async def poll(self) -> None:
+        """Each stream watches itself."""
 
     def close(self) -> None:
         self.transport.listeners.pop(self.address, None)

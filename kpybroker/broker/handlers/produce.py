@@ -8,12 +8,15 @@ client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.steps import Steps, run_steps
 from kpybroker.broker.transaction_verification import Verification, VerificationError, verify_produce
 from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -76,9 +79,17 @@ _WITHOUT_LOG_START = frozenset(
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-async def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+def handle(
+    broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+    return run_steps(_handle(broker, request, context))
+
+
+def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Steps[ProduceResponse | None]:
     turns = Turns()
-    verified = await _verify(broker, request, context, turns) if await _is_transactional(request, turns) else None
+    verified: Verification | None = None
+    if (yield from _is_transactional(request, turns)):
+        verified = yield partial(_verify, broker, request, context, turns)
     response = ProduceResponse()
     waits: list[tuple[Partition, int, PartitionResponse]] = []
     flushes: list[tuple[Partition, int, PartitionResponse]] = []
@@ -89,12 +100,12 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
         topics = await _distinct(topics, turns)
     for topic in topics:
         if turns.is_over():
-            await trio.lowlevel.checkpoint()
+            yield trio.lowlevel.checkpoint
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         answers = []
         for data in topic.partition_data:
             if turns.is_over():
-                await trio.lowlevel.checkpoint()
+                yield trio.lowlevel.checkpoint
             answer = PartitionResponse(index=data.index)
             answers.append(answer)
             try:
@@ -108,7 +119,8 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
                 checked = None
                 if partition.is_long_walk(records):
-                    checked = await partition.walk_in_thread(records, version, now_ms, broker.long_walks)
+                    walk = partial(partition.walk_in_thread, records, version, now_ms, broker.long_walks)
+                    checked = yield walk
                 info = partition.append(records, acks, version, now_ms, checked, guard)
             except KafkaError as error:
                 _fill_error(broker, answer, error, topic.name, data.index, context)
@@ -128,12 +140,12 @@ async def handle(broker: Broker, request: ProduceRequest, context: RequestContex
             named = ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers)
             response.responses.append(named)
     if flushes:
-        await _flush(broker, flushes)
+        yield partial(_flush, broker, flushes)
     if acks == 0:
         _end_connection_on_error(response)
         return None
     if waits:
-        await _wait_for_replicas(broker, waits, request.timeout_ms)
+        yield partial(_wait_for_replicas, broker, waits, request.timeout_ms)
     if version >= 10:
         _endpoints(broker, context, response)
     return response
@@ -154,13 +166,13 @@ async def _verify(broker: Broker, request: ProduceRequest, context: RequestConte
     )
 
 
-async def _is_transactional(request: ProduceRequest, turns: Turns) -> bool:
+def _is_transactional(request: ProduceRequest, turns: Turns) -> Steps[bool]:
     """Whether one of its partitions begins with a batch of a transaction."""
     found = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             if turns.is_over():
-                await trio.lowlevel.checkpoint()
+                yield trio.lowlevel.checkpoint
             if data.records is not None and _begins_transactional(data.records):
                 found = True
     return found
