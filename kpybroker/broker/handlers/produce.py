@@ -97,7 +97,7 @@ def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) ->
     now_ms = broker.clock.time_ms()
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
-        topics = await _distinct(topics, turns)
+        topics = yield from _distinct(topics, turns)
     for topic in topics:
         if turns.is_over():
             yield trio.lowlevel.checkpoint
@@ -195,21 +195,21 @@ def _begins_transactional(records: bytes | memoryview) -> bool:
     return magic == MAGIC_MAX and size > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
 
 
-async def _distinct(topics: list[TopicData], turns: Turns) -> list[TopicData]:
+def _distinct(topics: list[TopicData], turns: Turns) -> Steps[list[TopicData]]:
     """Each topic and partition once: Kafka makes a map of them, so of two batches for one partition the last counts."""
     merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
     for topic in topics:
         if turns.is_over():
-            await trio.lowlevel.checkpoint()
+            yield trio.lowlevel.checkpoint
         partitions = merged.setdefault(topic.name, {})
         for data in topic.partition_data:
             if turns.is_over():
-                await trio.lowlevel.checkpoint()
+                yield trio.lowlevel.checkpoint
             partitions[data.index] = data
     distinct = []
     for name, partitions in merged.items():
         if turns.is_over():
-            await trio.lowlevel.checkpoint()
+            yield trio.lowlevel.checkpoint
         distinct.append(TopicData(name=name, partition_data=list(partitions.values())))
     return distinct
 
