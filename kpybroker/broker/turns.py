@@ -53,17 +53,21 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
     thread to thread is part of a cycle: it would stay until a collection that is long in coming.
     """
 
-    def guarded() -> T | KafkaError:
-        try:
-            return function()
-        except KafkaError as error:
-            error.__context__ = None
-            return error.with_traceback(None)
+    results: list[T] = []
+    failures: list[KafkaError] = []
 
-    result = await trio.to_thread.run_sync(guarded, limiter=limiter)
-    if isinstance(result, KafkaError):
-        raise result
-    return result
+    def guarded() -> None:
+        try:
+            results.append(function())
+        except KafkaError as error:
+            error.__context__ = error.__cause__ = None
+            failures.append(error.with_traceback(None))
+
+    await trio.to_thread.run_sync(guarded, limiter=limiter)
+    # Taken out, so that neither this frame nor what trio remembers of the call holds them any longer.
+    if failures:
+        raise failures.pop()
+    return results.pop()
 
 
 async def run_flush(job: FlushJob) -> None:

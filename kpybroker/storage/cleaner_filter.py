@@ -32,8 +32,9 @@ from kpybroker.wire.records.default_record import invalid, read_long_varint
 from kpybroker.wire.records.legacy import build_message_set, read_wrapper
 from kpybroker.wire.records.record import iter_records
 
-RECORDS_MAX_BYTES = 256 * 1024 * 1024
-"""Of one batch, uncompressed: above it the partition is not cleaned."""
+RECORDS_MAX_BYTES = 100 * 1024 * 1024
+"""Of one compressed batch: above it the partition is not cleaned. As large as a request may be (the default), so that
+no batch stands for more that was accepted where its records were looked at."""
 
 NO_DATA_OFFSET = -1
 

@@ -24,7 +24,7 @@ from kpybroker.wire.records.record import Record, iter_records
 
 Row = dict[str, Any]
 
-UNCOMPRESSED_MAX = 256 * 1024 * 1024
+UNCOMPRESSED_MAX = 100 * 1024 * 1024
 """A compressed batch that stands for more is named, and its records are not shown."""
 
 _SPACES = str.maketrans("", "", "\t\r\n")

@@ -75,13 +75,11 @@ def compress(codec: Codec, data: Buffer, level: int | None = None, magic: int = 
 
 
 def decompress(codec: Codec, data: Buffer, limit: int, magic: int = 2) -> Buffer:
-    """The bytes that `data` stands for, at most `limit` of them. For Codec.NONE that is `data` itself.
+    """The bytes that `data` stands for, at most `limit` of them. For Codec.NONE that is `data`, whatever its size.
 
     Raises CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.
     """
     if codec is Codec.NONE:
-        if len(data) > limit:
-            raise _too_large(limit)
         return data
     if codec is Codec.SNAPPY:
         return _decompress_snappy(memoryview(data), limit)

@@ -50,7 +50,7 @@ def test_what_goes_in_comes_out(codec: Codec, magic: int, data: bytes) -> None:
     assert bytes(decompress(codec, compress(codec, data, magic=magic), LIMIT, magic)) == data
 
 
-@pytest.mark.parametrize(("codec", "magic"), CODEC_MAGICS)
+@pytest.mark.parametrize(("codec", "magic"), [pair for pair in CODEC_MAGICS if pair[0] is not Codec.NONE])
 @pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 300_000])
 def test_the_limit_is_exact(codec: Codec, magic: int, size: int) -> None:
     data = os.urandom(size // 2) + bytes(size - size // 2)
@@ -59,6 +59,11 @@ def test_the_limit_is_exact(codec: Codec, magic: int, size: int) -> None:
     with pytest.raises(KafkaError) as caught:
         decompress(codec, compressed, size - 1, magic)
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_what_is_not_compressed_stands_for_itself_whatever_the_limit() -> None:
+    data = bytes(100)
+    assert decompress(Codec.NONE, data, 1) is data
 
 
 @pytest.mark.parametrize("codec", LEVELS)

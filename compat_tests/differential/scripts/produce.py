@@ -60,6 +60,18 @@ SCRIPTS = [
         everything("{t}"),
     ),
     script(
+        "produce-internal",
+        PRODUCE,
+        "topics that only coordinators write to",
+        ask(ApiKey.FIND_COORDINATOR, v=3, key="{t}", key_type=0, until={"error_code": 0}),
+        produce("__consumer_offsets", Batch([b"x"])),
+        produce("__consumer_offsets", Batch([b"x"], damage={17: b"\1\2\3\4"})),
+        produce_to(("__consumer_offsets", 9999, Batch([b"x"])), ("{t}-missing", 0, Batch([b"x"]))),
+        produce("__transaction_state-missing", Batch([b"x"])),
+        produce("__consumer_offsets", Batch([b"x"]), acks=0, answer=Answer.NONE),
+        produce("__consumer_offsets", Batch([b"x"]), acks=3),
+    ),
+    script(
         "produce-repeated",
         PRODUCE,
         "the same topic twice, the same partition twice in one request",
