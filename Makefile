@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-beside bench-budget soak soak-eos power-cuts exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-budget soak soak-eos replication-matrix power-cuts exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -70,6 +70,12 @@ bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 15 quiet minut
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes
 	$(BIN)/python -m compat_tests.bench.growth $(BENCH)
 
+bench-cluster: test-deps  ## three brokers with three replicas of everything, next to three of Kafka's: 10 minutes
+	$(BIN)/python -m compat_tests.bench.cluster $(BENCH)
+
+bench-failover: test-deps  ## how long until the next leader serves after a kill and after a stop, next to Kafka's: 12 minutes
+	$(BIN)/python -m compat_tests.cluster.failover $(BENCH)
+
 bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 8 minutes
 	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
 
@@ -82,9 +88,10 @@ soak: test-deps  ## two hundred kills of the broker under load, everything check
 power-cuts: test-deps  ## a hundred power cuts of the broker's disk with each way to flush; root only, 20 minutes
 	$(BIN)/python -m compat_tests.crash.power_cuts --cuts 100
 
-soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group
+soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group; then in a cluster
 	$(BIN)/python -m compat_tests.eos.soak
 	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
+	$(BIN)/python -m compat_tests.eos.soak --cluster --records 40000 --kills 12
 
 replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
 	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix

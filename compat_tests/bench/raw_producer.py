@@ -34,14 +34,16 @@ STAMP_DIGITS = 20
 CRC_AT, CRC_FROM = 17, 21  # in a batch
 
 
-def request_frame(topic: str, partition: int = 0, records: int = 1, record_bytes: int = 100, key: int = -1) -> bytes:
+def request_frame(
+    topic: str, partition: int = 0, records: int = 1, record_bytes: int = 100, key: int = -1, acks: int = 1
+) -> bytes:
     """One Produce request with its size. `key` is that of the first record, those of the others follow."""
     now_ms = int(time.time() * 1000)
     value = b"x" * record_bytes
     batch = build_batch([(b"%020d" % (key + n) if key >= 0 else None, value, now_ms) for n in range(records)])
     data = ProduceRequest.PartitionProduceData(index=partition, records=memoryview(bytes(batch)))
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
-    body = encode(ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic_data]), VERSION)
+    body = encode(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic_data]), VERSION)
     client_id = b"raw-producer"
     head = ApiKey.PRODUCE.to_bytes(2, "big") + VERSION.to_bytes(2, "big") + bytes(4)
     frame = head + len(client_id).to_bytes(2, "big") + client_id + body
@@ -196,7 +198,8 @@ def frames_of(options: argparse.Namespace) -> Callable[[], bytes]:
         return stamped(request_frame(options.topic, 0, 1, options.record_bytes), options.record_bytes)
     size = (options.records, options.record_bytes)
     keys = range(0, options.keys, options.records) if options.keys else (-1,)
-    frames = [request_frame(options.topic, part, *size, key) for part in range(options.partitions) for key in keys]
+    parts = range(options.partitions)
+    frames = [request_frame(options.topic, part, *size, key, options.acks) for part in parts for key in keys]
     return cycle(frames).__next__
 
 
@@ -208,6 +211,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=1, help="on every connection [1]")
     parser.add_argument("--records", type=int, default=1, help="in a request [1]")
     parser.add_argument("--record-bytes", type=int, default=100)
+    parser.add_argument("--acks", type=int, default=1, help="-1: of all in-sync replicas [1]")
     parser.add_argument("--partitions", type=int, default=1, help="that the requests go to in turn [1]")
     parser.add_argument("--keys", type=int, default=0, help="how many different ones [no keys]")
     parser.add_argument("--stamped", action="store_true", help="one record a request, its value begins with the time")

@@ -113,6 +113,11 @@ class Service:
             self.kill()
             raise AssertionError(f"{self.name} ignored SIGTERM for {STOP_DEADLINE_S} s:\n{self.tail()}") from None
 
+    def terminate(self) -> None:
+        """SIGTERM, and no waiting."""
+        if self._process is not None:
+            self._process.terminate()
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
