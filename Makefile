@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-budget soak soak-eos replication-matrix power-cuts exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos replication-matrix power-cuts exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -78,6 +78,9 @@ bench-failover: test-deps  ## how long until the next leader serves after a kill
 
 bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 8 minutes
 	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
+
+bench-groups: test-deps  ## how long a hundred members of one group take to settle, next to real Kafka: 3 minutes
+	$(BIN)/python -m compat_tests.bench.groups
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget
