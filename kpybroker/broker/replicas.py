@@ -28,6 +28,7 @@ from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplica
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.isr_changes import IsrChanges
+    from kpybroker.broker.isr_writes import IsrWrites
     from kpybroker.core.replica import IsrChange
     from kpybroker.storage.log import Log
 
@@ -53,7 +54,7 @@ class Replicas:
         self.state_change_lock = trio.Lock()
         self.fetchers = Fetchers(broker)
         self.log_dir_moves = LogDirMoves(broker)
-        self._isr_changes: IsrChanges | None = None
+        self._isr_changes: IsrChanges | IsrWrites | None = None
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self._partitions.values()))
@@ -82,11 +83,24 @@ class Replicas:
 
     def change_isr(self, partition: Partition, change: IsrChange) -> None:
         if self._isr_changes is None:
-            from kpybroker.broker.isr_changes import IsrChanges  # a broker alone has none
-
-            self._isr_changes = IsrChanges(self._broker)
-            self._broker.spawn("alter-partition", self._isr_changes.run)
+            self._isr_changes = self._start_isr_changes()
         self._isr_changes.submit(partition, change)
+
+    def _start_isr_changes(self) -> IsrChanges | IsrWrites:
+        """Imported here: a broker alone has none."""
+        broker = self._broker
+        if mv.is_alter_partition_supported(mv.parse(broker.config.get_str("inter.broker.protocol.version"))):
+            from kpybroker.broker.isr_changes import IsrChanges
+
+            asking = IsrChanges(broker)
+            broker.spawn("alter-partition", asking.run)
+            return asking
+        from kpybroker.broker.isr_writes import IsrWrites
+
+        writing = IsrWrites(broker)
+        broker.spawn("isr-writes", writing.run)
+        broker.spawn("isr-change-propagation", writing.tell_controller)
+        return writing
 
     def hosted(self, topic: str, index: int) -> Partition:
         """The partition, or what Kafka answers for one that is not here.
