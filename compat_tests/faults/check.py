@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple
 
 from compat_tests.faults.history import (
@@ -45,6 +46,7 @@ class Kind(StrEnum):
     EPOCH_BACK = "epoch back"
     TWO_LEADERS = "two leaders"
     NOT_IN_SYNC = "acknowledged without the ISR"
+    BEHIND = "in the ISR, and behind"
     BELOW_MIN_ISR = "acknowledged below min ISR"
     COMMIT_BACK = "committed offset back"
     FAILURE = "failure"
@@ -142,7 +144,7 @@ def _one_reader(history: History, reader: Reader, partition: Partition) -> Found
     position = -1
     seen = set()
     for offset, record in reader.reads[partition]:
-        if offset <= position:
+        if offset <= position and not reader.is_shared:
             yield Problem(Kind.REREAD, f"{reader.name} got {_at(partition, offset)} after {position}")
         position = max(position, offset)
         seen.add(offset)
@@ -260,11 +262,9 @@ def _in_sync(history: History) -> Found:
         states = sorted(history.states[partition])
         times = [state.time_ns for state in states]
         for ack in acknowledged:
-            before = bisect_left(times, ack.sent_ns) - 1
-            after = bisect_right(times, ack.told_ns)
-            if before < 0 or after >= len(states) or states[before].version != states[after].version:
+            isr = _isr_between(states, times, ack.sent_ns, ack.told_ns)
+            if isr is None:
                 continue
-            isr = states[before].isr
             if len(isr) < history.min_isr:
                 yield Problem(
                     Kind.BELOW_MIN_ISR,
@@ -279,6 +279,35 @@ def _in_sync(history: History) -> Found:
                     )
 
 
+def _isr_between(states: Sequence[StateLook], times: Sequence[int], from_ns: int, to_ns: int) -> frozenset[int] | None:
+    """The ISR, where it was the same one all the while and that is known; `times` are those of `states`."""
+    before = bisect_left(times, from_ns) - 1
+    after = bisect_right(times, to_ns)
+    if before < 0 or after >= len(states) or states[before].version != states[after].version:
+        return None
+    return states[before].isr
+
+
+def _members_have_it(history: History) -> Found:
+    """What a leader told as committed, every member of the ISR has."""
+    for partition, follower_looks in history.follower_looks.items():
+        states = sorted(history.states[partition])
+        times = [state.time_ns for state in states]
+        looks = sorted(history.looks[partition])
+        committed = list(accumulate((look.high_watermark for look in looks), max))
+        for look in follower_looks:
+            known = bisect_left(looks, look.asked_ns, key=lambda leader: leader.time_ns) - 1
+            if known < 0 or look.log_end >= committed[known]:
+                continue
+            isr = _isr_between(states, times, look.asked_ns, look.told_ns)
+            if isr is not None and look.broker in isr:
+                yield Problem(
+                    Kind.BEHIND,
+                    f"{look.broker} of the ISR {sorted(isr)} ends at {_at(partition, look.log_end)}, "
+                    f"when {committed[known]} was told before",
+                )
+
+
 def _covers(absence: Absence, ack: Acknowledged) -> bool:
     return absence.from_ns < ack.sent_ns and ack.told_ns < absence.to_ns
 
@@ -288,15 +317,16 @@ def _covers(absence: Absence, ack: Acknowledged) -> bool:
 
 def _commits(history: History) -> Found:
     for partition, looks in history.commit_looks.items():
-        told: dict[int, int] = {}
-        for look in sorted(looks):
-            before = told.get(look.broker, -1)
-            if look.offset < before:
+        lowest = -1
+        by_epoch = sorted(looks, key=lambda look: (look.leader_epoch, look.time_ns))
+        for look in by_epoch:
+            if look.offset < lowest:
                 yield Problem(
                     Kind.COMMIT_BACK,
-                    f"{partition[0]}-{partition[1]}: {look.offset} after {before}, both by {look.broker}",
+                    f"{partition[0]}-{partition[1]}: {look.offset} after {lowest}, by {look.broker} in epoch "
+                    f"{look.leader_epoch}",
                 )
-            told[look.broker] = max(before, look.offset)
+            lowest = max(lowest, look.offset)
     for partition, acknowledged in history.commits_acknowledged.items():
         highest = max((offset for _, offset in acknowledged), default=-1)
         found = history.commits_found.get(partition, -1)
@@ -322,5 +352,6 @@ RULES: Sequence[Callable[[History], Found]] = (
     _acknowledging_leaders,
     _states,
     _in_sync,
+    _members_have_it,
     _commits,
 )

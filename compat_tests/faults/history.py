@@ -65,10 +65,14 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class Reader:
-    """Who reads a partition from its start, and what he got, in order. `finished`: he came to the end."""
+    """Who reads partitions from their start, and what he got, in order. `finished`: he came to the end.
+
+    A shared one is a group: its members get records again when partitions change hands.
+    """
 
     name: str
     committed_only: bool
+    is_shared: bool = False
     reads: dict[Partition, list[Read]] = field(default_factory=lambda: defaultdict(list))
     finished: bool = False
 
@@ -103,11 +107,21 @@ class Absence(NamedTuple):
     to_ns: int
 
 
+class FollowerLook(NamedTuple):
+    """Where a replica's log ended that did not lead then."""
+
+    asked_ns: int
+    told_ns: int
+    broker: int
+    log_end: int
+
+
 class CommitLook(NamedTuple):
-    """A group's committed offset of one partition, as one coordinator told it."""
+    """A group's committed offset of one partition, as a coordinator elected in `leader_epoch` told it."""
 
     time_ns: int
     broker: int
+    leader_epoch: int
     offset: int
 
 
@@ -150,6 +164,7 @@ class History:
     readers: list[Reader] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     looks: dict[Partition, list[Look]] = field(default_factory=_lists)
+    follower_looks: dict[Partition, list[FollowerLook]] = field(default_factory=_lists)
     states: dict[Partition, list[StateLook]] = field(default_factory=_lists)
     absences: list[Absence] = field(default_factory=list)
     commits_acknowledged: dict[Partition, list[tuple[int, int]]] = field(default_factory=_lists)

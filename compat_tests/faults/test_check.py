@@ -11,6 +11,7 @@ from compat_tests.faults.history import (
     Absence,
     Acknowledged,
     CommitLook,
+    FollowerLook,
     History,
     Look,
     Outcome,
@@ -40,7 +41,8 @@ def sound() -> History:
         history.acknowledged[P].append(Acknowledged(Record("a", n), n, 100 * n, 100 * n + 50, 1 + epoch))
         history.looks[P].append(Look(100 * n + 60, 1 + epoch, epoch, 0, n + 1, n + 2))
         history.states[P].append(StateLook(100 * n + 70, 7 + epoch, 1 + epoch, epoch, 1, IN_SYNC))
-        history.commit_looks[P].append(CommitLook(100 * n + 80, 1, n))
+        history.follower_looks[P].append(FollowerLook(100 * n + 75, 100 * n + 85, 3, n + 1))
+        history.commit_looks[P].append(CommitLook(100 * n + 80, 1, 0, n))
     transactions = []
     for first, outcome in ((10, Outcome.ABORTED), (13, Outcome.COMMITTED)):
         records = [Stored(first + k, Record("tx", first + k), 1) for k in range(2)]
@@ -51,7 +53,7 @@ def sound() -> History:
     for name, committed_only in (("everything", False), ("committed", True)):
         shown = history.committed[P] if committed_only else history.log[P]
         reads = {P: [Read(stored.offset, stored.record) for stored in shown]}
-        history.readers.append(Reader(name, committed_only, reads, finished=True))
+        history.readers.append(Reader(name, committed_only, reads=reads, finished=True))
     history.commits_acknowledged[P] += [(100, 1), (900, 9)]
     history.commits_found[P] = 9
     return history
@@ -173,8 +175,16 @@ def acknowledge_below_min_isr(history: History) -> None:
         history.states[P][n] = history.states[P][n]._replace(isr=frozenset({1}))
 
 
+def be_in_the_isr_without_what_is_committed(history: History) -> None:
+    history.follower_looks[P][3] = history.follower_looks[P][3]._replace(log_end=3)
+
+
 def tell_an_older_commit(history: History) -> None:
     history.commit_looks[P][5] = history.commit_looks[P][5]._replace(offset=2)
+
+
+def forget_a_commit_with_an_election(history: History) -> None:
+    history.commit_looks[P][9] = history.commit_looks[P][9]._replace(leader_epoch=1, offset=4)
 
 
 def lose_a_commit(history: History) -> None:
@@ -214,6 +224,8 @@ def fail(history: History) -> None:
         (acknowledge_as_two_leaders, Kind.TWO_LEADERS),
         (acknowledge_while_one_stands_still, Kind.NOT_IN_SYNC),
         (acknowledge_below_min_isr, Kind.BELOW_MIN_ISR),
+        (be_in_the_isr_without_what_is_committed, Kind.BEHIND),
+        (forget_a_commit_with_an_election, Kind.COMMIT_BACK),
         (tell_an_older_commit, Kind.COMMIT_BACK),
         (lose_a_commit, Kind.COMMIT_BACK),
         (fail, Kind.FAILURE),
@@ -236,6 +248,8 @@ def test_every_kind_has_a_history() -> None:
 
 def test_a_deposed_leader_may_tell_old_offsets() -> None:
     history = sound()
+    history.commit_looks[P].append(CommitLook(2_000, 2, 1, 9))
+    history.commit_looks[P].append(CommitLook(3_000, 1, 0, 9))
     history.looks[P].append(Look(2_000, 1, 0, 0, 6, 7))
     assert check(history) == []
 
@@ -246,6 +260,13 @@ def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_mi
     assert check(history) == []
     history.absences.append(Absence(3, 90, 960))
     history.states[P] = [state._replace(isr=frozenset({1, 2})) for state in history.states[P]]
+    assert check(history) == []
+
+
+def test_a_group_may_read_again() -> None:
+    history = sound()
+    history.readers[0].is_shared = True
+    read_twice(history)
     assert check(history) == []
 
 

@@ -1,0 +1,279 @@
+"""Three brokers and a ZooKeeper, all of whose connections go through proxies; and every way to hurt them.
+
+    clients -> CLIENTS listener of a broker      brokers -> PEERS listener of a broker      broker -> ZooKeeper
+
+Whatever hurts may be said to a process in any state: to resume one that was killed, or to kill it twice, changes
+nothing. How long a process stood still or was dead goes into the history.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from compat_tests.faults.history import Absence, History
+from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
+from compat_tests.support.cluster import PROPERTIES, Cluster, session_password
+from compat_tests.support.quick import admin_client
+from compat_tests.support.services import Broker, ZooKeeper, free_port, write_properties
+from compat_tests.support.waiting import eventually
+from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.builder import build_batch
+
+T = TypeVar("T")
+
+CHROOT = "faults"
+BROKERS = (1, 2, 3)
+STOP_S = 25.0
+RECOVERY_S = 90.0
+LOOK_S = 2.0
+
+QUICK = {
+    **PROPERTIES,
+    "zookeeper.session.timeout.ms": "2500",
+    "zookeeper.connection.timeout.ms": "10000",
+    "replica.lag.time.max.ms": "2500",
+    "replica.socket.timeout.ms": "2500",
+    "controller.socket.timeout.ms": "2500",
+    "request.timeout.ms": "2500",
+    "replica.fetch.backoff.ms": "200",
+    "min.insync.replicas": "2",
+    "default.replication.factor": "3",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "log.segment.bytes": "262144",
+    "controlled.shutdown.max.retries": "2",
+}
+"""Everything that waits for a peer waits shortly, so that a minute holds many elections."""
+
+
+class FaultyCluster:
+    def __init__(self, kind: str, directory: Path, history: History) -> None:
+        self.kind = kind
+        self.history = history
+        self.network = Network()
+        # A process dies with the thread that has started it (PR_SET_PDEATHSIG): this one lives as long as the cluster.
+        self._starter = ThreadPoolExecutor(max_workers=1)
+        self.zookeeper = ZooKeeper(directory / "zookeeper")
+        self._starter.submit(self.zookeeper.start).result()
+        self.tree_address = f"{self.zookeeper.connect}/{CHROOT}"
+        self.cluster = Cluster(directory / "brokers", self.tree_address, [], QUICK)
+        self._away_since: dict[int, int] = {}
+        self._ended_by_us: set[int] = set()
+        self._lock = threading.RLock()
+        self.client_ports = {broker_id: self._add(broker_id) for broker_id in BROKERS}
+
+    def _add(self, broker_id: int) -> int:
+        """One broker; returns the port at which clients find it."""
+        to_zookeeper = self.network.proxy(ZOOKEEPER, self.zookeeper.port, source=broker_id)
+        broker = self.cluster.add(self.kind, zookeeper_connect=f"127.0.0.1:{to_zookeeper}/{CHROOT}")
+        peers = free_port()
+        for_clients = self.network.proxy(broker_id, broker.port, source=CLIENTS)
+        for_peers = self.network.proxy(broker_id, peers)
+        broker.properties |= {
+            "listeners": f"CLIENTS://127.0.0.1:{broker.port},PEERS://127.0.0.1:{peers}",
+            "advertised.listeners": f"CLIENTS://127.0.0.1:{for_clients},PEERS://127.0.0.1:{for_peers}",
+            "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PEERS:PLAINTEXT",
+            "inter.broker.listener.name": "PEERS",
+        }
+        write_properties(broker.config_file, broker.properties)
+        return for_clients
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        return self.cluster.brokers
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.client_ports.values())
+
+    def start(self) -> None:
+        for broker_id in BROKERS:
+            self.start_broker(broker_id)
+        self.revive()
+
+    def close(self) -> None:
+        self.cluster.tree.stop()
+        self.cluster.tree.close()
+        for broker in self.brokers.values():
+            broker.service.kill()
+        self.zookeeper.stop()
+        self.network.close()
+        self._starter.shutdown()
+
+    # --- what can be done to a broker
+
+    def start_broker(self, broker_id: int) -> None:
+        """Without waiting for it."""
+        with self._lock:
+            service = self.brokers[broker_id].service
+            if not service.running:
+                self._is_back(broker_id)
+                self._ended_by_us.discard(broker_id)
+                self._starter.submit(service.start, lambda _: True).result()
+
+    def kill(self, broker_id: int) -> bool:
+        """Whether it ran."""
+        with self._lock:
+            service = self.brokers[broker_id].service
+            has_run = service.running
+            self._ended_by_us.add(broker_id)
+            service.kill()
+            self._is_away(broker_id)
+            return has_run
+
+    def kill_and_tear(self, broker_id: int, *, zeros: bool) -> None:
+        """Killed, with half a batch at the end of every log, cut off or filled with zeros."""
+        with self._lock:
+            if not self.kill(broker_id):
+                return
+            for directory in self.brokers[broker_id].data_dir.glob("*-[0-9]"):
+                segment = max(directory.glob("*.log"))
+                headers = [header for _, header in iter_batches(segment.read_bytes())]
+                end = headers[-1].next_offset if headers else int(segment.stem)
+                batch = build_batch([(None, b"torn" * 50, int(time.time() * 1000))], base_offset=end)
+                half = batch[: len(batch) // 2]
+                with segment.open("ab") as file:
+                    file.write(half + bytes(len(batch) - len(half)) if zeros else half)
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP, and wait until it stands still."""
+        with self._lock:
+            service = self.brokers[broker_id].service
+            if service.running and broker_id not in self._away_since:
+                service.pause()
+                os.waitid(os.P_PID, service.pid, os.WSTOPPED)
+                self._is_away(broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        with self._lock:
+            service = self.brokers[broker_id].service
+            if service.running and broker_id in self._away_since:
+                self._is_back(broker_id)
+                service.resume()
+
+    def terminate(self, broker_id: int) -> None:
+        """Ask for an orderly end, and wait for it; who cannot end is killed, as an operator would."""
+        service = self.brokers[broker_id].service
+        if not service.running:
+            return
+        self._ended_by_us.add(broker_id)
+        os.kill(service.pid, signal.SIGTERM)
+        with suppress(AssertionError):
+            eventually(lambda: not service.running, "its end", STOP_S)
+        self.kill(broker_id)
+
+    def _is_away(self, broker_id: int) -> None:
+        self._away_since.setdefault(broker_id, time.monotonic_ns())
+
+    def _is_back(self, broker_id: int) -> None:
+        since = self._away_since.pop(broker_id, None)
+        if since is not None:
+            self.history.absences.append(Absence(broker_id, since, time.monotonic_ns()))
+
+    # --- ZooKeeper
+
+    def pause_zookeeper(self) -> None:
+        if self.zookeeper.service.running:
+            self.zookeeper.service.pause()
+
+    def resume_zookeeper(self) -> None:
+        if self.zookeeper.service.running:
+            self.zookeeper.service.resume()
+
+    def kill_zookeeper(self) -> None:
+        self.zookeeper.service.kill()
+
+    def start_zookeeper(self) -> None:
+        with self._lock:
+            if not self.zookeeper.service.running:
+                self._starter.submit(self.zookeeper.start).result()
+
+    def expire(self, broker_id: int) -> None:
+        """A second client takes the broker's session over by id and password, and closes it."""
+        with suppress(KazooException, KazooTimeoutError):
+            session_id = self.cluster.registration(broker_id).ephemeralOwner
+            client = KazooClient(self.tree_address, client_id=(session_id, session_password(session_id)))
+            try:
+                client.start(timeout=5)
+            finally:
+                client.stop()
+                client.close()
+
+    # --- back to health
+
+    def revive(self) -> None:
+        """Everything runs, is connected and registered, and all replicas are in sync. Raises AssertionError."""
+        self.network.heal()
+        self.resume_zookeeper()
+        self.start_zookeeper()
+        for broker_id in BROKERS:
+            self.resume(broker_id)
+        eventually(self._all_are_there, "every broker is registered", RECOVERY_S)
+
+    def _all_are_there(self) -> bool:
+        for broker_id in BROKERS:
+            if not self.brokers[broker_id].service.running:
+                self._look_why(broker_id)
+                self.start_broker(broker_id)
+        live = quietly(self.cluster.live)
+        assert live == set(BROKERS), f"registered: {live}"
+        assert quietly(self.cluster.controller) is not None, "no controller"
+        for broker_id in BROKERS:
+            self._knows_it(broker_id)
+        return True
+
+    def _knows_it(self, broker_id: int) -> None:
+        """librdkafka asks once: an administrator that came before the controller is known would wait for minutes."""
+        admin = admin_client(self.brokers[broker_id].bootstrap)
+        try:
+            told = admin.list_topics(timeout=LOOK_S)
+        except KafkaException as error:
+            raise AssertionError(f"{broker_id}: {error}") from None
+        assert set(told.brokers) == set(BROKERS), f"{broker_id} tells of {set(told.brokers)}"
+        assert told.controller_id in BROKERS, f"{broker_id} knows no controller"
+
+    def _look_why(self, broker_id: int) -> None:
+        """A broker may give up while it starts without ZooKeeper, or beside its former life; never later."""
+        service = self.brokers[broker_id].service
+        if broker_id in self._ended_by_us:
+            return
+        started = f"[KafkaServer id={broker_id}] started" in service.output()
+        if started:
+            self.history.failures.append(f"broker {broker_id} ended by itself:\n{service.tail(30)}")
+
+    def wait_for_full_isr(self, topics: dict[str, int]) -> None:
+        """By topic its number of partitions. Raises AssertionError."""
+
+        def full() -> bool:
+            self._all_are_there()
+            for topic, count in topics.items():
+                for index in range(count):
+                    state = quietly(lambda topic=topic, index=index: self.cluster.state(topic, index))  # type: ignore[misc]
+                    is_whole = state is not None and state.isr == set(BROKERS) and state.leader in BROKERS
+                    assert is_whole, f"{topic}-{index}: {state}"
+            return True
+
+        eventually(full, "every replica is in sync", RECOVERY_S)
+
+
+def quietly(look: Callable[[], T]) -> T | None:
+    """What the tree says; None while it does not answer."""
+    try:
+        return look()
+    except (KazooException, KazooTimeoutError):
+        return None

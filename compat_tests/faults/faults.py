@@ -1,0 +1,308 @@
+"""What can happen to a cluster, as data: a table of faults, and rounds of them drawn from a seed.
+
+A fault has a beginning and an end; in a round several of them overlap. Its victims are drawn when the round is planned,
+while the cluster is whole and everybody's role is known. Names of faults are what `--only` takes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from random import Random
+from typing import NamedTuple
+
+from compat_tests.faults.cluster import BROKERS, FaultyCluster
+from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Cut, Node
+from compat_tests.support.waiting import eventually
+from kpybroker.wire.api import ApiKey
+
+BEGIN_S = (0.0, 2.0)
+LENGTH_S = (0.2, 6.0)
+COUNTS = (1, 1, 2, 2, 3)
+"""Of faults in one round, each as likely."""
+LOSSES_MAX = 4
+ROLLING_WAIT_S = 20.0
+
+ZOOKEEPER_WRITES = (1, 2, 5, 14)
+"""create, delete, setData, multi"""
+CLIENT_APIS = (
+    ApiKey.PRODUCE,
+    ApiKey.END_TXN,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+)
+PEER_APIS = (
+    ApiKey.FETCH,
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.WRITE_TXN_MARKERS,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+)
+
+
+class Fault(NamedTuple):
+    text: str
+    begin: Callable[[], object]
+    end: Callable[[], object]
+
+
+class Roles(NamedTuple):
+    """Who is what before a round; `leaders` by partition of the main topic, `coordinators` of the internal ones."""
+
+    leaders: Sequence[int]
+    coordinators: Sequence[int]
+    controller: int
+
+    def draw(self, random: Random) -> tuple[str, int]:
+        """A role and who has it."""
+        leader = random.choice(self.leaders)
+        return random.choice(
+            [
+                ("leader", leader),
+                ("controller", self.controller),
+                ("follower", random.choice([i for i in BROKERS if i != leader])),
+                ("coordinator", random.choice(self.coordinators)),
+            ]
+        )
+
+
+Maker = Callable[[FaultyCluster, Roles, Random], Fault]
+
+
+def kill(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    role, victim = roles.draw(random)
+    return Fault(f"kill {role} {victim}", lambda: cluster.kill(victim), lambda: cluster.start_broker(victim))
+
+
+def kill_several(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    victims = random.sample(BROKERS, random.choice((2, 3)))
+    return Fault(f"kill {victims}", _each(cluster.kill, victims), _each(cluster.start_broker, victims))
+
+
+def kill_and_tear(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """Killed in the middle of an append, or so that the end of one never came to the disk."""
+    role, victim = roles.draw(random)
+    zeros = random.random() < 0.5
+    return Fault(
+        f"kill {role} {victim} and tear its logs",
+        lambda: cluster.kill_and_tear(victim, zeros=zeros),
+        lambda: cluster.start_broker(victim),
+    )
+
+
+def pause(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    role, victim = roles.draw(random)
+    return Fault(f"pause {role} {victim}", lambda: cluster.pause(victim), lambda: cluster.resume(victim))
+
+
+def pause_and_kill(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """A follower stands still while records come, then whoever leads is gone: it must not lead without them."""
+    leader = random.choice(roles.leaders)
+    follower = random.choice([i for i in BROKERS if i != leader])
+    (third,) = set(BROKERS) - {leader, follower}
+    both = random.choice(([leader], [leader, third]))
+
+    def end() -> None:
+        _each(cluster.kill, both)()
+        cluster.resume(follower)
+
+    return Fault(f"pause follower {follower}, then kill {both}", lambda: cluster.pause(follower), end)
+
+
+def stop(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    role, victim = roles.draw(random)
+    return Fault(f"stop {role} {victim}", lambda: cluster.terminate(victim), lambda: cluster.start_broker(victim))
+
+
+def roll(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    order = random.sample(BROKERS, 3)
+
+    def begin() -> None:
+        for broker_id in order:
+            cluster.terminate(broker_id)
+            cluster.start_broker(broker_id)
+            service = cluster.brokers[broker_id].service
+            line = f"[KafkaServer id={broker_id}] started"
+            with suppress(AssertionError):
+                eventually(lambda s=service, t=line: t in s.output(), "its start", ROLLING_WAIT_S)  # type: ignore[misc]
+
+    return Fault(f"rolling restart {order}", begin, _nothing)
+
+
+def kill_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    return Fault("kill ZooKeeper", cluster.kill_zookeeper, cluster.start_zookeeper)
+
+
+def pause_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    return Fault("pause ZooKeeper", cluster.pause_zookeeper, cluster.resume_zookeeper)
+
+
+def expire(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    role, victim = roles.draw(random)
+    return Fault(f"expire the session of {role} {victim}", lambda: cluster.expire(victim), _nothing)
+
+
+def cut_peers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    one, other = random.sample(BROKERS, 2)
+    return _cut(cluster, [(one, other), (other, one)], random)
+
+
+def cut_one_way(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    one, other = random.sample(BROKERS, 2)
+    return _cut(cluster, [(one, other)], random)
+
+
+def cut_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    _, victim = roles.draw(random)
+    return _cut(cluster, [(victim, ZOOKEEPER)], random)
+
+
+def cut_clients(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    _, victim = roles.draw(random)
+    return _cut(cluster, [(CLIENTS, victim)], random)
+
+
+def isolate(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """From its peers and ZooKeeper, while clients still reach it."""
+    _, victim = roles.draw(random)
+    others = [i for i in BROKERS if i != victim]
+    ways: list[tuple[Node, Node]] = [(victim, ZOOKEEPER)]
+    for other in others:
+        ways += [(victim, other), (other, victim)]
+    return _cut(cluster, ways, random)
+
+
+def lose_client_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    return _lose(cluster, CLIENTS, roles.draw(random)[1], random.choice(CLIENT_APIS), random)
+
+
+def lose_produce_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    return _lose(cluster, CLIENTS, random.choice(roles.leaders), ApiKey.PRODUCE, random)
+
+
+def lose_peer_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    one, other = random.sample(BROKERS, 2)
+    return _lose(cluster, one, other, random.choice(PEER_APIS), random)
+
+
+def lose_zookeeper_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
+    """Written, but whoever wrote does not know."""
+    victim = roles.controller if random.random() < 0.7 else roles.draw(random)[1]
+    count = random.randint(1, LOSSES_MAX)
+    return Fault(
+        f"lose {count} answers of ZooKeeper's to {victim}",
+        lambda: cluster.network.lose_answers(victim, ZOOKEEPER, ZOOKEEPER_WRITES, count),
+        _nothing,
+    )
+
+
+def _cut(cluster: FaultyCluster, ways: Sequence[tuple[Node, Node]], random: Random) -> Fault:
+    how = random.choice(list(Cut))
+
+    def begin() -> None:
+        for source, target in ways:
+            cluster.network.cut(source, target, how)
+
+    def end() -> None:
+        for source, target in ways:
+            cluster.network.heal_way(source, target)
+
+    return Fault(f"cut {', '.join(f'{a}->{b}' for a, b in ways)} ({how})", begin, end)
+
+
+def _lose(cluster: FaultyCluster, source: Node, target: Node, api: ApiKey, random: Random) -> Fault:
+    count = random.randint(1, LOSSES_MAX)
+    return Fault(
+        f"lose {count} answers to {api.name} {source}->{target}",
+        lambda: cluster.network.lose_answers(source, target, (api,), count),
+        _nothing,
+    )
+
+
+def _each(action: Callable[[int], object], victims: Sequence[int]) -> Callable[[], None]:
+    def act() -> None:
+        for victim in victims:
+            action(victim)
+
+    return act
+
+
+def _nothing() -> None:
+    pass
+
+
+FAULTS: dict[str, tuple[Maker, int]] = {
+    "kill": (kill, 4),
+    "kill-and-tear": (kill_and_tear, 1),
+    "kill-several": (kill_several, 1),
+    "pause": (pause, 4),
+    "pause-and-kill": (pause_and_kill, 2),
+    "stop": (stop, 2),
+    "roll": (roll, 1),
+    "kill-zookeeper": (kill_zookeeper, 1),
+    "pause-zookeeper": (pause_zookeeper, 1),
+    "expire": (expire, 2),
+    "cut-peers": (cut_peers, 2),
+    "cut-one-way": (cut_one_way, 2),
+    "cut-zookeeper": (cut_zookeeper, 2),
+    "cut-clients": (cut_clients, 1),
+    "isolate": (isolate, 3),
+    "lose-client-answers": (lose_client_answers, 2),
+    "lose-produce-answers": (lose_produce_answers, 2),
+    "lose-peer-answers": (lose_peer_answers, 2),
+    "lose-zookeeper-answers": (lose_zookeeper_answers, 2),
+}
+"""By name: who makes it, and how often it is drawn beside the others."""
+
+
+class Planned(NamedTuple):
+    fault: Fault
+    begin_s: float
+    length_s: float
+
+
+def plan(
+    cluster: FaultyCluster, roles: Roles, random: Random, only: Collection[str] = (), length_max_s: float = LENGTH_S[1]
+) -> list[Planned]:
+    """The faults of one round; the same for the same seed and roles."""
+    names = [name for name in FAULTS if not only or name in only]
+    weights = [FAULTS[name][1] for name in names]
+    drawn = random.choices(names, weights, k=random.choice(COUNTS))
+    return [
+        Planned(
+            FAULTS[name][0](cluster, roles, random),
+            random.uniform(*BEGIN_S),
+            random.uniform(LENGTH_S[0], length_max_s),
+        )
+        for name in drawn
+    ]
+
+
+def play(planned: Sequence[Planned], say: Callable[[str], None]) -> list[str]:
+    """Begin and end each at its time, all beside each other; returns what could not be done."""
+    failures: list[str] = []
+
+    def live(one: Planned) -> None:
+        try:
+            time.sleep(one.begin_s)
+            say(f"{one.fault.text}, for {one.length_s:.1f} s")
+            one.fault.begin()
+            time.sleep(one.length_s)
+            one.fault.end()
+        except Exception as error:
+            failures.append(f"{one.fault.text}: {error!r}")
+
+    threads = [threading.Thread(target=live, args=(one,), daemon=True) for one in planned]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures

@@ -1,0 +1,129 @@
+"""`make mutants`: brokers with one thing wrong each, and whether the storm finds it.
+
+    python -m compat_tests.faults.mutate [NAME...] --minutes 4
+
+A mutant is a patch in `mutants/`, applied to a copy of the package. Its first lines say what is wrong with it and which
+faults are to be drawn; it runs seed after seed until a problem is found, or time is up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from compat_tests.deps import ROOT
+from compat_tests.faults.check import Problem
+from compat_tests.faults.soak import run_seed
+
+PATCHES = Path(__file__).with_name("mutants")
+SEED_S = 40.0
+LAUNCHER = """#!{python}
+import os, sys
+sys.path.insert(0, {directory!r})
+os.environ["PYTHONPATH"] = {directory!r}
+from kpybroker.cli.main import main
+sys.exit(main())
+"""
+
+
+class Mutant(NamedTuple):
+    name: str
+    what: str
+    faults: tuple[str, ...]
+    patch: Path
+
+
+def mutants() -> list[Mutant]:
+    return [_read(path) for path in sorted(PATCHES.glob("*.patch"))]
+
+
+def _read(path: Path) -> Mutant:
+    """The head of a patch is `What: ...` and `Faults: ...`."""
+    head = dict(line.split(": ", 1) for line in path.read_text().splitlines()[:2])
+    return Mutant(path.stem, head["What"], tuple(head["Faults"].split()), path)
+
+
+def build(mutant: Mutant, directory: Path) -> Path:
+    """A copy of the package with the patch applied; returns its `kpybroker`."""
+    shutil.copytree(ROOT / "kpybroker", directory / "kpybroker", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        ["git", "apply", "-C1", str(mutant.patch)], cwd=directory, capture_output=True, text=True, env=_no_repository()
+    )
+    if done.returncode:
+        raise ValueError(f"{mutant.name} does not apply: {done.stderr}")
+    executable = directory / "kpybroker-mutant"
+    executable.write_text(LAUNCHER.format(python=sys.executable, directory=str(directory)))
+    executable.chmod(0o755)
+    return executable
+
+
+def _no_repository() -> dict[str, str]:
+    """git apply works on plain files where it sees no repository."""
+    return {**os.environ, "GIT_DIR": os.devnull}
+
+
+@contextlib.contextmanager
+def installed(mutant: Mutant) -> Iterator[None]:
+    """Brokers that are started meanwhile are the mutant."""
+    directory = Path(tempfile.mkdtemp(prefix=f"mutant-{mutant.name}-"))
+    before = os.environ.get("KPYBROKER")
+    os.environ["KPYBROKER"] = str(build(mutant, directory))
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(directory / "kpybroker")], check=True)
+    try:
+        yield
+    finally:
+        del os.environ["KPYBROKER"]
+        if before is not None:
+            os.environ["KPYBROKER"] = before
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> list[Problem]:
+    """Seed after seed, until something is found or time is up."""
+    end = time.monotonic() + seconds
+    with installed(mutant):
+        seed = first_seed
+        while time.monotonic() < end:
+            with contextlib.nullcontext() if aloud else contextlib.redirect_stdout(io.StringIO()):
+                problems = run_seed("kpybroker", seed, min(SEED_S, end - time.monotonic()), mutant.faults, discard=True)
+            if problems:
+                return problems
+            seed += 1
+    return []
+
+
+def main(arguments: list[str]) -> int:
+    known = {mutant.name: mutant for mutant in mutants()}
+    parser = argparse.ArgumentParser(description="Run each mutant until it is found.")
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="which; all without")
+    parser.add_argument("--minutes", type=float, default=4, help="for each")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--aloud", action="store_true", help="tell what happens in each run")
+    options = parser.parse_args(arguments)
+    surviving = []
+    for name in options.names or known:
+        began = time.monotonic()
+        problems = hunt(known[name], options.minutes * 60, options.seed, aloud=options.aloud)
+        took = f"{time.monotonic() - began:.0f} s"
+        if problems:
+            kinds = ", ".join(dict.fromkeys(problem.kind for problem in problems))
+            print(f"{name}: found after {took} by: {kinds}\n    {str(problems[0])[:200]}", flush=True)
+        else:
+            surviving.append(name)
+            print(f"{name}: SURVIVES {took}: {known[name].what}", flush=True)
+    print(f"{len(surviving)} survive: {surviving}" if surviving else "all found")
+    return 1 if surviving else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,249 @@
+"""The network between brokers, ZooKeeper and clients: TCP proxies in user space that know frames, and can be cut.
+
+Every connection goes one *way*, from who asks to who answers. Kafka's and ZooKeeper's frames both begin with their
+size, so a proxy forwards whole frames, knows which answer belongs to which request, and can lose just the answer. Peers
+reach a broker by one address; whose connection it is says the client id of its first request.
+
+A way that *stalls* keeps what is sent, and delivers it when it is healed: requests that arrive late are part of what is
+tested. One that is *reset* closes its connections and refuses new ones. Everything runs in a loop in one thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from compat_tests.support.services import free_port
+
+Node = int | str
+T = TypeVar("T")
+
+CLIENTS = "clients"
+ZOOKEEPER = "zookeeper"
+UNKNOWN = "unknown"
+CONTROL_DEADLINE_S = 30.0
+
+
+class Cut(StrEnum):
+    STALL = "stalled"
+    STALL_ANSWERS = "answers stalled"
+    RESET = "reset"
+
+
+class Way:
+    """From `source` to `target`: what becomes of requests and of answers."""
+
+    def __init__(self) -> None:
+        self.requests_flow = asyncio.Event()
+        self.answers_flow = asyncio.Event()
+        self.is_reset = False
+        self.losing: frozenset[int] = frozenset()
+        self.to_lose = 0
+        self.connections: set[_Connection] = set()
+        self.heal()
+
+    def heal(self) -> None:
+        self.requests_flow.set()
+        self.answers_flow.set()
+        self.is_reset = False
+        self.to_lose = 0
+
+    def cut(self, how: Cut) -> None:
+        if how is Cut.RESET:
+            self.is_reset = True
+            for connection in list(self.connections):
+                connection.abort()
+            return
+        self.answers_flow.clear()
+        if how is Cut.STALL:
+            self.requests_flow.clear()
+
+
+class Network:
+    """All ways of one cluster. Its methods may be called from any thread, and have taken effect when they return."""
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[Node, Node], Way] = defaultdict(Way)
+        self.lost_answers: Counter[int] = Counter()
+        """By API key, or by ZooKeeper's operation."""
+        self.names: dict[Node, set[str]] = defaultdict(set)
+        """Client ids by who was recognized in them."""
+        self._loop = asyncio.new_event_loop()
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="network")
+        self._thread.start()
+
+    def proxy(self, target: Node, target_port: int, source: Node | None = None) -> int:
+        """A port that leads to `target`; without `source`, for whoever says in a request who he is."""
+        port = free_port()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                await _Connection(self, target, reader, writer).run(target_port, source)
+            finally:
+                self._tasks.discard(task)
+
+        async def listen() -> None:
+            self._servers.append(await asyncio.start_server(serve, "127.0.0.1", port))
+
+        self._run(listen())
+        return port
+
+    def cut(self, source: Node, target: Node, how: Cut) -> None:
+        self._call(lambda: self._ways[source, target].cut(how))
+
+    def heal_way(self, source: Node, target: Node) -> None:
+        self._call(lambda: self._ways[source, target].heal())
+
+    def heal(self) -> None:
+        """All ways are open again."""
+
+        def heal_all() -> None:
+            for way in self._ways.values():
+                way.heal()
+
+        self._call(heal_all)
+
+    def lose_answers(self, source: Node, target: Node, keys: Collection[int], count: int) -> None:
+        """The next answers to requests of these keys are lost: the connection ends, the request was carried out."""
+
+        def arm() -> None:
+            way = self._ways[source, target]
+            way.losing, way.to_lose = frozenset(keys), count
+
+        self._call(arm)
+
+    def close(self) -> None:
+        async def end() -> None:
+            for server in self._servers:
+                server.close()
+            while self._tasks:  # what was accepted already may still begin
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+        self._run(end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CONTROL_DEADLINE_S)
+        self._loop.close()
+
+    def way(self, source: Node, target: Node) -> Way:
+        return self._ways[source, target]
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(CONTROL_DEADLINE_S)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        async def call() -> None:
+            action()
+
+        self._run(call())
+
+
+class _Connection:
+    def __init__(
+        self, network: Network, target: Node, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._network = network
+        self._target = target
+        self._reader, self._writer = reader, writer
+        self._upstream: asyncio.StreamWriter | None = None
+        self._asked: dict[int, int] = {}
+        """Key by correlation id of the requests that are under way."""
+
+    async def run(self, port: int, source: Node | None) -> None:
+        with suppress(asyncio.IncompleteReadError, OSError):
+            try:
+                first = await _frame(self._reader)
+                source = self._recognize(first) if source is None else source
+                way = self._network.way(source, self._target)
+                if way.is_reset:
+                    return
+                await way.requests_flow.wait()
+                reader, self._upstream = await asyncio.open_connection("127.0.0.1", port)
+                way.connections.add(self)
+                try:
+                    await self._forward(way, first, reader)
+                finally:
+                    way.connections.discard(self)
+            finally:
+                self._writer.close()
+                if self._upstream is not None:
+                    self._upstream.close()
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+        if self._upstream is not None:
+            self._upstream.transport.abort()
+
+    async def _forward(self, way: Way, first: bytes, answers: asyncio.StreamReader) -> None:
+        """Both directions, until one of them has ended."""
+        both = [asyncio.create_task(self._requests(way, first)), asyncio.create_task(self._answers(way, answers))]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    async def _requests(self, way: Way, frame: bytes) -> None:
+        assert self._upstream is not None
+        while True:
+            number, key = (_place(frame, 4), _place(frame, 8)) if self._is_zookeeper else _kafka_request(frame)
+            self._asked[number] = key
+            await way.requests_flow.wait()
+            self._upstream.write(frame)
+            await self._upstream.drain()
+            frame = await _frame(self._reader)
+
+    async def _answers(self, way: Way, reader: asyncio.StreamReader) -> None:
+        try:
+            while True:
+                frame = await _frame(reader)
+                key = self._asked.pop(_place(frame, 4), None)
+                if way.to_lose > 0 and key in way.losing:
+                    way.to_lose -= 1
+                    self._network.lost_answers[key] += 1
+                    return
+                await way.answers_flow.wait()
+                self._writer.write(frame)
+                await self._writer.drain()
+        except (asyncio.IncompleteReadError, OSError):
+            await way.answers_flow.wait()  # nobody hears of the end of a connection through a cut
+            raise
+
+    @property
+    def _is_zookeeper(self) -> bool:
+        return self._target == ZOOKEEPER
+
+    def _recognize(self, frame: bytes) -> Node:
+        size = int.from_bytes(frame[12:14], "big", signed=True)
+        name = frame[14 : 14 + max(size, 0)].decode(errors="replace")
+        found = re.search(r"\d+", name)
+        node: Node = int(found.group()) if found else UNKNOWN
+        self._network.names[node].add(name)
+        return node
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    size = await reader.readexactly(4)
+    return size + await reader.readexactly(int.from_bytes(size, "big"))
+
+
+def _place(frame: bytes, position: int) -> int:
+    return int.from_bytes(frame[position : position + 4], "big", signed=True)
+
+
+def _kafka_request(frame: bytes) -> tuple[int, int]:
+    """(correlation id, API key)"""
+    return _place(frame, 8), int.from_bytes(frame[4:6], "big")

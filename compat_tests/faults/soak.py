@@ -1,0 +1,279 @@
+"""`make soak-cluster`: three brokers on ZooKeeper under a seeded storm of faults, and nothing may be lost.
+
+    python -m compat_tests.faults.soak --seeds 20 --minutes 10 --seed 1 --broker kpybroker
+
+Clients of every kind write, copy, read and commit all along. A round of faults is followed by a quiet time in which the
+cluster must become whole again and every writer must get on. In the end all is read and held against the history
+(`check.py`), and the replicas' files must be equal. A run that fails leaves its files and names its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from random import Random
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+from compat_tests.cluster.traffic import wait_for_equal_logs
+from compat_tests.faults.check import Problem, check
+from compat_tests.faults.cluster import BROKERS, FaultyCluster
+from compat_tests.faults.copying import Copying
+from compat_tests.faults.faults import FAULTS, LENGTH_S, Roles, plan, play
+from compat_tests.faults.history import History, Partition, Reader
+from compat_tests.faults.housekeeping import ADMIN_S, TRIMMED, Housekeeping
+from compat_tests.faults.readers import Follower, Member, read_log
+from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher
+from compat_tests.faults.writers import JavaWriter, Task, TransactionalWriter, Writer
+from compat_tests.support.quick import admin_client
+from compat_tests.support.waiting import eventually
+
+MAIN = "main"
+GROUP = "followers"
+SPREAD = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+PARTITIONS: list[Partition] = [(MAIN, index) for index in range(len(SPREAD))]
+WATCHED: list[Partition] = [*PARTITIONS, (TRIMMED, 0)]
+TOPICS = {MAIN: 3, TRIMMED: 1, "source": 2, "target": 2, "__consumer_offsets": 2, "__transaction_state": 2}
+PROGRESS = 20
+"""Acknowledgements that every writer must get in a quiet time."""
+PROGRESS_S = 60.0
+END_S = 60.0
+ELECTIONS = 0.6
+
+
+class Run:
+    """One seed on one cluster."""
+
+    def __init__(self, kind: str, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+        self.random = Random(seed)
+        self.history = History()
+        self.began = time.monotonic()
+        self._say = say
+        self.cluster = FaultyCluster(kind, directory, self.history)
+        self.housekeeping = Housekeeping(self.cluster, self.history, self.random)
+        self._directory = directory
+        self._tasks: list[Task] = []
+
+    def say(self, text: str) -> None:
+        self._say(f"{time.monotonic() - self.began:6.1f}  {text}")
+
+    def run(self, seconds: float, only: Collection[str], length_max_s: float) -> list[Problem]:
+        """Everything that is wrong. The cluster is left running."""
+        self.cluster.start()
+        self.housekeeping.create({MAIN: SPREAD, TRIMMED: SPREAD[:1], "source": SPREAD[:2], "target": SPREAD[:2]})
+        self._start_clients()
+        end = time.monotonic() + seconds
+        try:
+            self._quiet("to begin with")
+            self.housekeeping.make_again()
+            while time.monotonic() < end and not self.history.failures:
+                planned = plan(self.cluster, self._roles(), self.random, only, length_max_s)
+                self.history.failures += play(planned, self.say)
+                self._quiet("after the storm")
+        except (AssertionError, KafkaException) as error:
+            self.history.failures.append(str(error))
+        self._finish()
+        return check(self.history)
+
+    def close(self) -> None:
+        if self._tasks:
+            self.copying.kill()
+            self.java.kill()
+        for task in self._tasks:
+            task.stopping.set()
+        self.cluster.close()
+
+    # --- clients
+
+    def _start_clients(self) -> None:
+        history, bootstrap = self.history, self.cluster.bootstrap
+        self.writer = Writer("librdkafka", history, bootstrap, MAIN, len(SPREAD), rate=60)
+        self.transactional = TransactionalWriter("tx", history, bootstrap, MAIN, len(SPREAD), 8, self._seed(), self.say)
+        self.java = JavaWriter(7, history, bootstrap, MAIN, 60, self._directory)
+        self.feeder = Writer("feeder", history, bootstrap, "source", 2, rate=20)
+        self.copying = Copying(bootstrap, self._seed(), self.say)
+        self.followers = [
+            Follower(history, bootstrap, PARTITIONS, isolation) for isolation in ("read_uncommitted", "read_committed")
+        ]
+        self.group = Reader("the group", committed_only=True, is_shared=True)
+        history.readers.append(self.group)
+        self.members = [Member(f"member-{n}", history, bootstrap, MAIN, GROUP, self.group) for n in range(2)]
+        ports = {broker_id: broker.port for broker_id, broker in self.cluster.brokers.items()}
+        self.probers = [Prober(history, broker_id, port, PARTITIONS) for broker_id, port in ports.items()]
+        self.states = StateWatcher(history, self.cluster.tree_address, PARTITIONS)
+        self.watchers = [
+            Watcher(history, broker_id, port, WATCHED, GroupWatch(GROUP, PARTITIONS, self.members[0].member_id))
+            for broker_id, port in ports.items()
+        ]
+        self._tasks = [
+            *(self.states, *self.watchers, *self.followers, *self.members),
+            *(self.writer, self.transactional, self.java, self.feeder, *self.probers),
+        ]
+        for task in self._tasks:
+            task.start()
+
+    def _seed(self) -> int:
+        return self.random.randrange(2**30)
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "librdkafka": self.writer.acknowledged,
+            "Java": self.java.acknowledged,
+            "transactions": self.transactional.ended * 4,
+            "copied": self.copying.reader.count,
+        }
+
+    # --- the course of things
+
+    def _roles(self) -> Roles:
+        """Asked for when the cluster is whole."""
+        tree = self.cluster.cluster
+        internal = [(topic, index) for topic in ("__consumer_offsets", "__transaction_state") for index in range(2)]
+        return Roles(
+            [tree.state(*partition).leader for partition in PARTITIONS],
+            [tree.state(*partition).leader for partition in internal],
+            tree.controller() or BROKERS[0],
+        )
+
+    def _quiet(self, when: str) -> None:
+        """The cluster becomes whole, everybody gets on, and some housekeeping is done."""
+        before = self._counts()
+        self.cluster.revive()
+        self.cluster.wait_for_full_isr(self._existing())
+        self.copying.look_after()
+
+        def all_got_on() -> bool:
+            self.copying.look_after()
+            if self.history.failures:
+                return True  # that is the end of it: see `run`
+            now = self._counts()
+            assert all(now[name] >= before[name] + PROGRESS for name in now), f"{before} -> {now}"
+            return True
+
+        eventually(all_got_on, f"every writer gets on, {when}", PROGRESS_S)
+        self.housekeeping.trim()
+        if self.random.random() < ELECTIONS:
+            self.housekeeping.elect()
+        self.say(f"quiet: {self._counts()}")
+
+    def _existing(self) -> dict[str, int]:
+        names = set(self.cluster.cluster.tree.get_children("/brokers/topics"))
+        return {topic: count for topic, count in TOPICS.items() if topic in names}
+
+    # --- the end
+
+    def _finish(self) -> None:
+        """Writers end, everybody reads to the end, and all is read once more."""
+        try:
+            self.cluster.revive()
+            self.cluster.wait_for_full_isr(self._existing())
+        except AssertionError as error:
+            self.history.failures.append(f"at the end: {error}")
+        for task in (*self.probers, self.writer, self.java, self.transactional, self.feeder):
+            task.stop()
+        for failure in self.history.failures:
+            self.say(f"FAILURE {failure}")
+        try:
+            self._read_all()
+            self._wait_for_readers()
+            self.history.failures += self.copying.judge(self.cluster.bootstrap)
+            for topic, index in PARTITIONS:
+                wait_for_equal_logs(list(self.cluster.brokers.values()), topic, index)
+        except AssertionError as error:
+            self.history.failures.append(f"at the end: {error}")
+        for task in (*self.watchers, self.states, *self.members, *self.followers):
+            task.stop()
+        self._look_at_commits()
+        self.say(f"the end: {self._counts()}, {self._numbers()}")
+
+    def _read_all(self) -> None:
+        history, bootstrap = self.history, self.cluster.bootstrap
+        for topic, count in ((MAIN, len(SPREAD)), ("source", 2)):
+            history.log |= read_log(bootstrap, topic, count, "read_uncommitted")
+        history.committed |= read_log(bootstrap, MAIN, len(SPREAD), "read_committed")
+
+    def _wait_for_readers(self) -> None:
+        main = {partition: self.history.log[partition] for partition in PARTITIONS}
+        committed = {partition: self.history.committed[partition] for partition in PARTITIONS}
+        for follower in self.followers:
+            wanted = committed if follower.reader.committed_only else main
+            eventually(lambda f=follower, w=wanted: f.has_all(w), f"{follower.name} has read all", END_S)  # type: ignore[misc]
+            follower.reader.finished = True
+        eventually(lambda: self.members[0].has_all(committed), "the group has read all", END_S)
+        self.group.finished = True
+
+    def _look_at_commits(self) -> None:
+        wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(*partition) for partition in PARTITIONS])
+        admin = admin_client(self.cluster.bootstrap)
+        (found,) = admin.list_consumer_group_offsets([wanted], request_timeout=ADMIN_S).values()
+        for place in found.result(timeout=ADMIN_S).topic_partitions:
+            self.history.commits_found[place.topic, place.partition] = place.offset
+
+    def _numbers(self) -> str:
+        history = self.history
+        parts = {
+            "records": sum(map(len, history.log.values())),
+            "acknowledged": sum(map(len, history.acknowledged.values())),
+            "refused": len(history.refused),
+            "looks": sum(map(len, history.looks.values())),
+            "commits": sum(map(len, history.commits_acknowledged.values())),
+            "absences": len(history.absences),
+            "answers lost": self.cluster.network.lost_answers.total(),
+            "copiers replaced": self.copying.replaced,
+        }
+        return ", ".join(f"{count} {name}" for name, count in parts.items())
+
+
+def run_seed(
+    kind: str,
+    seed: int,
+    seconds: float,
+    only: Collection[str] = (),
+    *,
+    length_max_s: float = LENGTH_S[1],
+    keep: bool = False,
+    discard: bool = False,
+) -> list[Problem]:
+    """One run in a directory of its own, told on stdout. The files are kept where asked for, or of use."""
+    directory = Path(tempfile.mkdtemp(prefix="faults-"))
+    print(f"--- seed {seed}, {seconds:.0f} s of {', '.join(only) or 'all faults'} on {kind}", flush=True)
+    run = Run(kind, directory, seed, lambda text: print(text, flush=True))
+    try:
+        problems = run.run(seconds, only, length_max_s)
+    finally:
+        run.close()
+    for problem in problems:
+        print(f"PROBLEM {problem}")
+    if keep or (problems and not discard):
+        print(f"the files: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"seed {seed}: {f'{len(problems)} problems' if problems else 'nothing lost'}", flush=True)
+    return problems
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="A storm of faults on a cluster, and everything checked.")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="the first one")
+    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
+    parser.add_argument("--only", nargs="*", choices=list(FAULTS), default=[], help="faults to draw from")
+    parser.add_argument("--keep-files", action="store_true")
+    options = parser.parse_args(arguments)
+    failed = [
+        seed
+        for seed in range(options.seed, options.seed + options.seeds)
+        if run_seed(options.broker, seed, options.minutes * 60, options.only, keep=options.keep_files)
+    ]
+    print(f"{options.seeds} seeds; problems with {failed}" if failed else f"{options.seeds} seeds: nothing lost")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""Rounds of faults are drawn from a seed, and every fault can be drawn."""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import Mock
+
+from compat_tests.faults.faults import FAULTS, Planned, Roles, plan, play
+
+ROLES = Roles(leaders=[1, 2, 3], coordinators=[2, 2, 1, 3], controller=2)
+
+
+def texts(planned: list[Planned]) -> list[tuple[str, float, float]]:
+    return [(one.fault.text, one.begin_s, one.length_s) for one in planned]
+
+
+def test_the_same_seed_draws_the_same_rounds() -> None:
+    rounds = [[texts(plan(Mock(), ROLES, random)) for _ in range(10)] for random in (Random(3), Random(3), Random(4))]
+    assert rounds[0] == rounds[1] != rounds[2]
+
+
+def test_only_what_is_wanted_is_drawn() -> None:
+    for name in FAULTS:
+        for one in plan(Mock(), ROLES, Random(1), only=[name]):
+            assert one.fault.text
+
+
+def test_a_fault_that_cannot_be_done_is_told_and_the_others_are_done() -> None:
+    cluster, said = Mock(), Mock()
+    cluster.kill_zookeeper.side_effect = OSError("no")
+    planned = [
+        one._replace(begin_s=0, length_s=0)
+        for name in ("kill-zookeeper", "pause-zookeeper")
+        for one in plan(cluster, ROLES, Random(1), only=[name])[:1]
+    ]
+    assert play(planned, said) == ["kill ZooKeeper: OSError('no')"]
+    cluster.pause_zookeeper.assert_called_once_with()
+    cluster.resume_zookeeper.assert_called_once_with()

@@ -1,0 +1,179 @@
+"""The proxies forward whole frames, recognize who is connected, and cut or lose just what they are told to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from compat_tests.faults.proxy import CLIENTS, UNKNOWN, Cut, Network
+from compat_tests.overload.raw import framed
+from kpybroker.wire.headers import RequestHeader, encode_request_header
+
+PRODUCE, METADATA = 0, 3
+DEADLINE_S = 10.0
+SILENCE_S = 0.1
+
+
+class Echo:
+    """Answers every request with its correlation id and remembers their keys."""
+
+    def __init__(self) -> None:
+        self.got: list[int] = []
+        self.served = threading.Semaphore(0)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rwb") as stream:
+            while size := stream.read(4):
+                frame = stream.read(int.from_bytes(size, "big"))
+                self.got.append(int.from_bytes(frame[:2], "big"))
+                stream.write(framed(frame[4:8]))
+                stream.flush()
+                self.served.release()
+
+    def wait(self, count: int) -> None:
+        for _ in range(count):
+            assert self.served.acquire(timeout=DEADLINE_S)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Asking:
+    def __init__(self, port: int, name: str | None = "2") -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
+        self._name = name
+        self.number = 0
+
+    def send(self, key: int = METADATA) -> None:
+        self.number += 1
+        self._socket.sendall(framed(encode_request_header(RequestHeader(key, 1, self.number, self._name))))
+
+    def answer(self, timeout_s: float = DEADLINE_S) -> int | None:
+        """The next answer's number; None when the connection has ended."""
+        self._socket.settimeout(timeout_s)
+        try:
+            data = self._socket.recv(8)
+        except ConnectionError:
+            return None
+        return int.from_bytes(data[4:], "big") if data else None
+
+    def is_silent(self) -> bool:
+        try:
+            self.answer(SILENCE_S)
+        except TimeoutError:
+            return True
+        return False
+
+
+@pytest.fixture
+def echo() -> Iterator[Echo]:
+    server = Echo()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    made = Network()
+    yield made
+    made.close()
+
+
+def test_requests_and_answers_pass(network: Network, echo: Echo) -> None:
+    asking = Asking(network.proxy(1, echo.port, CLIENTS))
+    for number in (1, 2, 3):
+        asking.send()
+        assert asking.answer() == number
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("2", 2), ("broker-3-fetcher-0", 3), ("console", UNKNOWN), (None, UNKNOWN)]
+)
+def test_a_peer_is_known_by_its_client_id(network: Network, echo: Echo, name: str | None, source: int | str) -> None:
+    port = network.proxy(1, echo.port)
+    network.cut(source, 1, Cut.RESET)
+    asking = Asking(port, name)
+    asking.send()
+    assert asking.answer() is None
+    assert network.names == {source: {name or ""}}
+
+
+def test_what_is_sent_into_a_stalled_way_arrives_when_it_is_healed(network: Network, echo: Echo) -> None:
+    port = network.proxy(1, echo.port)
+    cut, other = Asking(port, "2"), Asking(port, "3")
+    cut.send()
+    assert cut.answer() == 1
+    echo.wait(1)
+    network.cut(2, 1, Cut.STALL)
+    cut.send(PRODUCE)
+    assert cut.is_silent()
+    other.send()
+    assert other.answer() == 1
+    assert PRODUCE not in echo.got
+    network.heal()
+    assert cut.answer() == 2
+    assert PRODUCE in echo.got
+
+
+def test_requests_arrive_where_only_answers_are_stalled(network: Network, echo: Echo) -> None:
+    network.cut(CLIENTS, 1, Cut.STALL_ANSWERS)
+    asking = Asking(network.proxy(1, echo.port, CLIENTS))
+    asking.send()
+    echo.wait(1)
+    assert asking.is_silent()
+    network.heal()
+    assert asking.answer() == 1
+
+
+def test_nobody_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> None:
+    asking = Asking(network.proxy(1, echo.port, CLIENTS))
+    asking.send()
+    assert asking.answer() == 1
+    network.cut(CLIENTS, 1, Cut.STALL)
+    echo.close()
+    assert asking.is_silent()
+
+
+def test_connections_of_a_reset_way_end_and_new_ones_too_until_it_is_healed(network: Network, echo: Echo) -> None:
+    port = network.proxy(1, echo.port, CLIENTS)
+    before = Asking(port)
+    before.send()
+    assert before.answer() == 1
+    network.cut(CLIENTS, 1, Cut.RESET)
+    assert before.answer() is None
+    during = Asking(port)
+    during.send()
+    assert during.answer() is None
+    network.heal()
+    after = Asking(port)
+    after.send()
+    assert after.answer() == 1
+
+
+def test_an_answer_is_lost_after_its_request_was_carried_out(network: Network, echo: Echo) -> None:
+    port = network.proxy(1, echo.port, CLIENTS)
+    network.lose_answers(CLIENTS, 1, {PRODUCE}, count=1)
+    asking = Asking(port)
+    asking.send(METADATA)
+    assert asking.answer() == 1
+    asking.send(PRODUCE)
+    assert asking.answer() is None
+    assert echo.got == [METADATA, PRODUCE]
+    assert network.lost_answers == {PRODUCE: 1}
+    again = Asking(port)
+    again.send(PRODUCE)
+    assert again.answer() == 1
