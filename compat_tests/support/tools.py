@@ -1,5 +1,8 @@
 """Kafka's own command line tools, from the 3.9.1 and from the 4.x jars, and kcat, each run as a user runs them.
 
+Two older versions are here for what speaks to ZooKeeper itself: `Tools("2.8.2", zookeeper)` has `topics` and `configs`,
+`Tools("0.10.2.2", zookeeper)` the old `console-consumer`.
+
 A JVM that starts for one command spends most of its time loading classes, so the first run of a tool leaves an
 archive of its classes under `.cache/jvm/cds/` for the later ones (JEP 350). It changes speed only: a JVM that cannot
 use its archive starts without it.
@@ -21,8 +24,8 @@ ARCHIVES = CACHE / "jvm" / "cds"
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
 
-JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4"}
-VERSIONS = tuple(JARS)
+VERSIONS = ("3.9.1", "4.x")
+JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
 
 MAIN_CLASSES = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -50,6 +53,10 @@ MAIN_CLASSES_3_9 = {
     "console-producer": "kafka.tools.ConsoleProducer",
     "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "cluster": "kafka.tools.ClusterTool",
+}
+MAIN_CLASSES_ON_ZOOKEEPER = {
+    "2.8.2": {"topics": "kafka.admin.TopicCommand", "configs": "kafka.admin.ConfigCommand"},
+    "0.10.2.2": {"console-consumer": "kafka.tools.ConsoleConsumer"},
 }
 # tools that do not take --bootstrap-server
 BOOTSTRAP_OPTION = {"producer-perf-test": None, "dump-log": None, "message-copier": "--broker-list"}
@@ -130,16 +137,17 @@ def _argument_file(version: str) -> Path:
 
 
 class Tools:
-    """The tools of one Kafka version against one broker."""
+    """The tools of one Kafka version against one broker; of an old one, against a ZooKeeper that `bootstrap` names."""
 
     def __init__(self, version: str, bootstrap: str) -> None:
         self.version = version
         self.bootstrap = bootstrap
 
     def command(self, tool: str, *arguments: str) -> list[str]:
-        """The command line of `kafka-<tool>.sh`, with --bootstrap-server filled in."""
+        """The command line of `kafka-<tool>.sh`, with --bootstrap-server, or --zookeeper, filled in."""
         main = self._main_class(tool)
-        option = BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
+        is_old = self.version in MAIN_CLASSES_ON_ZOOKEEPER
+        option = "--zookeeper" if is_old else BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
         where = [option, self.bootstrap] if option else []
         return [*self._java(main), main, *where, *arguments]
 
@@ -162,6 +170,8 @@ class Tools:
         return result
 
     def _main_class(self, tool: str) -> str:
+        if self.version in MAIN_CLASSES_ON_ZOOKEEPER:
+            return MAIN_CLASSES_ON_ZOOKEEPER[self.version][tool]
         early = MAIN_CLASSES_3_9.get(tool) if self.version == "3.9.1" else None
         return early or MAIN_CLASSES[tool]
 
