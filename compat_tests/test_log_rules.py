@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compat_tests.conftest import Launcher
+from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.support.raw_log import RawLog, batch, codecs_of
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
@@ -231,6 +231,42 @@ def test_removed_files_stay_for_file_delete_delay_ms_live(make_log: MakeLog) -> 
     log.write(NOW)
     eventually(lambda: log.holds(3, start=3), "retention by size")
     eventually(lambda: sorted(log.files(".log.deleted")) == [0, 1], "what is removed without a delay")
+
+
+def test_the_log_start_outlives_a_stop_and_a_kill(own_broker: StartBroker) -> None:
+    broker = own_broker(log_flush_start_offset_checkpoint_interval_ms="200", log_initial_task_delay_ms="200")
+    log = RawLog(broker, "kept")
+    log.write(*[NOW] * 6)
+    assert log.delete_records(2) is ErrorCode.NONE
+    broker.restart()
+    log = RawLog(broker, "kept", exists=True)
+    assert log.holds(0, start=2)
+    eventually(lambda: log.delete_records(4) is ErrorCode.NONE, "a leader that knows it")
+    checkpoint = broker.data_dir / "log-start-offset-checkpoint"
+    eventually(lambda: "kept 0 4" in checkpoint.read_text(), "the checkpoint")
+    broker.kill()
+    broker.start()
+    log = RawLog(broker, "kept", exists=True)
+    assert log.holds(0, start=4)
+    assert log.fetch(3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.write(NOW) == [6]
+
+
+def test_defaults_of_the_brokers_are_for_topics_without_their_own_live(own_broker: StartBroker) -> None:
+    broker = own_broker(log_retention_check_interval_ms="200", log_initial_task_delay_ms="200")
+    plain, own = RawLog(broker, "plain"), RawLog(broker, "own", retention_bytes=-1, cleanup_policy="delete")
+    for log in (plain, own):
+        log.write(*[NOW] * 4)
+    plain.alter_brokers(log_retention_bytes=0)
+    eventually(lambda: plain.holds(4, start=4), "retention by the new default")
+    plain.alter_brokers(log_retention_bytes=None, log_cleanup_policy="compact")
+    eventually(lambda: plain.produce(batch(NOW)).error is ErrorCode.INVALID_RECORD, "compaction by default")
+    assert own.produce(batch(NOW)).error is ErrorCode.NONE
+    plain.alter_brokers(log_cleanup_policy=None, log_message_timestamp_type="LogAppendTime")
+    eventually(lambda: own.produce(batch(NOW)).append_time >= NOW, "the broker's time by default")
+    own.alter(message_timestamp_type="CreateTime")
+    assert own.produce(batch(NOW)).append_time == -1
+    assert own.holds(0, start=0)
 
 
 # --- validation

@@ -24,15 +24,14 @@ MIB = 1024 * 1024
 class Bystander(threading.Thread):
     """A stock producer and a stock consumer with a topic of their own."""
 
-    TOPIC = "bystander"
-
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(name="bystander", daemon=True)
-        create_topic(bootstrap, self.TOPIC)
+        self._topic = topic
+        create_topic(bootstrap, topic)
         settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET}
         self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 0})
         self._consumer = Consumer({**settings, "group.id": "bystander", "auto.offset.reset": "earliest"})
-        self._consumer.assign([TopicPartition(self.TOPIC, 0, 0)])
+        self._consumer.assign([TopicPartition(self._topic, 0, 0)])
         self._stopping = threading.Event()
         self._sent = 0
         self.acknowledged = 0
@@ -42,7 +41,7 @@ class Bystander(threading.Thread):
     def run(self) -> None:
         while not self._stopping.wait(PAUSE_S):
             if len(self._producer) < 50:
-                self._producer.produce(self.TOPIC, str(self._sent).encode(), on_delivery=self._report)
+                self._producer.produce(self._topic, str(self._sent).encode(), on_delivery=self._report)
                 self._sent += 1
             self._producer.poll(0)
             self._read()
@@ -87,32 +86,34 @@ class Bystander(threading.Thread):
         self._consumer.close()
 
 
+def memory(pid: int, name: str) -> int:
+    """Bytes, as /proc has them."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
 class Victim:
     """A broker, its process and the bystander."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, topic: str = "bystander") -> None:
         self.broker = broker
         self.pid = broker.service.pid
-        self.bystander = Bystander(broker.bootstrap)
+        self.bystander = Bystander(broker.bootstrap, topic)
 
     @property
     def address(self) -> tuple[str, int]:
         return "127.0.0.1", self.broker.port
 
-    def _status(self, name: str) -> int:
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-        raise LookupError(name)
-
     @property
     def rss(self) -> int:
-        return self._status("VmRSS")
+        return memory(self.pid, "VmRSS")
 
     @property
     def peak_rss(self) -> int:
         """The most since `reset_peak`."""
-        return self._status("VmHWM")
+        return memory(self.pid, "VmHWM")
 
     def reset_peak(self) -> None:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")

@@ -23,7 +23,8 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches
 from kpybroker.wire.records.builder import build_batch
 
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+ALL_BROKERS = ""
 SET, DELETE = 0, 1
 EARLIEST = -2
 PROBE_STEP = 10_000
@@ -55,6 +56,10 @@ class RawLog:
             create_topic(broker.bootstrap, topic, max_message_bytes=max_message_bytes, **config)
         self._raw = Raw(("127.0.0.1", broker.port))
 
+    def alter_brokers(self, **config: object) -> None:
+        """Change the defaults of all brokers; what waits for their effect is the test's affair."""
+        alter_configs(self._raw, BROKER_RESOURCE, ALL_BROKERS, config)
+
     @property
     def directory(self) -> Path:
         return self._broker.data_dir / f"{self.topic}-0"
@@ -75,19 +80,7 @@ class RawLog:
         eventually(lambda: self.produce(bytes(probe)).error is told, f"{config} in effect")
 
     def _alter(self, config: dict[str, object]) -> None:
-        entries = [
-            IncrementalAlterConfigsRequest.AlterableConfig(
-                name=key.replace("_", "."),
-                config_operation=DELETE if value is None else SET,
-                value=None if value is None else str(value),
-            )
-            for key, value in config.items()
-        ]
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-            resource_type=TOPIC_RESOURCE, resource_name=self.topic, configs=entries
-        )
-        answer = self._raw.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-        assert answer.responses[0].error_code == 0, answer.responses[0].error_message
+        alter_configs(self._raw, TOPIC_RESOURCE, self.topic, config)
 
     # --- writing
 
@@ -154,6 +147,23 @@ class RawLog:
         found = self.segments, self.start
         assert found == (list(segments), start), f"segments and log start are {found}"
         return True
+
+
+def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, object]) -> None:
+    """Set keys (with `_` for `.`), or delete those that are None."""
+    entries = [
+        IncrementalAlterConfigsRequest.AlterableConfig(
+            name=key.replace("_", "."),
+            config_operation=DELETE if value is None else SET,
+            value=None if value is None else str(value),
+        )
+        for key, value in config.items()
+    ]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=resource_type, resource_name=name, configs=entries
+    )
+    answer = raw.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert answer.responses[0].error_code == 0, answer.responses[0].error_message
 
 
 def batch(timestamp: int = 0, *, size: int = 200, key: bytes | None = None, codec: Codec = Codec.NONE) -> bytes:
