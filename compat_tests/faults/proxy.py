@@ -28,6 +28,7 @@ CLIENTS = "clients"
 ZOOKEEPER = "zookeeper"
 UNKNOWN = "unknown"
 CONTROL_DEADLINE_S = 30.0
+KNOCK_S = 0.03
 
 
 class Cut(StrEnum):
@@ -75,8 +76,8 @@ class Network:
         self.names: dict[Node, set[str]] = defaultdict(set)
         """Client ids by who was recognized in them."""
         self._loop = asyncio.new_event_loop()
-        self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._doors: list[_Door] = []
+        self.tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="network")
         self._thread.start()
 
@@ -84,19 +85,9 @@ class Network:
         """A port that leads to `target`; without `source`, for whoever says in a request who he is."""
         port = free_port()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.add(task)
-            try:
-                await _Connection(self, target, reader, writer).run(target_port, source)
-            finally:
-                self._tasks.discard(task)
-
-        async def listen() -> None:
-            self._servers.append(await asyncio.start_server(serve, "127.0.0.1", port))
-
-        self._run(listen())
+        door = _Door(self, target, target_port, port, source)
+        self._doors.append(door)
+        self._run(door.open())
         return port
 
     def cut(self, source: Node, target: Node, how: Cut) -> None:
@@ -125,12 +116,12 @@ class Network:
 
     def close(self) -> None:
         async def end() -> None:
-            for server in self._servers:
-                server.close()
-            while self._tasks:  # what was accepted already may still begin
-                for task in self._tasks:
+            for door in self._doors:
+                door.close()
+            while self.tasks:  # what was accepted already may still begin
+                for task in self.tasks:
                     task.cancel()
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+                await asyncio.gather(*self.tasks, return_exceptions=True)
 
         self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -150,27 +141,80 @@ class Network:
         self._run(call())
 
 
+class _Door:
+    """A port that leads to a target. It is shut while the target is dead, so that nobody is let in and thrown out:
+    librdkafka takes one that hangs up on its first request for an old broker, which knows no idempotence.
+    """
+
+    def __init__(self, network: Network, target: Node, target_port: int, port: int, source: Node | None) -> None:
+        self._network = network
+        self._target, self.target_port = target, target_port
+        self._port = port
+        self.source = source
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def look(self) -> None:
+        """Shut, if there is nobody behind it, until there is."""
+        if self._server is None or await self._is_answered():
+            return
+        self.close()
+        task = asyncio.create_task(self._open_again())
+        self._network.tasks.add(task)
+        task.add_done_callback(self._network.tasks.discard)
+
+    async def _open_again(self) -> None:
+        while not await self._is_answered():  # noqa: ASYNC110 - another process can't set an event
+            await asyncio.sleep(KNOCK_S)
+        await self.open()
+
+    async def _is_answered(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.target_port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._network.tasks.add(task)
+        try:
+            await _Connection(self._network, self, self._target, reader, writer).run()
+        finally:
+            self._network.tasks.discard(task)
+
+
 class _Connection:
     def __init__(
-        self, network: Network, target: Node, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, network: Network, door: _Door, target: Node, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._network = network
+        self._door = door
         self._target = target
         self._reader, self._writer = reader, writer
         self._upstream: asyncio.StreamWriter | None = None
         self._asked: dict[int, int] = {}
         """Key by correlation id of the requests that are under way."""
 
-    async def run(self, port: int, source: Node | None) -> None:
+    async def run(self) -> None:
         with suppress(asyncio.IncompleteReadError, OSError):
             try:
                 first = await _frame(self._reader)
-                source = self._recognize(first) if source is None else source
+                source = self._recognize(first) if self._door.source is None else self._door.source
                 way = self._network.way(source, self._target)
                 if way.is_reset:
                     return
                 await way.requests_flow.wait()
-                reader, self._upstream = await asyncio.open_connection("127.0.0.1", port)
+                reader, self._upstream = await asyncio.open_connection("127.0.0.1", self._door.target_port)
                 way.connections.add(self)
                 try:
                     await self._forward(way, first, reader)
@@ -219,6 +263,7 @@ class _Connection:
                 self._writer.write(frame)
                 await self._writer.drain()
         except (asyncio.IncompleteReadError, OSError):
+            await self._door.look()
             await way.answers_flow.wait()  # nobody hears of the end of a connection through a cut
             raise
 

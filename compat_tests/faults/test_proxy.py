@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from compat_tests.faults.proxy import CLIENTS, UNKNOWN, Cut, Network
 from compat_tests.overload.raw import framed
+from compat_tests.support.waiting import eventually
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 
 PRODUCE, METADATA = 0, 3
@@ -20,10 +22,11 @@ SILENCE_S = 0.1
 class Echo:
     """Answers every request with its correlation id and remembers their keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.got: list[int] = []
         self.served = threading.Semaphore(0)
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._connections: list[socket.socket] = []
+        self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -33,6 +36,7 @@ class Echo:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
+            self._connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -49,7 +53,11 @@ class Echo:
             assert self.served.acquire(timeout=DEADLINE_S)
 
     def close(self) -> None:
-        self._socket.close()
+        """As a process does that dies."""
+        for one in (self._socket, *self._connections):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
 
 
 class Asking:
@@ -146,6 +154,28 @@ def test_nobody_hears_of_a_death_through_a_cut(network: Network, echo: Echo) -> 
     network.cut(CLIENTS, 1, Cut.STALL)
     echo.close()
     assert asking.is_silent()
+
+
+def test_nobody_is_let_in_while_there_is_nobody_behind_the_door(network: Network, echo: Echo) -> None:
+    port = network.proxy(1, echo.port, CLIENTS)
+    asking = Asking(port)
+    asking.send()
+    assert asking.answer() == 1
+    echo.close()
+    assert asking.answer() is None
+    with pytest.raises(ConnectionRefusedError):
+        Asking(port)
+    another = Echo(echo.port)
+    eventually(lambda: can_connect(port), "the door is open")
+    again = Asking(port)
+    again.send()
+    assert again.answer() == 1
+    another.close()
+
+
+def can_connect(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_connections_of_a_reset_way_end_and_new_ones_too_until_it_is_healed(network: Network, echo: Echo) -> None:
