@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos replication-matrix power-cuts exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-cluster mutants replication-matrix power-cuts exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -95,6 +95,12 @@ soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of
 	$(BIN)/python -m compat_tests.eos.soak
 	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
 	$(BIN)/python -m compat_tests.eos.soak --cluster --records 40000 --kills 12
+
+soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of faults of ten minutes each: 4 hours; SOAK='--seeds 2 --minutes 1'
+	$(BIN)/python -m compat_tests.faults.soak $(SOAK)
+
+mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
+	$(BIN)/python -m compat_tests.faults.mutate $(MUTANTS)
 
 replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
 	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix
