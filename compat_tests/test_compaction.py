@@ -131,7 +131,14 @@ def test_a_read_may_begin_in_a_gap(own_broker: StartBroker) -> None:
     quick.create_topic(broker.bootstrap, "gaps", **COMPACTED)
     writer = Writer(broker.bootstrap, "gaps")
     writer.write(*updates(1000, 10, "one"))
-    found = await_compacted(broker.bootstrap, writer, 300)
+
+    def begins_with_a_gap() -> dict[int, tuple[bytes, bytes | None]]:
+        found = await_compacted(broker.bootstrap, writer, 300)
+        # who reads beside the cleaner may meet the first segment as it was, and others as they are now
+        assert min(found) > 0
+        return found
+
+    found = eventually(begins_with_a_gap, "a gap where the log began", CLEANED_WITHIN_S)
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", **quick.QUIET})
     try:
         for start_offset in (0, 1, 333, min(found) - 1, 999):
