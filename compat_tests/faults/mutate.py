@@ -105,11 +105,13 @@ def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> lis
 def main(arguments: list[str]) -> int:
     known = {mutant.name: mutant for mutant in mutants()}
     parser = argparse.ArgumentParser(description="Run each mutant until it is found.")
-    parser.add_argument("names", nargs="*", choices=[*known, []], help="which; all without")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which; all without")
     parser.add_argument("--minutes", type=float, default=4, help="for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--aloud", action="store_true", help="tell what happens in each run")
     options = parser.parse_args(arguments)
+    if unknown := set(options.names) - known.keys():
+        parser.error(f"no such mutants: {sorted(unknown)}; there are {sorted(known)}")
     surviving = []
     for name in options.names or known:
         began = time.monotonic()

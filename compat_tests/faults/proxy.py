@@ -163,8 +163,8 @@ class _Door:
 
     async def look(self) -> None:
         """Shut, if there is nobody behind it, until there is."""
-        if self._server is None or await self._is_answered():
-            return
+        if self._server is None or await self._is_answered() or self._server is None:
+            return  # shut already, perhaps meanwhile, or there is somebody
         self.close()
         task = asyncio.create_task(self._open_again())
         self._network.tasks.add(task)

@@ -263,7 +263,5 @@ def insist(step: object) -> None:
             step(STEP_S)
             return
         except KafkaException as error:
-            if attempt:
-                print(time.time(), attempt, step, error)
             if not error.args[0].retriable() or attempt + 1 == STEP_TRIES_MAX:
                 raise
