@@ -49,7 +49,7 @@ FALSE_TIMESTAMP = 1_700_000_000_001  # after that of every record, so that a sea
 LARGE = ErrorCode.MESSAGE_TOO_LARGE
 INVALID = ErrorCode.INVALID_RECORD
 CORRUPT = ErrorCode.CORRUPT_MESSAGE
-UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of a magic 2 batch that cannot be decompressed
+UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka makes of what cannot be decompressed
 
 IN_BATCHES: dict[Codec, list[ErrorCode]] = {
     Codec.GZIP: [INVALID] * 3 + [LARGE] * 3 + [INVALID, UNKNOWN, UNKNOWN, INVALID],
@@ -58,9 +58,9 @@ IN_BATCHES: dict[Codec, list[ErrorCode]] = {
     Codec.ZSTD: [LARGE] * 3 + [UNKNOWN] + [LARGE] * 2 + [UNKNOWN] + [LARGE] * 3,
 }
 IN_MESSAGES: dict[Codec, list[ErrorCode]] = {
-    Codec.GZIP: [CORRUPT] * 3 + [LARGE] * 3 + [INVALID] + [CORRUPT] * 3,
+    Codec.GZIP: [CORRUPT] * 3 + [LARGE] * 3 + [INVALID, UNKNOWN, UNKNOWN, CORRUPT],
     Codec.LZ4: [LARGE] * 9 + [INVALID],
-    Codec.SNAPPY: [LARGE, CORRUPT, CORRUPT] + [LARGE] * 3 + [CORRUPT] * 4,
+    Codec.SNAPPY: [LARGE, UNKNOWN, UNKNOWN] + [LARGE] * 3 + [UNKNOWN] * 4,
     Codec.ZSTD: [INVALID] * 10,  # there is no zstd in these
 }
 UNSEEN = {codec: [ErrorCode.NONE] * 10 for codec in IN_BATCHES} | {Codec.LZ4: [ErrorCode.NONE] * 8 + [UNKNOWN] * 2}
@@ -86,7 +86,12 @@ STORED_IN_BATCHES = {
     codec: [CORRUPT if code is UNKNOWN else code for code in codes] for codec, codes in IN_BATCHES.items()
 } | {Codec.LZ4: [LARGE] * 9 + [INVALID], Codec.ZSTD: [TOO_NEW] * 10}
 CONVERTED = {
-    "stored-1": [code for codec, codes in IN_MESSAGES.items() if codec is not Codec.ZSTD for code in codes],
+    "stored-1": [
+        CORRUPT if code is UNKNOWN else code
+        for codec, codes in IN_MESSAGES.items()
+        if codec is not Codec.ZSTD
+        for code in codes
+    ],
     "stored-2": [code for codes in STORED_IN_BATCHES.values() for code in codes],
 }
 

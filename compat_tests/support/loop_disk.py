@@ -11,6 +11,8 @@ import fcntl
 import os
 import struct
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from compat_tests.support.waiting import eventually
@@ -22,8 +24,19 @@ NO_LOG_FLUSH = struct.pack("=I", 2)
 UNMOUNT_DEADLINE_S = 20.0
 
 
+@cache
 def may_mount() -> bool:
-    return os.geteuid() == 0
+    """Tried, for root in a container often may not, or has no loop devices."""
+    if os.geteuid() != 0:
+        return False
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            disk = LoopDisk(Path(directory), 8 * MIB)
+            disk.mount()
+        except (AssertionError, FileNotFoundError):
+            return False
+        disk.close()
+    return True
 
 
 class LoopDisk:

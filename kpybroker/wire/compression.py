@@ -97,8 +97,13 @@ def _too_large(limit: int) -> KafkaError:
     return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"Compressed records take more than {limit} bytes uncompressed")
 
 
-def _corrupt(codec: Codec, reason: object) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Compressed records are not valid {codec.name.lower()}: {reason}")
+class UndecodableError(KafkaError):
+    """Bytes that are not of the codec: CORRUPT_MESSAGE, unless who asked knows better what Kafka would say."""
+
+
+def _corrupt(codec: Codec, reason: object) -> UndecodableError:
+    text = f"Compressed records are not valid {codec.name.lower()}: {reason}"
+    return UndecodableError(ErrorCode.CORRUPT_MESSAGE, text)
 
 
 # --- gzip, lz4, zstd: one shot into a buffer of fixed size, which is what bounds them

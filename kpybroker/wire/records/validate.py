@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from kpybroker.wire.compression import Codec, has_linked_lz4_blocks
+from kpybroker.wire.compression import Codec, UndecodableError, has_linked_lz4_blocks
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
@@ -347,10 +347,8 @@ def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position:
     _check_count(header.records_count, rules)
     try:
         return records_section(records, position, header, rules.max_uncompressed_bytes)
-    except KafkaError as error:
-        if error.code is ErrorCode.CORRUPT_MESSAGE:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
-        raise
+    except UndecodableError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
 
 
 # --- rebuilt
@@ -417,14 +415,17 @@ def _checked_records(
     elif not header.is_compressed:
         yield from iter_legacy_records(records, header, position)
     else:
-        messages = read_wrapper(
-            records,
-            header,
-            position,
-            max_bytes=rules.max_uncompressed_bytes,
-            check_crc=True,
-            max_records=rules.max_walked_records,
-        )
+        try:
+            messages = read_wrapper(
+                records,
+                header,
+                position,
+                max_bytes=rules.max_uncompressed_bytes,
+                check_crc=True,
+                max_records=rules.max_walked_records,
+            )
+        except UndecodableError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
         for index, message in enumerate(messages):
             if message.header.magic != header.magic:
                 errors.add(index, f"Record's magic does not match outer magic {header.magic}")
