@@ -20,6 +20,9 @@ from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, WatchEvent, WatchType
 from tests.support.zookeeper import ZooKeeperServer, zookeeper
 
+START_SECONDS_MAX = 60
+SESSION_TIMEOUT_MS = 30_000
+"""Of sessions that are not to expire: a loaded machine may leave a client or the server without a turn for long."""
 _worlds = itertools.count()
 
 
@@ -88,7 +91,7 @@ class Cluster:
 
     async def client(self) -> tuple[ExpirableTree, EventLog]:
         tree, log = self.unstarted()
-        await tree.start(timeout=10)
+        await tree.start(START_SECONDS_MAX)
         return tree, log
 
 
@@ -97,7 +100,7 @@ World = Callable[[], AbstractAsyncContextManager[Cluster]]
 
 def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], ExpirableTree], EmbeddedStore | None]:
     if kind == "zookeeper":
-        return lambda: ZooKeeperTree(connect, session_timeout_ms=10_000), None
+        return lambda: ZooKeeperTree(connect, session_timeout_ms=SESSION_TIMEOUT_MS), None
     if kind == "sqlite":
         path = directory / "coordination.sqlite"
         store = EmbeddedStore.open(path, trio.to_thread.run_sync, wall_clock_ms)

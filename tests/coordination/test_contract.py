@@ -9,7 +9,7 @@ import trio
 from kpybroker.coordination.tree import create_recursive, delete_recursive
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, WatchEvent, WatchType
-from tests.coordination.conftest import World, error_of, kinds
+from tests.coordination.conftest import START_SECONDS_MAX, World, error_of, kinds
 
 CREATED, DELETED = WatchType.NODE_CREATED, WatchType.NODE_DELETED
 CHANGED, CHILDREN = WatchType.NODE_DATA_CHANGED, WatchType.NODE_CHILDREN_CHANGED
@@ -387,7 +387,7 @@ async def test_a_client_answers_tree_closed_before_start_and_after_close(world: 
         tree, log = cluster.unstarted()
         assert (tree.connected, tree.generation, tree.session_id) == (False, 0, 0)
         assert type(await error_of(tree, t.Exists("/"))) is t.TreeClosed
-        await tree.start(timeout=10)
+        await tree.start(START_SECONDS_MAX)
         assert (tree.connected, tree.generation) == (True, 1)
         assert tree.session_id != 0
         assert tree.negotiated_timeout_ms > 0

@@ -22,7 +22,7 @@ from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_con
 from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, WatchType
-from tests.coordination.conftest import EventLog, chroot_of
+from tests.coordination.conftest import SESSION_TIMEOUT_MS, START_SECONDS_MAX, EventLog, chroot_of
 from tests.support.proxy import Proxy, tcp_proxy
 from tests.support.zookeeper import ZooKeeperServer, free_port, zookeeper
 
@@ -31,10 +31,10 @@ CONNECTED, DISCONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.DISCONNE
 
 @asynccontextmanager
 async def client(connect: str, **options: object) -> AsyncIterator[tuple[ZooKeeperTree, EventLog]]:
-    settings = {"session_timeout_ms": 10_000} | options
+    settings = {"session_timeout_ms": SESSION_TIMEOUT_MS} | options
     tree, log = ZooKeeperTree(connect, **settings), EventLog()  # type: ignore[arg-type]
     tree.listen(log)
-    await tree.start(timeout=10)
+    await tree.start(START_SECONDS_MAX)
     try:
         yield tree, log
     finally:
