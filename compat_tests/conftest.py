@@ -81,12 +81,16 @@ class Launcher:
 
     def broker(self, **overrides: str) -> Broker:
         """A new broker with its own files; `overrides` are configuration keys with `_` for `.`."""
+        broker = self.unstarted(**overrides)
+        broker.start()
+        return broker
+
+    def unstarted(self, **overrides: str) -> Broker:
         name = f"broker-{len(self._brokers)}"
         keys = {key.replace("_", "."): str(value) for key, value in overrides.items()}
         zookeeper = self.zookeeper(name) if self._needs_zookeeper else None
         broker = Broker(self.kind, self.directory / name, zookeeper, keys)
         self._brokers.append(broker)
-        broker.start()
         return broker
 
     def zookeeper(self, name: str) -> str:

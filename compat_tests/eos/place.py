@@ -15,12 +15,13 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, Protocol
 
-from compat_tests.crash.dump import dump_segments, find_damage
+from compat_tests.crash.dump import dump_segments, excuse_followers, find_damage
+from compat_tests.eos.gate import Gate
 from compat_tests.exchange.files import check_verify
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import Broker
+from compat_tests.support.services import Broker, free_port
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -37,14 +38,14 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 
 
 class Place(Protocol):
+    gate: Gate
+
     @property
     def bootstrap(self) -> str: ...
 
     def start(self) -> None: ...
 
     def create_topic(self, topic: str, partitions: int) -> None: ...
-
-    def coordinator_port(self, transactional_id: str) -> int: ...
 
     def kill(self, random: Random) -> int:
         """Kill a broker and start it again; how often it was killed."""
@@ -61,6 +62,14 @@ class Place(Protocol):
     def close(self) -> None: ...
 
 
+def _behind(gate: Gate, broker: Broker) -> str:
+    """Where the broker says that it is from its next start on: at a door of the gate."""
+    door = free_port()
+    broker.configure({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{door}"})
+    gate.lead(door, broker.port)
+    return f"127.0.0.1:{door}"
+
+
 def kill_and_start(broker: Broker, random: Random) -> int:
     broker.kill()
     kills = 1
@@ -73,27 +82,25 @@ def kill_and_start(broker: Broker, random: Random) -> int:
     return kills
 
 
-def check_data(broker: Broker) -> list[str]:
+def check_data(broker: Broker, *, follows: bool) -> list[str]:
     broker.stop()
-    return find_damage(dump_segments(broker.data_dir)) + check_verify(broker.data_dir, set(), is_clean=True)
+    dumped = dump_segments(broker.data_dir)
+    problems = find_damage(excuse_followers(dumped) if follows else dumped)
+    return problems + check_verify(broker.data_dir, set(), is_clean=True)
 
 
 class OneBroker:
     def __init__(self, broker: Broker) -> None:
+        """`broker` is not started yet."""
         self.broker = broker
-
-    @property
-    def bootstrap(self) -> str:
-        return self.broker.bootstrap
+        self.gate = Gate()
+        self.bootstrap = _behind(self.gate, broker)
 
     def start(self) -> None:
         self.broker.start()
 
     def create_topic(self, topic: str, partitions: int) -> None:
         create_topic(self.bootstrap, topic, partitions)
-
-    def coordinator_port(self, _transactional_id: str) -> int:
-        return self.broker.port
 
     def kill(self, random: Random) -> int:
         return kill_and_start(self.broker, random)
@@ -102,32 +109,28 @@ class OneBroker:
         yield from ()
 
     def stop_and_check(self) -> list[str]:
-        return check_data(self.broker)
+        return check_data(self.broker, follows=False)
 
     def close(self) -> None:
         self.broker.service.kill()
+        self.gate.close()
 
 
 class Replicated:
     PROPERTIES: ClassVar = {**OVERRIDES, "min.insync.replicas": "2", "transaction.state.log.min.isr": "2"}
 
     def __init__(self, cluster: Cluster) -> None:
+        """`cluster` is not started yet."""
         self.cluster = cluster
+        self.gate = Gate()
         self._turn = count()
-        self._bootstrap = ",".join(broker.bootstrap for broker in cluster.brokers.values())
-
-    @property
-    def bootstrap(self) -> str:
-        return self._bootstrap
+        self.bootstrap = ",".join(_behind(self.gate, broker) for broker in cluster.brokers.values())
 
     def start(self) -> None:
         self.cluster.start()
 
     def create_topic(self, topic: str, partitions: int) -> None:
         create_topic(self.bootstrap, topic, partitions, replicas=3)
-
-    def coordinator_port(self, transactional_id: str) -> int:
-        return self._coordinator(transactional_id, TRANSACTION_KEY).port
 
     def _coordinator(self, key: str, key_type: int) -> Broker:
         """Ask a broker that lives, until there is one who coordinates."""
@@ -181,7 +184,8 @@ class Replicated:
             yield f"broker {first}"
 
     def stop_and_check(self) -> list[str]:
-        return [problem for broker in self.cluster.brokers.values() for problem in check_data(broker)]
+        return [problem for broker in self.cluster.brokers.values() for problem in check_data(broker, follows=True)]
 
     def close(self) -> None:
         self.cluster.close()
+        self.gate.close()

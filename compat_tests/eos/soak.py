@@ -6,6 +6,8 @@ Three partitions are copied by stock clients, a transaction for every ten record
 TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
 of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
 copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
+The source is filled in portions, one for each kill and one after them, so that nobody runs ahead of the story; and the
+end of a zombie's transaction is held back (`gate.py`), so that it is frozen within one at any speed.
 With `--groups` the copiers are members of one group instead, and share the partitions as they come and go. With
 `--cluster` the broker is three (`place.py`): leadership moves with every kill, and each of them must tell the same.
 """
@@ -27,20 +29,15 @@ from compat_tests.eos.check import Copying, check
 from compat_tests.eos.copiers import CONFLUENT, JAVA, Copier, Task
 from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, OneBroker, Place, Replicated
 from compat_tests.eos.readers import JavaReader, Reader, read_to_end
-from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import committed, fill
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
-from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest
 
 PARTITIONS = 3
 KINDS = ((JAVA,), (CONFLUENT,), (CONFLUENT, JAVA))
 """By partition: who copies it, and who after him."""
 PROGRESS_DEADLINE_S = 120.0
-FREEZES_MAX = 200
-ROOM_FOR_A_ZOMBIE = 400
-"""Records that must be left of a partition: a copier that has nothing more to do is not fenced, it is done."""
 
 
 @dataclass(slots=True)
@@ -65,7 +62,9 @@ class Soak:
         self.problems: list[str] = []
         each = records // PARTITIONS
         self.inputs = {part: [f"{part}:{n}:{'.' * (n * 7 % 90)}" for n in range(each)] for part in range(PARTITIONS)}
-        self.copiers: list[Copier] = []
+        self.filled = [0] * PARTITIONS
+        self.copiers: dict[int, Copier] = {}
+        """One for each partition, or member of the group, as soon as there is something to copy."""
         self.ended: list[Copier] = []
         self.zombies: list[Copier] = []
 
@@ -77,13 +76,11 @@ class Soak:
         """Everything that is wrong afterwards. The place is left stopped."""
         for topic in (SOURCE, TARGET):
             self.place.create_topic(topic, PARTITIONS)
-        for partition, values in self.inputs.items():
-            fill(self.place.bootstrap, SOURCE, values, partition)
         self.reader = Reader(self.place.bootstrap, TARGET, range(PARTITIONS))
         self.java_reader = JavaReader(self.place.bootstrap, TARGET)
         try:
-            self.copiers = [self._start(number) for number in range(PARTITIONS)]
             self._disturb(kills, zombies)
+            self._fill_all(self.total)
             self._await(self.total)
             self._finish()
             self._bury_zombies()
@@ -91,14 +88,28 @@ class Soak:
         finally:
             self.reader.stop()
             self.java_reader.stop()
-            for copier in (*self.copiers, *self.zombies):
+            for copier in (*self.copiers.values(), *self.zombies):
                 copier.kill()
+
+    # -- the source
+
+    def _fill_all(self, count: int) -> None:
+        """Until there are `count` records."""
+        for partition in range(PARTITIONS):
+            self._fill(partition, count // PARTITIONS)
+
+    def _fill(self, partition: int, count: int) -> None:
+        fill(self.place.bootstrap, SOURCE, self.inputs[partition][self.filled[partition] : count], partition)
+        self.filled[partition] = count
 
     # -- copiers
 
-    def _start(self, number: int, after: Copier | None = None) -> Copier:
+    def _next_kind(self, number: int, after: Copier | None) -> str:
         kinds = KINDS[number]
-        kind = kinds[0] if after is None else kinds[(kinds.index(after.kind) + 1) % len(kinds)]
+        return kinds[0] if after is None else kinds[(kinds.index(after.kind) + 1) % len(kinds)]
+
+    def _start(self, number: int, after: Copier | None = None) -> Copier:
+        kind = self._next_kind(number, after)
         task = Task(
             bootstrap=self.place.bootstrap,
             group=GROUP,
@@ -106,7 +117,8 @@ class Soak:
             target=TARGET,
             transactional_id=f"copier-{number}",
             partition=None if self.groups else number,
-            count=len(self.inputs[number]),
+            # Java's ends when it has copied what there was at its start, confluent's waits for the rest
+            count=self.filled[number] if kind == JAVA else len(self.inputs[number]),
             seed=self.random.randrange(2**30),
         )
         return Copier(kind, task)
@@ -119,24 +131,31 @@ class Soak:
         return before
 
     def _look_after(self) -> None:
-        """Start those again that have ended with something left to do."""
-        for number, copier in enumerate(self.copiers):
-            if copier.running:
-                continue
-            if copier.result() != 0:
-                self.numbers.gave_up += 1
-                if not copier.is_excused():
-                    self.problems.append(f"a copier gave up: {copier.said()}")
-                self._replace(number)
-            elif self.groups and self.reader.count < self.total:
-                self._replace(number)
+        """Start those that are not there, or have ended, where there is something left to do."""
+        for number in range(PARTITIONS):
+            copier = self.copiers.get(number)
+            if copier is None:
+                if self.filled[number]:
+                    self.copiers[number] = self._start(number)
+            elif not copier.running:
+                self._look_after_ended(number, copier)
+
+    def _look_after_ended(self, number: int, copier: Copier) -> None:
+        if copier.result() != 0:
+            self.numbers.gave_up += 1
+            if not copier.is_excused():
+                self.problems.append(f"a copier gave up: {copier.said()}")
+            self._replace(number)
+        elif self.reader.count < sum(self.filled) if self.groups else copier.task.count < self.filled[number]:
+            self._replace(number)
 
     def _await(self, count: int) -> None:
         """Until so many records were read by the one who looks on."""
 
         def is_there() -> bool:
             self._look_after()
-            assert self.reader.count >= count, f"{self.reader.count} of {count}; {[c.said() for c in self.copiers]}"
+            said = [copier.said() for copier in self.copiers.values()]
+            assert self.reader.count >= count, f"{self.reader.count} of {count}; {said}"
             return True
 
         eventually(is_there, f"{count} copied records", PROGRESS_DEADLINE_S)
@@ -144,39 +163,62 @@ class Soak:
     # -- what happens to them
 
     def _disturb(self, kills: int, zombies: int) -> None:
-        """At even steps of the progress kill the broker, and kill or freeze a copier somewhere around it."""
+        """Amid each portion but the last kill the broker, and kill a copier somewhere around it; zombies come first."""
+        portion = self.total // (kills + 1)
         for number in range(1, kills + 1):
-            self._await(self.total * number // (kills + 2))
-            time.sleep(self.random.uniform(0, 0.2))
             if len(self.zombies) * kills < zombies * number and not self.groups:
-                self._outlive_a_zombie()
+                self._outlive_a_zombie(portion * number // PARTITIONS)
+            self._fill_all(portion * number)
+            self._await(portion * number - portion // 2)
+            time.sleep(self.random.uniform(0, 0.2))
             self._kill_a_copier(0.3)
             self.numbers.broker_kills += self.place.kill(self.random)
             self._kill_a_copier(0.3)
             self.say(f"kill {number}/{kills}: {self.reader.count} of {self.total} records copied and read")
 
     def _kill_a_copier(self, chance: float) -> None:
-        running = [number for number, copier in enumerate(self.copiers) if copier.running]
+        running = [number for number, copier in self.copiers.items() if copier.running]
         if running and self.random.random() < chance:
             number = self.random.choice(running)
             self.copiers[number].kill()
             self._replace(number)
             self.numbers.copier_kills += 1
 
-    def _outlive_a_zombie(self) -> None:
-        """Freeze a copier within a transaction, let a successor work, and thaw it."""
-        ready = [n for n in range(PARTITIONS) if self._left(n) > ROOM_FOR_A_ZOMBIE and self.copiers[n].copied]
-        if not ready:
-            return
-        number = min(ready, key=lambda n: ([z.kind for z in self.zombies].count(self.copiers[n].kind), -self._left(n)))
-        if not self._freeze_in_transaction(self.copiers[number]):
-            return
-        zombie = self._replace(number)
-        self.zombies.append(zombie)
-        try:
-            eventually(lambda: self.copiers[number].copied, f"work of {self.copiers[number].said()}", 60)
-        finally:
-            zombie.thaw()
+    def _outlive_a_zombie(self, count: int) -> None:
+        """Fill a partition to `count`, freeze its copier within a transaction, let a successor work, and thaw it.
+
+        Its request for the end of the transaction arrives late, when the successor is about to end one.
+        """
+        number = self._next_zombie()
+        transactional_id = f"copier-{number}"
+        held = self.place.gate.held
+        before = held[transactional_id]
+
+        def is_held(times: int) -> bool:
+            self._look_after()
+            return held[transactional_id] >= before + times
+
+        with self.place.gate.closed(transactional_id):
+            self._fill(number, count)
+            eventually(lambda: is_held(1), f"the end of a transaction of {transactional_id}", PROGRESS_DEADLINE_S)
+            self.copiers[number].freeze()
+            zombie = self._replace(number)
+            self.zombies.append(zombie)
+            try:
+                eventually(lambda: is_held(2), f"a transaction of {self.copiers[number].said()}", PROGRESS_DEADLINE_S)
+            finally:
+                zombie.thaw()
+
+    def _next_zombie(self) -> int:
+        """Of the kind of copiers that was frozen least."""
+
+        def kind(number: int) -> str:
+            copier = self.copiers.get(number)
+            return copier.kind if copier is not None and copier.running else self._next_kind(number, copier)
+
+        kinds = Counter(zombie.kind for zombie in self.zombies)
+        partitions = Counter(zombie.task.transactional_id for zombie in self.zombies)
+        return min(range(PARTITIONS), key=lambda n: (kinds[kind(n)], partitions[f"copier-{n}"], n))
 
     def _bury_zombies(self) -> None:
         """They were told that their time is over, and have said so."""
@@ -184,23 +226,6 @@ class Soak:
             self.numbers.zombies[zombie.kind] += 1
             if not zombie.is_fenced():
                 self.problems.append(f"a zombie was not fenced: {zombie.said()}")
-
-    def _left(self, partition: int) -> int:
-        return len(self.inputs[partition]) - self.reader.count_of(partition)
-
-    def _freeze_in_transaction(self, copier: Copier) -> bool:
-        for _ in range(FREEZES_MAX):
-            copier.freeze()
-            if self._is_ongoing(copier.task.transactional_id):
-                return True
-            copier.thaw()
-            time.sleep(self.random.uniform(0.001, 0.02))
-        return False
-
-    def _is_ongoing(self, transactional_id: str) -> bool:
-        with Raw(("127.0.0.1", self.place.coordinator_port(transactional_id))) as connection:
-            answer = connection.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]), 0)
-        return bool(answer.transaction_states[0].transaction_state == "Ongoing")
 
     # -- the end
 
@@ -210,10 +235,10 @@ class Soak:
 
             def all_done() -> bool:
                 self._look_after()
-                return not any(copier.running for copier in self.copiers)
+                return not any(copier.running for copier in self.copiers.values())
 
             eventually(all_done, "the end of the copiers", PROGRESS_DEADLINE_S)
-        for copier in self.copiers:
+        for copier in self.copiers.values():
             copier.kill()
 
     def _judge(self) -> list[str]:
@@ -243,7 +268,7 @@ class Soak:
     def _commit_called(self) -> dict[str, int]:
         """Of the records that a confluent copier, and no Java one, has had in its hands."""
         called: dict[str, int] = {}
-        for copier in (*self.ended, *self.copiers):
+        for copier in (*self.ended, *self.copiers.values()):
             for (partition, number), time_ns in copier.commit_called.items():
                 if self.groups or JAVA not in KINDS[partition]:
                     value = self.inputs[partition][number]

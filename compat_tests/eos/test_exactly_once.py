@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
-from compat_tests.conftest import StartBroker
+import pytest
+
+from compat_tests.conftest import Launcher
 from compat_tests.eos.place import OVERRIDES, OneBroker
 from compat_tests.eos.soak import Soak
 
@@ -14,18 +17,26 @@ ZOMBIES = 2
 KINDER = {"kpybroker": 1, "kafka": 2}  # Kafka takes ten seconds to come back, and its clients to find it
 
 
-def test_exactly_once(own_broker: StartBroker) -> None:
+@pytest.fixture
+def place(launcher: Launcher) -> Iterator[OneBroker]:
+    one = OneBroker(launcher.unstarted(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()}))
+    try:
+        one.start()
+        yield one
+    finally:
+        one.close()
+
+
+def test_exactly_once(place: OneBroker) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
-    soak = Soak(OneBroker(broker), seed, RECORDS // KINDER[broker.kind], groups=False, say=print)
-    assert soak.run(KILLS // KINDER[broker.kind], ZOMBIES) == []
-    assert soak.numbers.zombies.total() == ZOMBIES // KINDER[broker.kind]
+    soak = Soak(place, seed, RECORDS // KINDER[place.broker.kind], groups=False, say=print)
+    assert soak.run(KILLS // KINDER[place.broker.kind], ZOMBIES) == []
+    assert soak.numbers.zombies.total() == ZOMBIES // KINDER[place.broker.kind]
 
 
-def test_exactly_once_by_a_group(own_broker: StartBroker) -> None:
+def test_exactly_once_by_a_group(place: OneBroker) -> None:
     """The copiers share the partitions; who has lost his may not commit what he copied of it."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
-    assert Soak(OneBroker(broker), seed, RECORDS // 2 // KINDER[broker.kind], groups=True, say=print).run(1, 0) == []
+    assert Soak(place, seed, RECORDS // 2 // KINDER[place.broker.kind], groups=True, say=print).run(1, 0) == []

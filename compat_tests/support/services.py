@@ -228,9 +228,8 @@ class Broker:
             self.properties["zookeeper.connect"] = zookeeper
         else:
             del self.properties["zookeeper.connection.timeout.ms"]
-        self.properties |= overrides
         self.config_file = directory / "server.properties"
-        write_properties(self.config_file, self.properties)
+        self.configure(overrides)
         if kind == "kafka":
             sizes = ["-Xmx1G", "-Xms256m", "-XX:+UseSerialGC"]
             command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *options])
@@ -241,6 +240,11 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def configure(self, overrides: Mapping[str, str]) -> None:
+        """For the next start."""
+        self.properties |= overrides
+        write_properties(self.config_file, self.properties)
 
     @property
     def node_id(self) -> int:
