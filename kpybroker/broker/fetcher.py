@@ -238,9 +238,12 @@ class Fetcher:
             for data in topic.partitions:
                 key = TopicPartition(name, data.partition_index)
                 state = asked.get(key)
-                if state is None or not self._is_current(state) or state.is_truncating:
+                if state is None:
                     continue
-                if state.fetch_offset != positions[key].fetch_offset:
+                stands = self._is_current(state) and not state.is_truncating
+                if not stands or state.fetch_offset != positions[key].fetch_offset:
+                    # High watermark and log start are told once a session: another one tells them again.
+                    self._endpoint.session.lost()
                     continue
                 if data.error_code:
                     await self._take_error(state, data.error_code)
