@@ -176,11 +176,14 @@ class Run:
             self.history.failures.append(f"at the end: {error}")
         for task in (*self.probers, self.writer, self.java, self.transactional, self.feeder):
             task.stop()
+            self.say(f"{task.name} has ended")
         for failure in self.history.failures:
             self.say(f"FAILURE {failure}")
         try:
             self._read_all()
+            self.say("the log is read; now for the readers")
             self._wait_for_readers()
+            self.say("the readers have finished; now for the copier")
             self.history.failures += self.copying.judge(self.cluster.bootstrap)
             for topic, index in PARTITIONS:
                 wait_for_equal_logs(list(self.cluster.brokers.values()), topic, index)
