@@ -13,7 +13,7 @@ def test_good_paths(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "a", "a/b", "/a/", "//", "/a//b", "/.", "/a/..", "/\0", "/\x7f", "/\ud800", "/\uffff"]
+    "path", ["", "a", "a/b", "/a/", "//", "/a//b", "/.", "/a/..", "/\0", "/\x7f", "/\ud800", "/\uffff", "/\U0001f600"]
 )
 def test_bad_paths(path: str) -> None:
     with pytest.raises(t.BadArguments):
