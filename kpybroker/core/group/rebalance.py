@@ -222,6 +222,8 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
     missing = [member_id for member_id in group.members if member_id in group.pending_sync]
     assert missing
     for member_id in missing:
+        # A static member may still wait in the join that replaced the last incarnation.
+        answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
         group.remove(member_id)
     prepare_rebalance(step, group, f"Removing {missing} on pending sync request expiration")
 

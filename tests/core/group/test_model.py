@@ -43,7 +43,7 @@ PROTOCOLS = {
     "none": (),
 }
 # Times that do not add up to each other, so that no two things are ever over at the same moment by accident.
-SESSIONS_MS, REBALANCES_MS = (6_007, 11_003), (5_009, 17_011)
+SESSIONS_MS, REBALANCES_MS = (6_007, 11_003), (5_009, 17_011, 17_011, 400_003)
 RETENTION_MS = 9_001
 LONG_ENOUGH_MS = 3_600_000
 
@@ -82,8 +82,16 @@ def plain(result: object) -> Answer:
 
 
 class AgainstTheModel(RuleBasedStateMachine):
-    @initialize(delay=st.sampled_from([0, 3_001]), size=st.sampled_from([2, 100]))
-    def begin(self, delay: int, size: int) -> None:
+    @initialize(
+        delay=st.sampled_from([0, 3_001]),
+        size=st.sampled_from([2, 100, 100]),
+        founders=st.lists(st.tuples(st.sampled_from([None, None, "i", "j", "k"]), WISH), max_size=4),
+        settled=st.booleans(),
+    )
+    def begin(
+        self, delay: int, size: int, founders: list[tuple[str | None, tuple[str, int, int]]], settled: bool
+    ) -> None:
+        """A group with some members, that have perhaps been given their work."""
         self.stage = Stage()
         self.stage.do_config(
             f"group_initial_rebalance_delay_ms={delay}",
@@ -92,8 +100,11 @@ class AgainstTheModel(RuleBasedStateMachine):
         )
         self.model = Model(delay, size, RETENTION_MS, self._choice, TOPICS_OF.__getitem__)
         self.tickets = 0
-        self.since_forgotten = 0
         self.known: list[tuple[str, str | None]] = [("stranger", None), ("", "j")]
+        for instance, wish in founders:
+            self._join("", instance, wish, 3, "consumer")
+        if founders and settled:
+            self.settles()
 
     def _ask(self, request: object) -> str:
         self.tickets += 1
@@ -169,6 +180,15 @@ class AgainstTheModel(RuleBasedStateMachine):
                 self._join(member_id, member.instance, wish, 9, self.model.protocol_type or "")
         self.time_passes(0)
 
+    @precondition(lambda self: self.model.members)
+    @rule()
+    def settles(self) -> None:
+        """All join, and all are given their work."""
+        self.all_but_one_join_again(-1)
+        self.time_passes(3_001)
+        if self.model.state == "CompletingRebalance":
+            self.all_but_one_sync(-1, True)
+
     @rule(who=WHO, lag=st.sampled_from([0, 0, 0, 1]))
     def syncs(self, who: int, lag: int) -> None:
         self._sync(*self._pick(who), self.model.generation - lag)
@@ -223,6 +243,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         ticket = self._ask(DeleteOffsets(GROUP, tuple(sorted(places))))
         self.model.delete_offsets(ticket, sorted(places))
 
+    @precondition(lambda self: self.model.state != "Empty" or self.model.offsets)
     @rule()
     def the_group_is_deleted(self) -> None:
         ticket = self._ask(DeleteGroup(GROUP))
@@ -235,7 +256,7 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    @rule(milliseconds=st.sampled_from([0, 1, 997, 3_001, 4_999, 6_007, 9_001, 17_011]))
+    @rule(milliseconds=st.sampled_from([0, 1, 997, 3_001, 4_999, 6_007, 9_001, 17_011, 300_007]))
     def time_passes(self, milliseconds: int) -> None:
         end = self.stage.time_ms + milliseconds
         self.stage.advance(milliseconds)
@@ -276,5 +297,5 @@ class AgainstTheModel(RuleBasedStateMachine):
 
 TestAgainstTheModel = AgainstTheModel.TestCase
 TestAgainstTheModel.settings = settings(
-    max_examples=150, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
