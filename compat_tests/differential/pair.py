@@ -17,6 +17,7 @@ OVERRIDES = {
     "offsets.topic.num.partitions": "5",
     # members of the scripts go away without a word
     "group.min.session.timeout.ms": "1000",
+    "group.max.size": "4",
     "message.max.bytes": "100000",
     "transaction.state.log.num.partitions": "5",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",

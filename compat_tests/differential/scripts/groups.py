@@ -17,6 +17,14 @@ LIST = ApiKey.LIST_GROUPS
 DELETE = ApiKey.DELETE_GROUPS
 
 G = "{t}-g"
+# whose commits are tried in every state: members a and b, nobody, a stranger
+COMMIT_PROBES = (
+    *((member, generation) for member in ("{a}", "{b}") for generation in (-1, 0, 1, 2, 3)),
+    ("", -1),
+    ("", 1),
+    ("who", 1),
+    ("who", -1),
+)
 RANGE = {"name": "range", "metadata": b"r"}
 ROBIN = {"name": "roundrobin", "metadata": b"rr"}
 

@@ -1,0 +1,257 @@
+"""Static members (KIP-345): who is fenced, wherever the old incarnation waits, and what ends a static membership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, script
+from compat_tests.differential.scripts.commits import commit, committed, part
+from compat_tests.differential.scripts.groups import (
+    HEARTBEAT,
+    JOIN,
+    LEAVE,
+    RANGE,
+    ROBIN,
+    SYNC,
+    G,
+    beat,
+    describe,
+    join,
+    leave,
+    state,
+    sync,
+    sync_all,
+)
+from compat_tests.differential.steps import create
+from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
+from kpybroker.wire.api import ApiKey
+
+STATIC_FROM = 5  # JoinGroup
+
+
+def static(instance: str, member: str = "", *protocols: dict[str, Any], **options: Any) -> Ask:
+    return join(member, *protocols, group_instance_id=instance, **{"v": STATIC_FROM, **options})
+
+
+def two_instances() -> list[Step]:
+    """`one` (id a) leads, `two` (id b) follows; stable in generation 2."""
+    return [
+        static("one", bind={"a": "member_id"}),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        static("two", on="b", answer=Answer.LATER),
+        state("PreparingRebalance"),
+        static("one", "{a}"),
+        AnswerTo("b", {"b": "member_id"}),
+        sync_all("{a}", 2, ("{a}", b"first"), ("{b}", b"second"), group_instance_id="one", v=3),
+        sync("{b}", 2, group_instance_id="two", v=3),
+    ]
+
+
+def replaced() -> list[Step]:
+    """`two` has come back as c, and b is fenced."""
+    return [*two_instances(), static("two", on="b", bind={"c": "member_id"})]
+
+
+# (member id, instance id): right, fenced, of somebody else, unknown
+IDENTITIES = (
+    ("{a}", "one"),
+    ("{c}", "two"),
+    ("{b}", "two"),
+    ("{a}", "two"),
+    ("{c}", "one"),
+    ("who", "two"),
+    ("", "two"),
+    ("{a}", "three"),
+    ("who", "three"),
+    ("{b}", None),
+    ("{c}", None),
+)
+
+SCRIPTS = [
+    script(
+        "static-heartbeat",
+        HEARTBEAT,
+        "of either incarnation, under either name",
+        replaced(),
+        *(beat(member, 2, group_instance_id=instance) for member, instance in IDENTITIES),
+        *(beat("{c}", generation, group_instance_id="two") for generation in (-1, 1, 3)),
+        *(beat("{b}", generation, group_instance_id="two") for generation in (-1, 1, 3)),
+        versions=(3, 4),
+    ),
+    script(
+        "static-sync",
+        SYNC,
+        "of either incarnation, under either name",
+        replaced(),
+        *(sync(member, 2, group_instance_id=instance) for member, instance in IDENTITIES),
+        *(sync("{b}", generation, group_instance_id="two") for generation in (-1, 1, 3)),
+        describe(v=5),
+        versions=(3, 5),
+    ),
+    script(
+        "static-commit",
+        ApiKey.OFFSET_COMMIT,
+        "of either incarnation, under either name",
+        create("{t}"),
+        replaced(),
+        *(
+            commit(part(0, number), member=member, generation=2, group_instance_id=instance)
+            for number, (member, instance) in enumerate(IDENTITIES)
+        ),
+        *(commit(part(0, 50), member="{b}", generation=g, group_instance_id="two") for g in (-1, 1, 3)),
+        committed(0, v=7),
+        versions=(7, 9),
+    ),
+    script(
+        "static-txn-commit",
+        ApiKey.TXN_OFFSET_COMMIT,
+        "of either incarnation, under either name",
+        create("{t}"),
+        replaced(),
+        begin(),
+        add_offsets(v=3),
+        *(
+            commit_offsets(offset(0, number), member_id=member, generation_id=2, group_instance_id=instance)
+            for number, (member, instance) in enumerate(IDENTITIES)
+        ),
+        commit_offsets(offset(0, 50), member_id="{b}", generation_id=1, group_instance_id="two"),
+        versions=(3, 4),
+    ),
+    script(
+        "static-join",
+        JOIN,
+        "of the fenced and the mistaken; the rest of the group hears nothing",
+        replaced(),
+        *(
+            join(member, group_instance_id=instance)
+            for member, instance in IDENTITIES
+            if (member, instance) not in (("", "two"), ("{a}", "one"), ("{c}", "two"), ("{c}", None))
+        ),
+        join("{c}", group_instance_id="two"),
+        join("{c}"),
+        beat("{a}", 2, group_instance_id="one"),
+        describe(v=5),
+        versions=(5, 9),
+    ),
+    script(
+        "static-join-fences-join",
+        JOIN,
+        "the next incarnation ends the join in which the last one waits",
+        static("one", bind={"a": "member_id"}),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        join("", group_instance_id="two", on="b", answer=Answer.LATER),
+        state("PreparingRebalance"),
+        join("", group_instance_id="two", on="c", answer=Answer.LATER),
+        AnswerTo("b", {"b": "member_id"}),
+        beat("{a}", 1, group_instance_id="one"),
+        join("{a}", group_instance_id="one"),
+        AnswerTo("c", {"c": "member_id"}),
+        join("{b}", group_instance_id="two"),
+        describe(v=5),
+        versions=(5, 9),
+    ),
+    script(
+        "static-join-fences-sync",
+        JOIN,
+        "the next incarnation ends the sync in which the last one waits, and the rebalance begins again",
+        static("one", bind={"a": "member_id"}),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        static("two", on="b", answer=Answer.LATER),
+        state("PreparingRebalance"),
+        static("one", "{a}"),
+        AnswerTo("b", {"b": "member_id"}),
+        sync("{b}", 2, group_instance_id="two", v=3, on="b", answer=Answer.LATER),
+        beat("{b}", 2, group_instance_id="two"),
+        join("", group_instance_id="two", on="c", answer=Answer.LATER),
+        AnswerTo("b"),
+        state("PreparingRebalance"),
+        sync_all("{a}", 2, ("{a}", b"first"), group_instance_id="one", v=3),
+        join("{a}", group_instance_id="one"),
+        AnswerTo("c", {"c": "member_id"}),
+        sync_all("{a}", 3, ("{a}", b"first"), ("{c}", b"second"), group_instance_id="one", v=3),
+        sync("{c}", 3, group_instance_id="two", v=3),
+        describe(v=5),
+        versions=(5, 9),
+    ),
+    script(
+        "static-join-other-protocols",
+        JOIN,
+        "an incarnation that knows other protocols: no rebalance as long as the same one is chosen",
+        static("one", "", RANGE, ROBIN, bind={"a": "member_id"}),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        join("", RANGE, group_instance_id="one", bind={"b": "member_id", "g": "generation_id"}),
+        sync("{b}", "{g}", group_instance_id="one", v=3),
+        describe(v=5),
+        join("", ROBIN, group_instance_id="one"),
+        join("", {"name": "range", "metadata": b"changed"}, group_instance_id="one", bind={"c": "member_id"}),
+        describe(v=5),
+        join("", RANGE, group_instance_id="one", protocol_type="connect"),
+        join("{b}", RANGE, group_instance_id="one"),
+        join("{c}", RANGE, ROBIN, group_instance_id="one", bind={"g": "generation_id"}),
+        beat("{c}", "{g}", group_instance_id="one"),
+        versions=(5, 9),
+    ),
+    script(
+        "static-leave",
+        LEAVE,
+        "by id, by name, by both; twice in one request; under somebody else's name",
+        replaced(),
+        leave(("{b}", "two")),
+        leave(("{a}", "two"), ("", "three"), ("who", "one")),
+        leave(("{b}", None)),
+        describe(v=5),
+        leave(("{c}", "two"), ("", "two"), ("{c}", "two")),
+        state("PreparingRebalance"),
+        beat("{a}", 2, group_instance_id="one"),
+        join("{a}", v=5, group_instance_id="one"),
+        leave(("{a}", None)),
+        describe(v=5),
+        static("one", bind={"d": "member_id"}),
+        leave(("", "one")),
+        describe(v=5),
+        versions=(3, 5),
+    ),
+    script(
+        "static-leave-waiting",
+        LEAVE,
+        "an administrator removes a member that waits in its join",
+        static("one", bind={"a": "member_id"}),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        static("two", on="b", answer=Answer.LATER),
+        state("PreparingRebalance"),
+        leave(("", "two")),
+        AnswerTo("b"),
+        state("PreparingRebalance"),
+        static("one", "{a}"),
+        describe(v=5),
+        versions=(3, 5),
+    ),
+    script(
+        "static-slow",
+        JOIN,
+        "static members that do not rejoin stay until their session ends",
+        static("one", bind={"a": "member_id"}, rebalance_timeout_ms=300),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        join("", v=5, on="b", bind={"b": "member_id"}),
+        join("{b}", on="b", rebalance_timeout_ms=300, bind={"g": "generation_id"}),
+        describe(v=5),
+        beat("{a}", 1, group_instance_id="one"),
+        beat("{a}", 2, group_instance_id="one"),
+        sync_all("{b}", "{g}", ("{b}", b"all"), v=3),
+        versions=(5, 9),
+    ),
+    script(
+        "static-expires",
+        HEARTBEAT,
+        "a static member that says nothing for its session timeout is gone, and its name is free",
+        static("one", bind={"a": "member_id"}, session_timeout_ms=1000, rebalance_timeout_ms=1000),
+        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        state("Empty"),
+        beat("{a}", 1, group_instance_id="one"),
+        static("one", bind={"b": "member_id"}),
+        beat("{a}", 3, group_instance_id="one"),
+        beat("{b}", 3, group_instance_id="one"),
+        describe(G, v=5),
+        versions=(4, 4),
+    ),
+]

@@ -1,0 +1,81 @@
+"""TxnOffsetCommit: a group's offsets as part of a transaction."""
+
+from __future__ import annotations
+
+from compat_tests.differential.script import script
+from compat_tests.differential.scripts.commits import committed
+from compat_tests.differential.scripts.groups import joined
+from compat_tests.differential.steps import create
+from compat_tests.differential.transactional import (
+    COMMIT_OFFSETS,
+    STRANGER,
+    add_offsets,
+    begin,
+    commit_offsets,
+    done,
+    end,
+    init,
+    offset,
+    stable,
+)
+
+SCRIPTS = [
+    script(
+        "txn-commit-offsets",
+        COMMIT_OFFSETS,
+        "offsets in a transaction: added or not, pending, stable, committed, aborted; wrong in every way",
+        create("{t}", partitions=3),
+        commit_offsets(offset(0, 1), producer_id=5),
+        commit_offsets(offset(0, 1), name="", producer_id=5),
+        begin(),
+        commit_offsets(offset(0, 1)),
+        commit_offsets(offset(0, 1), group_id=""),
+        add_offsets(v=3),
+        commit_offsets(offset(0, 1), producer_id=STRANGER),
+        commit_offsets(offset(0, 1), producer_epoch=1),
+        commit_offsets(offset(0, 1), name="{t}-other"),
+        commit_offsets(offset(7, 1)),
+        commit_offsets(offset(0, 1), topic="{t}-none"),
+        commit_offsets(offset(0, 1, "x" * 4097)),
+        stable(),
+        commit_offsets(offset(0, 5, "note"), offset(1, 6, None), offset(9, 1)),
+        stable(0),
+        stable(2),
+        committed(0, v=5),
+        end(True, v=3),
+        done("CompleteCommit"),
+        stable(0, until={"topics.0.partitions.0.committed_offset": 5}),
+        commit_offsets(offset(0, 9)),
+        add_offsets(v=3, until={"error_code": 0}),
+        commit_offsets(offset(0, 9)),
+        end(False, v=3),
+        done("CompleteAbort"),
+        stable(0, until={"topics.0.partitions.0.error_code": 0}),
+        add_offsets(v=3, until={"error_code": 0}),
+        commit_offsets(offset(0, 11)),
+        init(v=4),
+        init(v=4, until={"error_code": 0}),
+        stable(0, until={"topics.0.partitions.0.error_code": 0}),
+        commit_offsets(offset(0, 12)),
+    ),
+    script(
+        "txn-commit-member",
+        COMMIT_OFFSETS,
+        "the member that commits must be of the present generation (KIP-447)",
+        create("{t}"),
+        joined("m"),
+        begin(),
+        add_offsets(v=3),
+        commit_offsets(offset(0, 1), member_id="{m}", generation_id="{m_gen}"),
+        commit_offsets(offset(0, 2), member_id="{m}", generation_id=99),
+        commit_offsets(offset(0, 2), member_id="{m}", generation_id=-1),
+        commit_offsets(offset(0, 2), member_id="who", generation_id="{m_gen}"),
+        commit_offsets(offset(0, 2), generation_id="{m_gen}"),
+        commit_offsets(offset(0, 2), group_instance_id="none", member_id="{m}", generation_id="{m_gen}"),
+        commit_offsets(offset(0, 3)),
+        stable(),
+        end(True, v=3),
+        done("CompleteCommit"),
+        stable(until={"topics.0.partitions.0.error_code": 0}),
+    ),
+]
