@@ -326,6 +326,6 @@ def check_path(path: str) -> None:
             character <= "\x1f"
             or "\x7f" <= character <= "\x9f"
             or "\ud800" <= character <= "\uf8ff"
-            or "\ufff0" <= character  # beyond the BMP too: two surrogates in Java
+            or character >= "\ufff0"  # beyond the BMP too: two surrogates in Java
         ):
             raise BadArguments(path, "a character that a path may not hold")
