@@ -12,7 +12,7 @@ to be on the device, from nothing over whole pages to lengths without data.
 - every-500-ms, and default, which syncs at a roll only: producers start anew after each cut, for what they were told
   may be lost. What is left must be a prefix of that and reach the checkpointed recovery point at least: no hole,
   nothing twice, nothing that nobody wrote. A topic with `flush.messages=1` is kept all the same, and so are the topics
-  as such, for the tree is synced before it answers.
+  as such, for the tree is synced before it answers. After an orderly stop, as one time in five, nothing is lost.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ MOUNT_OPTIONS = (
     "nodelalloc,data=writeback,commit=1",  # a length may come without its data
 )
 LIVES_ON_S_MAX = 0.2
+STOPPED_BEFORE = 0.2
 NEEDS_ROOT = """power_cuts mounts a file system of its own, which only root may:
 run it as root, or in a container with CAP_SYS_ADMIN and loop devices."""
 
@@ -86,6 +87,9 @@ class LosingSuffixes(Soak):
         for number in range(1, kills + 1):
             self._await_load()
             time.sleep(random.uniform(0, KILL_AFTER_S_MAX))
+            was_stopped = random.random() < STOPPED_BEFORE
+            if was_stopped:
+                self.broker.stop()
             self.broker.kill()
             self._abandon_writers()
             if random.random() < KILLED_WHILE_STARTING:
@@ -93,9 +97,10 @@ class LosingSuffixes(Soak):
             recovery_points = _recovery_points(self.broker.data_dir)
             self.broker.start()
             stored = read_all(self.broker.bootstrap, self.partitions)
-            lost = self._forget_lost_suffixes(stored, recovery_points)
+            lost = 0 if was_stopped else self._forget_lost_suffixes(stored, recovery_points)
             self.problems += check(replace(self.history, created=set(), deleted=set()), stored)
-            self.say(f"cut {number}/{kills}: {sum(map(len, stored.values()))} records, {lost} lost")
+            how = "after a stop" if was_stopped else f"{lost} lost"
+            self.say(f"cut {number}/{kills}: {sum(map(len, stored.values()))} records, {how}")
             self._start_writers()
         self._await_load()
         self._stop_clients()
