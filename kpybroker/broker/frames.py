@@ -9,6 +9,7 @@ grows by is taken from `RequestMemory`, the server's budget.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from typing import Protocol
 
 import trio
@@ -68,7 +69,17 @@ class FrameReader:
     A frame is accounted to `memory` from its arrival until `done`.
     """
 
-    __slots__ = ("_activity", "_frame_bytes_max", "_held", "_memory", "_pending", "_scratch", "_stream", "is_stuck")
+    __slots__ = (
+        "_activity",
+        "_frame_bytes_max",
+        "_held",
+        "_memory",
+        "_pending",
+        "_scratch",
+        "_stream",
+        "_whole",
+        "is_stuck",
+    )
 
     def __init__(
         self,
@@ -84,7 +95,8 @@ class FrameReader:
         self._scratch = scratch
         self._frame_bytes_max = frame_bytes_max
         self._activity = activity
-        self._pending = bytearray()
+        self._whole: deque[bytearray] = deque()
+        self._pending = bytearray()  # after those
         self.is_stuck = False
         """`frame_now` can't have the rest of a frame: the stream has ended, or the frame is a large one."""
 
@@ -92,7 +104,7 @@ class FrameReader:
     def has_frame(self) -> bool:
         """The next frame is here already (or a size that is none)."""
         pending = self._pending
-        return len(pending) >= 4 and len(pending) >= 4 + _SIZE.unpack_from(pending)[0]
+        return bool(self._whole) or (len(pending) >= 4 and len(pending) >= 4 + _SIZE.unpack_from(pending)[0])
 
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.
@@ -100,41 +112,35 @@ class FrameReader:
         To be called when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
         breaks, EOFError inside a frame.
         """
-        if not self._pending:
+        if not self._whole and not self._pending:
             received = await self._stream.receive_into(self._scratch)
             self._activity.was_active = True
             if not received:
                 return None
-            frame = self._only_frame(received)
-            if frame is None:
-                self._pending += self._scratch[:received]
-                frame = await self._read_frame()
-        else:
-            frame = await self._read_frame()
+            self._cut(received)
+        frame = self._whole.popleft() if self._whole else await self._read_frame()
         if not self._held:
             self._hold(len(frame))
         return frame
 
     def frame_now(self) -> bytearray | None:
         """`next_frame` without waiting: None when not all of it is here. `is_stuck` then says whether it can come."""
-        frame = None
         if not self.has_frame:
             received = self._stream.receive_now(self._scratch)
             if not received:
                 self.is_stuck = received is not None
                 return None
             self._activity.was_active = True
-            if not self._pending:
-                frame = self._only_frame(received)
-            if frame is None:
+            if self._pending:
                 self._pending += self._scratch[:received]
+            else:
+                self._cut(received)
+        frame = self._whole.popleft() if self._whole else self._take_whole()
         if frame is None:
-            frame = self._take_whole()
-            if frame is None:
-                pending = self._pending
-                self.is_stuck = len(pending) >= 4 and _SIZE.unpack_from(pending)[0] > len(self._scratch)
-                return None
-        self._hold(len(frame))
+            pending = self._pending
+            self.is_stuck = len(pending) >= 4 and _SIZE.unpack_from(pending)[0] > len(self._scratch)
+        else:
+            self._hold(len(frame))
         return frame
 
     def done(self) -> None:
@@ -175,15 +181,19 @@ class FrameReader:
         del pending[: 4 + size]
         return frame
 
-    def _only_frame(self, received: int) -> bytearray | None:
-        """What came when it is exactly one frame, as it nearly always is; it is copied once."""
-        if received < 4:
-            return None
-        (size,) = _SIZE.unpack_from(self._scratch)
-        if size != received - 4:
-            return None
-        self._check(size)
-        return bytearray(self._scratch[4:received])
+    def _cut(self, received: int) -> None:
+        """Of what has come, with nothing pending: the frames that are here, each copied once, and the rest."""
+        scratch = self._scratch
+        start = 0
+        while received - start >= 4:
+            (size,) = _SIZE.unpack_from(scratch, start)
+            if not 0 <= size <= min(received - start - 4, self._frame_bytes_max):
+                break
+            end = start + 4 + size
+            self._whole.append(bytearray(scratch[start + 4 : end]))
+            start = end
+        if start < received:
+            self._pending += scratch[start:received]
 
     def _check(self, size: int) -> None:
         if size < 0 or size > self._frame_bytes_max:
