@@ -18,7 +18,7 @@ from collections.abc import Callable
 import outcome
 import trio
 
-TURN_S = 0.002
+TURN_S = 0.0005
 """How long a turn of the loop may be kept, give or take one request."""
 EVENTS_A_POLL = 16
 MOMENT_S = 30e-6

@@ -216,7 +216,7 @@ async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(autojump_
         await write(broker)
         await alter(broker, "flush.messages", None)
         await write(broker)
-        await until(lambda: checkpointed() is not None)
+        await until(lambda: checkpointed() == 1)
         await trio.sleep(11)
         assert checkpointed() == 1
         await alter(broker, "flush.messages", "1")
