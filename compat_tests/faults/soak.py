@@ -10,7 +10,9 @@ cluster must become whole again and every writer must get on. In the end all is 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -269,6 +271,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", nargs="*", choices=list(FAULTS), default=[], help="faults to draw from")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
+    faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does
     failed = [
         seed
         for seed in range(options.seed, options.seed + options.seeds)
