@@ -54,6 +54,7 @@ LEDGER = Ledger(
 )
 
 PartitionResponse = ProduceResponse.PartitionProduceResponse
+TopicResponse = ProduceResponse.TopicProduceResponse
 TopicData = ProduceRequest.TopicProduceData
 _BATCH_LENGTH = struct.Struct(">i")
 MAGIC_AT = 16
@@ -113,10 +114,7 @@ def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) ->
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 partition = broker.replicas.hosted(topic.name, data.index)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
-                records = _checked_request(data.records, acks)
-                if is_internal(topic.name) and context.client_id != ADMIN_CLIENT_ID:
-                    text = f"Cannot append to internal topic {topic.name}"
-                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+                records = _checked_request(topic.name, data.records, acks, context)
                 checked = None
                 if partition.is_long_walk(records):
                     walk = partial(partition.walk_in_thread, records, version, now_ms, broker.long_walks)
@@ -137,8 +135,7 @@ def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) ->
                 if acks == -1 and partition.high_watermark < end:
                     waits.append((partition, end, answer))
         if answers:
-            named = ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers)
-            response.responses.append(named)
+            response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
     if flushes:
         yield partial(_flush, broker, flushes)
     if acks == 0:
@@ -214,11 +211,13 @@ def _distinct(topics: list[TopicData], turns: Turns) -> Steps[list[TopicData]]:
     return distinct
 
 
-def _checked_request(records: bytes | memoryview | None, acks: int) -> memoryview:
+def _checked_request(topic: str, records: bytes | memoryview | None, acks: int, context: RequestContext) -> memoryview:
     if acks not in ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if records is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request must bring records")
+    if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
     assert isinstance(records, memoryview)
     return records
 
@@ -323,7 +322,7 @@ def error_response(request: ProduceRequest, context: RequestContext, error: Kafk
     told = None if error.message == error.code.message else error.message
     return ProduceResponse(
         responses=[
-            ProduceResponse.TopicProduceResponse(
+            TopicResponse(
                 name=topic.name,
                 partition_responses=[
                     PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=told)
