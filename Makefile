@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-cluster mutants replication-matrix power-cuts exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -91,9 +91,11 @@ soak: test-deps  ## two hundred kills of the broker under load, everything check
 power-cuts: test-deps  ## a hundred power cuts of the broker's disk with each way to flush; root only, 20 minutes
 	$(BIN)/python -m compat_tests.crash.power_cuts --cuts 100
 
-soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group; then in a cluster
+soak-eos: test-deps  ## 100 000 records copied exactly once over twenty kills of the broker, zombies and all; then by a group
 	$(BIN)/python -m compat_tests.eos.soak
 	$(BIN)/python -m compat_tests.eos.soak --groups --records 30000 --kills 10
+
+soak-eos-cluster: test-deps  ## the same copied in a cluster of three whose leaders and coordinators are killed
 	$(BIN)/python -m compat_tests.eos.soak --cluster --records 40000 --kills 12
 
 soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of faults of ten minutes each: 4 hours; SOAK='--seeds 2 --minutes 1'
