@@ -78,9 +78,18 @@ def complete_transactions(state: ProducerState, segment: LogSegment | None, comp
 
 
 def aborted_transactions(state: ProducerState, completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
-    """What the transaction index is to say of transactions that end now."""
+    """What the transaction index is to say of transactions that end now.
+
+    A follower appends what came after the marker with it. Kafka then names the first transaction begun there, and after
+    a truncation between the two that hides what is aborted there anew. Here it is what the leader has written.
+    """
     return [
-        AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, state.last_stable_offset_after(ended))
+        AbortedTxn(
+            ended.producer_id,
+            ended.first_offset,
+            ended.last_offset,
+            min(state.last_stable_offset_after(ended), ended.last_offset + 1),
+        )
         for ended in completed
         if ended.is_aborted
     ]
@@ -94,7 +103,6 @@ def check_aborted(segment: LogSegment, before: LogSegments) -> None:
     for entry in segment.txn_index.entries():
         is_sound = (
             0 <= entry.first_offset < entry.last_offset
-            and entry.last_stable_offset <= entry.last_offset + 1
             and _is_of(segment, entry.last_offset, entry.producer_id, is_control=True)
             and _begins_at(segment, before, entry.first_offset, entry.producer_id)
             and (

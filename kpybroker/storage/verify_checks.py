@@ -300,6 +300,7 @@ class TransactionsCheck:
 
     def __init__(self, report: Report, file: str, log_file: str, state: LogState, entries: Entries) -> None:
         self._report, self._file, self._log_file, self._state = report, file, log_file, state
+        self._to_begin: dict[int, AbortedTxn] = {}
         self._entries = self._rising(entries)
         self._next = next(self._entries, None)
 
@@ -312,8 +313,8 @@ class TransactionsCheck:
                 wrong = f"unknown version {version}"
             elif entry.last_offset <= last or not 0 <= entry.first_offset < entry.last_offset:
                 wrong = f"offsets {entry.first_offset} to {entry.last_offset} after {last}"
-            elif entry.last_stable_offset > entry.last_offset + 1:
-                wrong = f"last stable offset {entry.last_stable_offset} above the marker at {entry.last_offset}"
+            elif entry.last_stable_offset > entry.last_offset + 1:  # a follower's of Kafka
+                self._to_begin[entry.last_stable_offset] = entry
             if wrong is not None:
                 self._wrong(entry.last_offset, f"entry {slot}: {wrong}")
                 continue
@@ -327,6 +328,7 @@ class TransactionsCheck:
         if not header.is_transactional:
             return
         if not header.is_control:
+            self._to_begin.pop(header.base_offset, None)
             self._state.open_transactions.setdefault(header.producer_id, header.base_offset)
             return
         try:
@@ -363,6 +365,9 @@ class TransactionsCheck:
 
     def end(self) -> None:
         self._passed(2**63)
+        for offset, entry in self._to_begin.items():
+            if offset > self._state.last_gap_end:
+                self._wrong(entry.last_offset, f"last stable offset {offset}, and no transaction begins there")
 
 
 def _marker(header: BatchHeader, data: memoryview | None) -> EndTransactionMarker | None:

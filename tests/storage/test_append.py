@@ -9,6 +9,7 @@ import pytest
 from kpybroker.core.producer_state import NO_VERIFICATION, AppendOrigin
 from kpybroker.storage.append import UnexpectedAppendOffsetError
 from kpybroker.storage.log import Log
+from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log, read_all
 from tests.support.lossy_files import LossyFiles
@@ -151,6 +152,21 @@ def replicate(leader: Log, follower: Log) -> None:
     assert fetched.slice is not None
     follower.append_as_follower(fetched.slice.read(), now_ms=NOW_MS)
     fetched.slice.release()
+
+
+def test_a_follower_notes_aborted_transactions_as_its_leader_does() -> None:
+    """Also where it appends the beginning of the next transaction together with the marker."""
+    leader, follower = new(), open_log(LossyFiles(), "/logs/t-0", SMALL)
+    transactional(leader, b"a", 0)
+    leader.append_as_coordinator(marker(commit=False, producer_id=7), 0, now_ms=NOW_MS)
+    append(leader, b"between")
+    transactional(leader, b"b", 0, producer_id=8)
+    leader.update_high_watermark(4)
+    replicate(leader, follower)
+    assert follower.log_end_offset == leader.log_end_offset == 4
+    expected = [AbortedTxn(7, 0, 1, 2)]
+    assert leader.segments_map.active.txn_index.entries() == expected
+    assert follower.segments_map.active.txn_index.entries() == expected
 
 
 def test_a_follower_becomes_the_same_log() -> None:
