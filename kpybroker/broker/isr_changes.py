@@ -103,6 +103,8 @@ class IsrChanges:
                 sorted(change.isr),
                 ErrorCode(data.error_code).name,
             )
+            if verdict is not Verdict.RETRY:
+                partition.advance_again()
         else:
             verdict = leader.agreed(change, data.leader_epoch, data.partition_epoch, data.isr)
             if verdict is Verdict.COMMITTED:

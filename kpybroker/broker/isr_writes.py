@@ -91,6 +91,7 @@ class IsrWrites:
         if version is None:
             log.info("ISR of %s-%d was not updated: overtaken by the controller", partition.topic, partition.index)
             leader.refused(change, ErrorCode.INVALID_UPDATE_VERSION)
+            partition.advance_again()
             return
         key = (partition.topic, partition.index)
         self._untold[key] = None

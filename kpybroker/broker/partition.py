@@ -408,7 +408,7 @@ class Partition:
 
     def isr_committed(self) -> None:
         """The controller agreed to a change: the high watermark may have waited for it."""
-        log, leader = self.leader_log(), self.leader
+        leader = self.leader
         assert leader is not None
         isr_log.info(
             "[Partition %s-%d broker=%d] ISR updated to %s and version updated to %d",
@@ -418,9 +418,17 @@ class Partition:
             _listed(leader.isr),
             leader.partition_epoch,
         )
-        high_watermark = self._advance_with_followers(log, leader)
-        if high_watermark > log.high_watermark:
-            self._commit_to(log, high_watermark)
+        self.advance_again()
+
+    def advance_again(self) -> None:
+        """The high watermark may have waited for a replica that is not to be waited for any more: the controller has
+        refused it, or it is gone. Followers that have everything do not say so again, so nobody else would notice."""
+        leader = self.leader
+        if leader is None or not leader.followers or self.log is None:
+            return
+        high_watermark = self._advance_with_followers(self.log, leader)
+        if high_watermark > self.log.high_watermark:
+            self._commit_to(self.log, high_watermark)
 
     # --- following another broker
 

@@ -56,6 +56,7 @@ class Scene:
             controller_epoch=7,
             leader=leader,
             isr_committed=lambda: self.told.append(("committed", 0)),
+            advance_again=lambda: self.told.append(("advance again", 0)),
         )
         broker: Any = SimpleNamespace(node_id=1, tree=self.tree, clock=SimpleNamespace(monotonic=lambda: 0.0))
         self.writes = IsrWrites(broker)
@@ -98,7 +99,7 @@ async def test_a_write_that_was_overtaken_changes_nothing() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(2, 5, (2,), 7)))
     await made.write({1, 2}, partition_epoch=0)
-    assert made.told == [("refused", ErrorCode.INVALID_UPDATE_VERSION)]
+    assert made.told == [("refused", ErrorCode.INVALID_UPDATE_VERSION), ("advance again", 0)]
     assert (await made.tree.get(STATE)).stat.version == 1
 
 

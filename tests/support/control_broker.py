@@ -4,7 +4,7 @@ embedded tree, with replicas that obey and remember."""
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from kpybroker.broker.configs import BrokerListener, TopicListener
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.control import Control
 from kpybroker.broker.metadata import MetadataCache
+from kpybroker.broker.partition import Partition
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, Principal, ResourceType
@@ -39,6 +40,9 @@ class FakeClock:
 
 class ObedientReplicas:
     """Does what it is told, at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(())
 
     def __init__(self) -> None:
         self.controller_epoch = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.between_brokers import check_cluster_action, is_stale
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.turns import Turns
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -52,7 +53,13 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
             f"{request.controller_epoch}. Latest known controller epoch is {broker.replicas.controller_epoch}",
         )
     broker.replicas.controller_epoch = request.controller_epoch
+    alive_before = set(broker.metadata.snapshot.brokers)
     deleted = await broker.metadata.update(request)
+    if not alive_before <= set(broker.metadata.snapshot.brokers):
+        turns = Turns()
+        for partition in broker.replicas:
+            partition.advance_again()
+            await turns.next()
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
         broker.groups.on_topic_deleted(topic)
         broker.configs.forget(topic)
