@@ -53,7 +53,7 @@ class Surroundings(Protocol):
     def now_ms(self) -> int: ...
     def is_alive(self, broker_id: int) -> bool: ...
     def change_isr(self, partition: Partition, change: IsrChange) -> None:
-        """Ask the controller; its answer comes to `Partition.isr_change_settled`."""
+        """Ask the controller: agreed comes back as `Partition.isr_committed`, refused as `Partition.advance_again`."""
         ...
 
 
@@ -387,6 +387,7 @@ class Partition:
 
     def maybe_shrink_isr(self) -> None:
         """Ask that those be taken out of the ISR who have been behind for too long."""
+        self.advance_again()
         leader = self.leader
         if leader is None or not leader.followers or self.log is None:
             return
@@ -422,7 +423,8 @@ class Partition:
 
     def advance_again(self) -> None:
         """The high watermark may have waited for a replica that is not to be waited for any more: the controller has
-        refused it, or it is gone. Followers that have everything do not say so again, so nobody else would notice."""
+        refused it, it is gone, or it has been behind for too long. Followers that have everything do not say so again,
+        so nobody else would notice."""
         leader = self.leader
         if leader is None or not leader.followers or self.log is None:
             return

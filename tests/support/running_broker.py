@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.clock import SystemClock
+from kpybroker.broker.clock import Clock, SystemClock
 from kpybroker.broker.context import PlainConnectionInfo
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -36,11 +36,14 @@ def settings(directory: Path, **keys: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running_broker(directory: Path, *, files: Files | None = None, **keys: str) -> AsyncIterator[Broker]:
-    """A broker with these `settings`; nothing listens on a real port. `files` are the machine's unless given."""
+async def running_broker(
+    directory: Path, *, files: Files | None = None, clock: Clock | None = None, **keys: str
+) -> AsyncIterator[Broker]:
+    """A broker with these `settings`; nothing listens on a real port. `files` and `clock` are the machine's unless
+    given."""
     config = BrokerConfig(settings(directory, **keys))
     tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
-    async with Broker.open(config, transport=MemoryTransport(), files=files, tree=tree, seed=1) as broker:
+    async with Broker.open(config, transport=MemoryTransport(), files=files, clock=clock, tree=tree, seed=1) as broker:
         yield broker
 
 
