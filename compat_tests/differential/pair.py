@@ -21,6 +21,12 @@ OVERRIDES = {
     "message.max.bytes": "100000",
     "transaction.state.log.num.partitions": "5",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    # Requests are handled one after the other, in the order in which they came. With Kafka's three and eight threads a
+    # request that is sent without waiting for the answer of another may overtake it, and two that touch one partition
+    # mix: Partition.readRecords takes the high watermark before the records, so a fetch beside an append can answer new
+    # records with the high watermark from before them.
+    "num.network.threads": "1",
+    "num.io.threads": "1",
 }
 
 FIND = ApiKey.FIND_COORDINATOR
