@@ -133,7 +133,7 @@ def _readers(history: History) -> Found:
     for reader in history.readers:
         if not reader.finished:
             yield Problem(Kind.UNSEEN, f"{reader.name} did not come to the end")
-        for partition in set(history.log) | set(reader.reads):
+        for partition in reader.reads:
             yield from _one_reader(history, reader, partition)
 
 

@@ -67,13 +67,14 @@ class Read(NamedTuple):
 class Reader:
     """Who reads partitions from their start, and what he got, in order. `finished`: he came to the end.
 
-    A shared one is a group: its members get records again when partitions change hands.
+    `reads` has every partition that he reads, also where nothing came. A shared one is a group: its members get records
+    again when partitions change hands.
     """
 
     name: str
     committed_only: bool
+    reads: dict[Partition, list[Read]]
     is_shared: bool = False
-    reads: dict[Partition, list[Read]] = field(default_factory=lambda: defaultdict(list))
     finished: bool = False
 
 

@@ -28,9 +28,9 @@ COMMON = {
 
 
 class _Reading(Task):
-    def __init__(self, name: str, history: History, *, committed_only: bool, is_shared: bool) -> None:
+    def __init__(self, name: str, history: History, reader: Reader) -> None:
         super().__init__(name, history)
-        self.reader = Reader(name, committed_only, is_shared=is_shared)
+        self.reader = reader
 
     def has_all(self, log: dict[Partition, list[Stored]]) -> bool:
         """Whether the last record of every partition has come."""
@@ -52,7 +52,8 @@ class Follower(_Reading):
     """Assigned to all partitions from offset 0."""
 
     def __init__(self, history: History, bootstrap: str, partitions: Sequence[Partition], isolation: str) -> None:
-        super().__init__(isolation, history, committed_only=isolation == "read_committed", is_shared=False)
+        reads: dict[Partition, list[Read]] = {partition: [] for partition in partitions}
+        super().__init__(isolation, history, Reader(isolation, isolation == "read_committed", reads))
         history.readers.append(self.reader)
         self._consumer = Consumer(
             {
@@ -76,8 +77,7 @@ class Member(_Reading):
     """One of a group; all of its members share one `Reader`. It commits what it has got, and waits for the answer."""
 
     def __init__(self, name: str, history: History, bootstrap: str, topic: str, group: str, reader: Reader) -> None:
-        super().__init__(name, history, committed_only=True, is_shared=True)
-        self.reader = reader
+        super().__init__(name, history, reader)
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -91,12 +91,10 @@ class Member(_Reading):
                 "socket.timeout.ms": 15_000,
             }
         )
+        self.member_id: str | None = None
+        """As of the last commit: asked for by another thread, `memberid` waits for a `consume` that never ends."""
         self._topic = topic
         self._positions: dict[int, int] = {}
-
-    def member_id(self) -> str | None:
-        found: str | None = self._consumer.memberid()
-        return found
 
     def work(self) -> None:
         self._consumer.subscribe([self._topic], on_revoke=self._forget, on_lost=self._forget)
@@ -118,6 +116,7 @@ class Member(_Reading):
     def _commit(self) -> None:
         if not self._positions:
             return
+        self.member_id = self._consumer.memberid()
         wanted = [TopicPartition(self._topic, index, offset) for index, offset in self._positions.items()]
         try:
             answers = self._consumer.commit(offsets=wanted, asynchronous=False)

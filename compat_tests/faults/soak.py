@@ -102,14 +102,14 @@ class Run:
         self.followers = [
             Follower(history, bootstrap, PARTITIONS, isolation) for isolation in ("read_uncommitted", "read_committed")
         ]
-        self.group = Reader("the group", committed_only=True, is_shared=True)
+        self.group = Reader("the group", committed_only=True, reads={p: [] for p in PARTITIONS}, is_shared=True)
         history.readers.append(self.group)
         self.members = [Member(f"member-{n}", history, bootstrap, MAIN, GROUP, self.group) for n in range(2)]
         ports = {broker_id: broker.port for broker_id, broker in self.cluster.brokers.items()}
         self.probers = [Prober(history, broker_id, port, PARTITIONS) for broker_id, port in ports.items()]
         self.states = StateWatcher(history, self.cluster.tree_address, PARTITIONS)
         self.watchers = [
-            Watcher(history, broker_id, port, WATCHED, GroupWatch(GROUP, PARTITIONS, self.members[0].member_id))
+            Watcher(history, broker_id, port, WATCHED, GroupWatch(GROUP, PARTITIONS, lambda: self.members[0].member_id))
             for broker_id, port in ports.items()
         ]
         self._tasks = [

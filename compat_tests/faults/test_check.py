@@ -53,7 +53,7 @@ def sound() -> History:
     for name, committed_only in (("everything", False), ("committed", True)):
         shown = history.committed[P] if committed_only else history.log[P]
         reads = {P: [Read(stored.offset, stored.record) for stored in shown]}
-        history.readers.append(Reader(name, committed_only, reads=reads, finished=True))
+        history.readers.append(Reader(name, committed_only, reads, finished=True))
     history.commits_acknowledged[P] += [(100, 1), (900, 9)]
     history.commits_found[P] = 9
     return history
@@ -91,6 +91,10 @@ def turn_two_round(history: History) -> None:
 
 def write_what_nobody_sent(history: History) -> None:
     history.log[P].append(Stored(16, None, 1))
+
+
+def read_nothing(history: History) -> None:
+    history.readers[0].reads[P] = []
 
 
 def change_what_was_read(history: History) -> None:
@@ -207,6 +211,7 @@ def fail(history: History) -> None:
         (write_what_nobody_sent, Kind.INVENTED),
         (change_what_was_read, Kind.CHANGED),
         (skip_in_reading, Kind.UNSEEN),
+        (read_nothing, Kind.UNSEEN),
         (never_come_to_the_end, Kind.UNSEEN),
         (read_twice, Kind.REREAD),
         (read_what_was_aborted, Kind.ABORTED_READ),
@@ -267,6 +272,12 @@ def test_a_group_may_read_again() -> None:
     history = sound()
     history.readers[0].is_shared = True
     read_twice(history)
+    assert check(history) == []
+
+
+def test_what_a_reader_does_not_read_is_not_missed_by_him() -> None:
+    history = sound()
+    history.log["other", 0].append(Stored(0, Record("b", 0), 0))
     assert check(history) == []
 
 
