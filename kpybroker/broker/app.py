@@ -286,7 +286,7 @@ class Broker:
         log.error("[KafkaServer id=%d] %s", self.node_id, error)
         self.logs.take_offline(error.log_dir, error.cause)
         self.replicas.log_dir_failed(error.log_dir)
-        if not self.logs.live_dirs:
+        if not self.logs.dirs.live:
             self.fatal = StartupError(
                 f"all log directories have failed; the last one: {error}",
                 "repair or replace the disk, then start again",

@@ -58,7 +58,7 @@ class LogDirMoves:
         key = TopicPartition(topic, index)
         if len(f"{topic}-{index}") + FUTURE_NAME_EXTRA_BYTES > NAME_BYTES_MAX:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
-        if not broker.logs.is_live(log_dir):
+        if not broker.logs.dirs.is_live(log_dir):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {log_dir} is offline")
         partition = broker.replicas.partition(topic, index)
         if partition is not None and partition.is_offline:

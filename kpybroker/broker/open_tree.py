@@ -110,15 +110,15 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
 
 def _embedded_file(broker: Broker) -> Path:
     """Where the tree of these log directories is, whatever their order; a new one only for a new cluster."""
-    places = [Path(directory) / EMBEDDED_TREE_FILE for directory in broker.logs.live_dirs]
+    places = [Path(directory) / EMBEDDED_TREE_FILE for directory in broker.logs.dirs.live]
     found = [path for path in places if path.exists()]
     if len(found) > 1:
         return _the_one_of(found)
-    cluster_id = broker.logs.meta.cluster_id
+    cluster_id = broker.logs.dirs.meta.cluster_id
     if not found and cluster_id is not None:
         raise StartupError(
             f"the log directories belong to cluster {cluster_id}, and its {EMBEDDED_TREE_FILE} is in none of "
-            f"{', '.join(broker.logs.live_dirs)}",
+            f"{', '.join(broker.logs.dirs.live)}",
             "bring back the directory or the file, name the cluster's zookeeper.connect, or start over with empty log "
             "directories",
             EXIT_IDENTITY,

@@ -81,17 +81,17 @@ async def agree_on_ids(broker: Broker) -> tuple[str, int]:
     cluster_id = await registration.cluster_id(broker)
     node_id = broker.node_id
     if node_id < 0:
-        stored = broker.logs.meta.broker_id
+        stored = broker.logs.dirs.meta.broker_id
         node_id = stored if stored is not None else await _generated_id(broker)
     try:
-        broker.logs.check_meta(cluster_id, node_id)
+        broker.logs.dirs.check_meta(cluster_id, node_id)
     except (InconsistentClusterIdError, InconsistentBrokerIdError) as error:
         raise StartupError(
             str(error),
             "use the log directories and coordination that belong together, or start with empty directories",
             EXIT_IDENTITY,
         ) from error
-    broker.logs.write_meta(cluster_id, node_id)
+    broker.logs.dirs.write_meta(cluster_id, node_id)
     return cluster_id, node_id
 
 

@@ -194,7 +194,7 @@ def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
         node_id=broker.node_id,
         cluster_id=broker.cluster_id,
         version=__version__,
-        log_dirs=[directory for one in brokers for directory in one.logs.log_dirs],
+        log_dirs=[directory for one in brokers for directory in one.logs.dirs.configured],
         coordination=f"ZooKeeper at {connect}" if connect else _embedded(brokers),
         ephemeral=wanted.ephemeral,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,

@@ -6,12 +6,12 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
 `errors`: LogDirError (take the directory offline), and what stops a start.
 
 `manager.LogManager(files, log_dirs, producer_id_expiration_ms=, verification_enabled=)` makes and locks them.
-  start   `.meta` (cluster_id, broker_id or None), `check_meta(cluster_id, broker_id)`, `write_meta(...)`,
-          `load(config_for_topic, now_ms)`
+  dirs    `log_dirs.LogDirs`: `configured`, `live`, `offline`, `meta` (cluster_id, broker_id or None),
+          `check_meta(cluster_id, broker_id)`, `write_meta(...)`, `is_live(log_dir)`, `disk_usage(log_dir)`
+  start   `load(config_for_topic, now_ms)`
   logs    `get(topic, partition)`, `get_or_create(topic, partition, topic_id, config, now_ms)`,
           `delete(topic, partition, now_ms)` and then `sync_deletions() -> job`, iteration, `logs_of(topic)`,
-          `logs_in(log_dir)`, `live_dirs`, `offline_dirs`, `disk_usage(log_dir)`,
-          `prepare_truncation(offsets) -> job` before `Log.truncate_to`
+          `logs_in(log_dir)`, `prepare_truncation(offsets) -> job` before `Log.truncate_to`
   timed   `cleanup_logs(now_ms)`, `deletions_due(now_ms) -> [job]`, `flush_jobs(now_ms)` yields FlushJobs,
           `recovery_point_checkpoint()`, `log_start_offset_checkpoint()`, `high_watermark_checkpoint()` -> job
   end     `take_offline(log_dir, cause)`, `shutdown(broker_epoch)`

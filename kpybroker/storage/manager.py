@@ -1,12 +1,15 @@
 """All logs of a broker, over all its log directories (Kafka's LogManager).
 
-Order at start: `LogManager(...)` makes and locks the directories and reads their `meta.properties`; the
-broker learns its cluster id; `check_meta` and `write_meta`; `load`. At the end `shutdown`. In between the
-broker runs, at Kafka's intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the three checkpoints;
-what syncs comes as a job for a thread.
+Order at start: `LogManager(...)` opens the directories (`log_dirs`); the broker learns its cluster id;
+`dirs.check_meta` and `dirs.write_meta`; `load`. At the end `shutdown`. In between the broker runs, at Kafka's
+intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the checkpoints; what syncs comes as a job for a
+thread.
 
 A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The
 clean-shutdown marker is written only where every log closed well.
+
+Not here: the directories themselves (`log_dirs`, `logdir`), what the checkpoints hold (`offset_checkpoints`),
+how files go (`deletions`).
 """
 
 from __future__ import annotations
@@ -15,34 +18,24 @@ import logging
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import MetaProperties
-from kpybroker.storage.errors import (
-    DuplicateLogError,
-    InconsistentBrokerIdError,
-    InconsistentClusterIdError,
-    InconsistentMetadataError,
-    LogDirError,
-    LogDirLockedError,
-    StorageError,
-    is_disk_full,
-)
-from kpybroker.storage.files import DiskUsage, Files, remove_tree, unlink_if_exists
+from kpybroker.storage import deletions, names
+from kpybroker.storage.deletions import Job, PendingDeletions
+from kpybroker.storage.errors import DuplicateLogError, LogDirError, is_disk_full
+from kpybroker.storage.files import Files
 from kpybroker.storage.flush import FlushJob
 from kpybroker.storage.log import Log
+from kpybroker.storage.log_dirs import LogDirs
 from kpybroker.storage.logdir import LogDirectory, absolute
 from kpybroker.storage.names import TopicPartition
+from kpybroker.storage.offset_checkpoints import OFFSET_OF, checkpoint_job
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.log.LogManager")
 
-Job = Callable[[], None]
 ConfigFor = Callable[[str], LogConfig]
 """A topic's configuration, by its name."""
 
@@ -61,10 +54,10 @@ class LogManager:
         random_below: Callable[[int], int] = random.randrange,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Make, lock and read the directories; one that cannot be is offline from the start.
+        """Open the directories.
 
         `walk_records` looks at every record as Kafka does, where the answer does not depend on it too.
-        Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left.
+        Raises as LogDirs.
         """
         self._files = files
         self._producer_id_expiration_ms = producer_id_expiration_ms
@@ -72,95 +65,24 @@ class LogManager:
         self._walk_records = walk_records
         self._random_below = random_below
         self._new_id = new_id
-        self.log_dirs = [absolute(files, path) for path in log_dirs]
-        self.offline_dirs: dict[str, str] = {}
-        self._live: dict[str, LogDirectory] = {}
+        self.dirs = LogDirs(files, log_dirs)
         self._logs: dict[TopicPartition, Log] = {}
         self._futures: dict[TopicPartition, Log] = {}
-        self._doomed: list[tuple[int, str]] = []  # renamed partition directories and when to remove them
-        self._renamed_in: set[str] = set()  # directories with deletions that are not durable yet
-        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._doomed = PendingDeletions()  # renamed directories of logs
+        self._renamed_in: set[str] = set()  # log directories with deletions that are not durable yet
         self._reserved: dict[TopicPartition, str] = {}
-        self.stray_dirs: list[str] = []
-        try:
-            self._open_directories()
-            self.meta = self._common_meta()
-        except BaseException:
-            self.release_locks()
-            raise
-
-    def _open_directories(self) -> None:
-        real_paths: dict[str, str] = {}
-        for path in self.log_dirs:
-            try:
-                directory = LogDirectory(self._files, path)
-            except OSError as error:
-                self._note_offline(path, f"Failed to create or validate data directory {path}: {error}")
-                continue
-            self._live[path] = directory
-            real = self._files.real_path(path)
-            if real in real_paths:
-                raise InconsistentMetadataError(f"Duplicate log directory found: {', '.join(self.log_dirs)}")
-            real_paths[real] = path
-        if not self._live:
-            raise LogDirError(", ".join(self.log_dirs), "none of the specified log dirs can be created or validated")
-
-    def _note_offline(self, path: str, reason: str) -> None:
-        self.offline_dirs[path] = reason
-        logger.error("Stopping serving logs in dir %s: %s", path, reason)
-
-    # --- metadata
-
-    def _common_meta(self) -> MetaProperties:
-        """What the directories agree on: cluster id and broker id, each None where no directory says."""
-        found = [directory.meta for directory in self._live.values() if directory.meta is not None]
-        clusters = {meta.cluster_id for meta in found if meta.cluster_id is not None}
-        brokers = {meta.broker_id for meta in found if meta.broker_id is not None}
-        if len(clusters) > 1 or len(brokers) > 1:
-            raise InconsistentMetadataError(
-                "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log "
-                f"directory (log.dirs) or partial data was manually copied from another broker. Found: {found}"
-            )
-        return MetaProperties(cluster_id=next(iter(clusters), None), broker_id=next(iter(brokers), None))
-
-    def check_meta(self, cluster_id: str, broker_id: int) -> None:
-        """Raises InconsistentClusterIdError or InconsistentBrokerIdError."""
-        stored = self.meta
-        if stored.cluster_id is not None and stored.cluster_id != cluster_id:
-            raise InconsistentClusterIdError(
-                f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored.cluster_id} in meta.properties. "
-                "The broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong."
-            )
-        if stored.broker_id is not None and stored.broker_id != broker_id:
-            raise InconsistentBrokerIdError(
-                f"Configured broker.id {broker_id} doesn't match stored broker.id {stored.broker_id} in "
-                "meta.properties. If you moved your data, make sure your configured broker.id matches. If you intend "
-                "to create a new broker, you should remove all data in your data directories (log.dirs)."
-            )
-
-    def write_meta(self, cluster_id: str, broker_id: int) -> None:
-        """Write cluster and broker id where they are not yet. A directory that cannot take them goes offline."""
-        self.meta = replace(self.meta, cluster_id=cluster_id, broker_id=broker_id)
-        for directory in list(self._live.values()):
-            known = directory.meta or MetaProperties()
-            wanted = replace(known, cluster_id=cluster_id, broker_id=broker_id)
-            if directory.meta != wanted:
-                try:
-                    directory.write_meta(wanted)
-                except OSError as error:
-                    self.take_offline(directory.path, error)
 
     # --- loading
 
     def load(self, config_for: ConfigFor, now_ms: int) -> None:
         """Open every log. A directory whose log cannot be opened goes offline; LogDirError where none is left."""
-        for directory in list(self._live.values()):
+        for directory in list(self.dirs.live.values()):
             try:
                 self._load_directory(directory, config_for, now_ms)
             except (OSError, KafkaError) as error:
                 self.take_offline(directory.path, error)
-        if not self._live:
-            raise LogDirError(", ".join(self.log_dirs), "all log dirs have failed")
+        if not self.dirs.live:
+            raise LogDirError(", ".join(self.dirs.configured), "all log dirs have failed")
 
     def _load_directory(self, directory: LogDirectory, config_for: ConfigFor, now_ms: int) -> None:
         directory.take_clean_shutdown_marker()
@@ -179,11 +101,10 @@ class LogManager:
             path = directory.file(name)
             partition = names.parse_dir_name(path)
             if name.endswith(names.DELETE_DIR_SUFFIX):
-                self._doomed.append((now_ms, path))
+                self._doomed.add(now_ms, [path])
                 continue
             if name.endswith(names.STRAY_DIR_SUFFIX):
                 logger.warning("Found stray log: %s", path)
-                self.stray_dirs.append(path)
                 continue
             log = Log(
                 self._files,
@@ -202,7 +123,6 @@ class LogManager:
             self._add_loaded(partition, log)
             if not log.is_future:
                 log.update_high_watermark(high_watermarks.get(partition, 0))
-        self._high_watermarks.update(high_watermarks)
         directory.is_loaded = True
 
     def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
@@ -220,6 +140,10 @@ class LogManager:
 
     def __iter__(self) -> Iterator[Log]:
         return iter(list(self._logs.values()))
+
+    def _all(self) -> list[Log]:
+        """With the copies on their way to another directory."""
+        return [*self._logs.values(), *self._futures.values()]
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -239,23 +163,12 @@ class LogManager:
         """The topic's logs here; what `update_config` is to be called on."""
         return [log for (name, _), log in self._logs.items() if name == topic]
 
-    @property
-    def live_dirs(self) -> list[str]:
-        return list(self._live)
-
     def logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
         return {partition: log for partition, log in self._logs.items() if log.log_dir == log_dir}
 
     def future_logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
         """Logs on their way to another directory (AlterReplicaLogDirs)."""
         return {partition: log for partition, log in self._futures.items() if log.log_dir == log_dir}
-
-    def disk_usage(self, log_dir: str) -> DiskUsage:
-        """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""
-        try:
-            return self._files.disk_usage(log_dir)
-        except OSError as error:
-            raise LogDirError(log_dir, error) from error
 
     def prefer_dir(self, topic: str, partition: int, log_dir: str) -> None:
         """Where a log that does not exist yet is to be made (AlterReplicaLogDirs before creation)."""
@@ -281,10 +194,10 @@ class LogManager:
         key = TopicPartition(topic, partition)
         log = self._logs.get(key)
         if log is None:
-            if not is_new and self.offline_dirs:
+            if not is_new and self.dirs.offline:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"Can not create log for {key} because log directories {', '.join(self.offline_dirs)} are offline",
+                    f"Can not create log for {key} because log directories {', '.join(self.dirs.offline)} are offline",
                 )
             log = self._create(key, config, now_ms)
             self._logs[key] = log
@@ -293,7 +206,7 @@ class LogManager:
 
     def _create(self, partition: TopicPartition, config: LogConfig, now_ms: int) -> Log:
         log_dir = self._reserved.pop(partition, None)
-        if log_dir not in self._live:
+        if log_dir not in self.dirs.live:
             log_dir = self._dir_that_has(partition) or self._emptiest_dir()
         return self._new_log(f"{log_dir}/{names.log_dir_name(partition)}", config, now_ms)
 
@@ -319,10 +232,10 @@ class LogManager:
 
     def _dir_that_has(self, partition: TopicPartition) -> str | None:
         """Where an earlier attempt to make it ran out of space: with two directories of that name nobody starts."""
-        if len(self._live) == 1:
+        if len(self.dirs.live) == 1:
             return None
         name = names.log_dir_name(partition)
-        for path in self._live:
+        for path in self.dirs.live:
             try:
                 if self._files.stat(f"{path}/{name}") is not None:
                     return path
@@ -331,12 +244,12 @@ class LogManager:
         return None
 
     def _emptiest_dir(self) -> str:
-        if not self._live:
+        if not self.dirs.live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
-        if len(self._live) == 1:
-            return next(iter(self._live))  # 10 000 partitions: not to be counted for each of them
-        counts = Counter(log.log_dir for log in (*self._logs.values(), *self._futures.values()))
-        return min(self._live, key=lambda path: counts[path])
+        if len(self.dirs.live) == 1:
+            return next(iter(self.dirs.live))  # 10 000 partitions: not to be counted for each of them
+        counts = Counter(log.log_dir for log in self._all())
+        return min(self.dirs.live, key=lambda path: counts[path])
 
     def prepare_truncation(self, offsets: Mapping[TopicPartition, int]) -> Job:
         """A job, for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.
@@ -347,14 +260,14 @@ class LogManager:
         for partition, offset in offsets.items():
             self._logs[partition].prepare_truncation(offset)
         affected = {self._logs[partition].log_dir for partition in offsets}
-        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point, affected)
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, [self.dirs.live[path] for path in affected])
 
     def delete(self, topic: str, partition: int, now_ms: int) -> bool:
         """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
         key = TopicPartition(topic, partition)
         log = self._logs.get(key)
         if log is None:
-            if self.offline_dirs:
+            if self.dirs.offline:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
                     f"Failed to delete log for {key} because it may be in one of the offline directories",
@@ -362,7 +275,6 @@ class LogManager:
             return False
         self._doom(key, log, now_ms)
         del self._logs[key]
-        self._high_watermarks.pop(key, None)
         self.remove_future(topic, partition, now_ms)
         return True
 
@@ -372,20 +284,13 @@ class LogManager:
         """The log's copy on its way to another directory."""
         return self._futures.get(TopicPartition(topic, partition))
 
-    def is_live(self, log_dir: str) -> bool:
-        """Whether it serves; LOG_DIR_NOT_FOUND where it is not configured."""
-        path = absolute(self._files, log_dir)
-        if path not in self.log_dirs:
-            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {log_dir} is not found in the config.")
-        return path in self._live
-
     def create_future(self, topic: str, partition: int, log_dir: str, now_ms: int) -> Log:
         """An empty log in another directory, to be filled from the one there is and to replace it then.
 
         Raises KAFKA_STORAGE_ERROR while a directory is offline, for it may hold such a log already; LogDirError.
         """
         key = TopicPartition(topic, partition)
-        if self.offline_dirs:
+        if self.dirs.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Can not move {key} while a log directory is offline")
         source = self._logs[key]
         path = f"{absolute(self._files, log_dir)}/{names.future_dir_name(key, self._new_id())}"
@@ -422,7 +327,7 @@ class LogManager:
         log.rename_directory(names.delete_dir_name(key, self._new_id()))
         self._renamed_in.add(log.log_dir)
         log.close_handlers()
-        self._doomed.append((now_ms + log.config.file_delete_delay_ms, log.directory))
+        self._doomed.add(now_ms + log.config.file_delete_delay_ms, [log.directory])
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
 
     def sync_deletions(self) -> Job:
@@ -431,15 +336,7 @@ class LogManager:
         To be run before anyone is told that a log is gone: a topic of the same name may be made then.
         """
         renamed_in, self._renamed_in = self._renamed_in, set()
-
-        def run() -> None:
-            for path in renamed_in:
-                try:
-                    self._files.sync_dir(path)
-                except OSError as error:
-                    raise LogDirError(path, error) from error
-
-        return run
+        return deletions.sync_job(self._files, renamed_in)
 
     # --- what runs in the background
 
@@ -465,44 +362,19 @@ class LogManager:
     def deletions_due(self, now_ms: int) -> list[Job]:
         """Jobs, for a thread, that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
         jobs: list[Job] = []
-        for log in [*self._logs.values(), *self._futures.values()]:
+        for log in self._all():
             paths = log.deletions_due(now_ms)
             if paths:
-                jobs.append(self._guarded(log.log_dir, partial(self._unlink_all, paths)))
-        for at, path in self._doomed:
-            if at <= now_ms:
-                log_dir = path.rpartition("/")[0]
-                jobs.append(self._guarded(log_dir, partial(self._remove_tree, path)))
-        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+                jobs.append(deletions.unlink_job(self._files, log.log_dir, paths))
+        jobs += [deletions.remove_log_job(self._files, path) for path in self._doomed.take_due(now_ms)]
         return jobs
-
-    def _unlink_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            unlink_if_exists(self._files, path)
-
-    def _remove_tree(self, path: str) -> None:
-        if self._files.stat(path) is not None:
-            remove_tree(self._files, path)
-            logger.info("Deleted log directory %s.", path)
-
-    @staticmethod
-    def _guarded(log_dir: str, action: Job) -> Job:
-        def run() -> None:
-            try:
-                action()
-            except OSError as error:
-                if not is_disk_full(error):
-                    raise LogDirError(log_dir, error) from error
-                logger.warning("No space left in %s to remove files; the next start removes them", log_dir)
-
-        return run
 
     def flush_jobs(self, now_ms: int) -> Iterator[FlushJob]:
         """A job for each log that rolled a segment or is over its `flush.ms`, made when it is asked for.
 
         Run each, then `complete` it, whatever became of the others.
         """
-        for log in [*self._logs.values(), *self._futures.values()]:
+        for log in self._all():
             if log.is_closed or not log.has_unflushed:
                 continue
             if log.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
@@ -511,111 +383,63 @@ class LogManager:
 
     def recovery_point_checkpoint(self) -> Job:
         """A job, for a thread, that writes every directory's recovery points."""
-        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT)
 
     def log_start_offset_checkpoint(self) -> Job:
         """The same for log start offsets, of the logs whose start is not simply their first segment's."""
-
-        def start_offset(log: Log) -> int | None:
-            start = log.log_start_offset
-            return start if start > log.segments_map.first.base_offset else None
-
-        return self._checkpoint(names.LOG_START_OFFSET_CHECKPOINT, start_offset)
+        return self._checkpoint(names.LOG_START_OFFSET_CHECKPOINT)
 
     def high_watermark_checkpoint(self) -> Job:
         """The same for high watermarks."""
-        return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+        return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT)
 
     def cleaner_offset_checkpoint(self) -> Job:
-        """A job, for a thread, that writes how far logs are cleaned, in directories where that has changed."""
-        writers = []
-        for path, directory in self._live.items():
-            logs = self.logs_in(path).items()
-            offsets = {key: log.cleaner_offset for key, log in logs if log.cleaner_offset is not None}
-            if offsets != directory.offsets_on_disk(names.CLEANER_OFFSET_CHECKPOINT):
-                writers.append(directory.offsets_writer(names.CLEANER_OFFSET_CHECKPOINT, offsets))
-        return partial(_run_all, writers)
+        """The same for how far logs are cleaned, in directories where that has changed."""
+        return self._checkpoint(names.CLEANER_OFFSET_CHECKPOINT)
 
-    def _checkpoint(
-        self, name: str, offset_of: Callable[[Log], int | None], log_dirs: Iterable[str] | None = None
-    ) -> Job:
-        by_dir: dict[str, dict[TopicPartition, int]] = {path: {} for path in log_dirs or self._live}
-        for logs in (self._logs, self._futures):
-            for partition, log in logs.items():
-                offset = offset_of(log)
-                if offset is not None and log.log_dir in by_dir:
-                    by_dir[log.log_dir][partition] = offset
-        return partial(_run_all, [self._live[path].offsets_writer(name, offsets) for path, offsets in by_dir.items()])
+    def _checkpoint(self, name: str, directories: Sequence[LogDirectory] | None = None) -> Job:
+        return checkpoint_job(name, list(self.dirs.live.values()) if directories is None else directories, self._all())
 
     # --- failures and the end
 
     def take_offline(self, log_dir: str, cause: object) -> list[TopicPartition]:
         """A directory failed: close its logs, forget them and give up its lock; which partitions that were."""
-        directory = self._live.pop(log_dir, None)
-        if directory is None:
+        if log_dir not in self.dirs.live:
             return []
-        self._note_offline(log_dir, str(cause))
         lost = []
         for logs in (self._logs, self._futures):
             for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:
                 logs.pop(partition).close_handlers()
                 lost.append(partition)
-        self._doomed = [entry for entry in self._doomed if entry[1].rpartition("/")[0] != log_dir]
-        directory.close()
+        self._doomed.forget(log_dir)
+        self.dirs.take_offline(log_dir, cause)
         return lost
 
     def shutdown(self, broker_epoch: int = -1) -> None:
         """Close every log, write the checkpoints, and the clean-shutdown marker where all went well."""
-        for directory in list(self._live.values()):
+        for directory in list(self.dirs.live.values()):
             try:
                 self._shut_directory(directory, broker_epoch)
             except (LogDirError, OSError) as error:
                 logger.error("Error while closing logs in %s: %s", directory.path, error)
                 self.take_offline(directory.path, error)
-        self.release_locks()
+        self.dirs.close()
 
     def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
-        logs: Mapping[TopicPartition, Log] = self.logs_in(directory.path)
-        futures = self.future_logs_in(directory.path)
+        logs = [log for log in self._all() if log.log_dir == directory.path]
         if not directory.is_loaded:
             # The start failed. Checkpoints and marker are of the run before, and know logs that were not opened now.
-            for log in [*logs.values(), *futures.values()]:
+            for log in logs:
                 log.close_handlers()
             return
         is_clean = True
-        for log in [*logs.values(), *futures.values()]:
+        for log in logs:
             try:
                 log.close()
             except KafkaError as error:
                 logger.error("%s is to be recovered by the next start: %s", log.partition, error)
                 is_clean = False
-        only = {directory.path: directory}
-        live, self._live = self._live, only
-        try:
-            self.recovery_point_checkpoint()()
-            self.log_start_offset_checkpoint()()
-            self.high_watermark_checkpoint()()
-            self.cleaner_offset_checkpoint()()
-        finally:
-            self._live = live
+        for name in OFFSET_OF:
+            checkpoint_job(name, [directory], logs)()
         if is_clean:
             directory.write_clean_shutdown_marker(broker_epoch)
-
-    def release_locks(self) -> None:
-        for directory in self._live.values():
-            directory.close()
-
-
-def _run_all(jobs: Sequence[Job]) -> None:
-    """Each, whatever became of the others; the first failure is told then."""
-    failure: LogDirError | None = None
-    for job in jobs:
-        try:
-            job()
-        except LogDirError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-
-
-__all__ = ["Job", "LogDirLockedError", "LogManager", "StorageError"]

@@ -196,8 +196,8 @@ async def test_an_input_output_error_takes_the_directory_offline(
     async with cleaning_broker(tmp_path, log_dirs=f"{tmp_path / 'a'},{tmp_path / 'b'}") as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
-        await until(lambda: log.log_dir in broker.logs.offline_dirs)
-        assert len(broker.logs.live_dirs) == 1
+        await until(lambda: log.log_dir in broker.logs.dirs.offline)
+        assert len(broker.logs.dirs.live) == 1
 
 
 # --- cleanings that are called off: at a byte a second they would take hours

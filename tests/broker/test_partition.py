@@ -245,8 +245,8 @@ async def test_a_failed_fsync_acknowledges_nobody_and_ends_the_directory() -> No
             disk.let()
         assert answers == [(ErrorCode.KAFKA_STORAGE_ERROR, -1)] * 4
         assert disk.syncs == 2, "never tried again"
-        assert list(broker.logs.offline_dirs) == [directory]
-        assert len(broker.logs.live_dirs) == 1
+        assert list(broker.logs.dirs.offline) == [directory]
+        assert len(broker.logs.dirs.live) == 1
         assert (await write(broker))[0] in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 

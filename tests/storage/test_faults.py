@@ -142,7 +142,7 @@ class BearingLoad(Load):
         self.doing = "start"
         super().open()
         self.doing = ""
-        self._note_offline(self.logs.offline_dirs)
+        self._note_offline(self.logs.dirs.offline)
         for topic, log in self.hosted().items():
             assert log.log_end_offset >= self.accepted.get(topic, 0)
             del self.known[topic].entries[log.log_end_offset :]
@@ -156,9 +156,9 @@ class BearingLoad(Load):
     def shutdown(self) -> None:
         self.consume()
         self.check_hosted()
-        before = set(self.logs.offline_dirs)
+        before = set(self.logs.dirs.offline)
         super().shutdown()
-        self._note_offline(set(self.logs.offline_dirs) - before)
+        self._note_offline(set(self.logs.dirs.offline) - before)
 
     def check_hosted(self) -> None:
         """What is served is what was accepted, no more and no less."""

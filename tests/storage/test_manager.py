@@ -1,9 +1,7 @@
-"""Log directories and the logs in them (LogManagerTest)."""
+"""The logs of a broker, through starts, stops and failures (LogManagerTest)."""
 
 from __future__ import annotations
 
-import errno
-import random
 from collections.abc import Callable
 
 import pytest
@@ -13,11 +11,7 @@ from kpybroker.storage import names
 from kpybroker.storage.checkpoints import decode_offsets
 from kpybroker.storage.errors import (
     DuplicateLogError,
-    InconsistentBrokerIdError,
-    InconsistentClusterIdError,
-    InconsistentMetadataError,
     LogDirError,
-    LogDirLockedError,
     UnknownLogDirectoryError,
 )
 from kpybroker.storage.files import make_dirs, read_file, write_file
@@ -26,7 +20,7 @@ from kpybroker.storage.manager import LogManager
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch
 from tests.support.batches import NOW_MS, append, log_config, read_all
-from tests.support.lossy_files import LossyFiles
+from tests.support.lossy_files import LossyFiles, failing
 
 CONFIG = log_config(segment_bytes=300, retention_ms=-1, file_delete_delay_ms=1000)
 TOPIC_ID = b"t" * 16
@@ -223,52 +217,6 @@ def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment() -> Non
     assert log_of(manager(files.snapshot()), "t").log_start_offset == 2
 
 
-# --- identity
-
-
-def test_meta_properties_are_written_once_and_checked() -> None:
-    files = LossyFiles()
-    logs = manager(files, "/a", "/b")
-    assert (logs.meta.cluster_id, logs.meta.broker_id) == (None, None)
-    logs.check_meta("cluster", 3)
-    logs.write_meta("cluster", 3)
-    logs.shutdown()
-    assert read_file(files, "/b/meta.properties") == b"version=0\ncluster.id=cluster\nbroker.id=3\n"
-    logs = LogManager(files, ["/a", "/b", "/new"])
-    assert (logs.meta.cluster_id, logs.meta.broker_id) == ("cluster", 3)
-    with pytest.raises(InconsistentClusterIdError, match="other"):
-        logs.check_meta("other", 3)
-    with pytest.raises(InconsistentBrokerIdError, match="4"):
-        logs.check_meta("cluster", 4)
-    logs.write_meta("cluster", 3)
-    assert read_file(files, "/new/meta.properties") == read_file(files, "/a/meta.properties")
-
-
-def test_directories_of_two_brokers_do_not_go_together() -> None:
-    files = LossyFiles()
-    for path, broker_id in (("/a", 1), ("/b", 2)):
-        make_dirs(files, path)
-        write_file(files, f"{path}/meta.properties", f"version=0\nbroker.id={broker_id}\n".encode(), sync=True)
-    with pytest.raises(InconsistentMetadataError):
-        LogManager(files, ["/a", "/b"])
-    assert files.locked == set()
-
-
-def test_a_directory_is_locked_for_one_broker() -> None:
-    files = LossyFiles()
-    logs = manager(files)
-    with pytest.raises(LogDirLockedError) as caught:
-        LogManager(files, ["/a"])
-    assert caught.value.log_dir == "/a"
-    logs.shutdown()
-    manager(files)
-
-
-def test_one_directory_named_twice_is_refused() -> None:
-    with pytest.raises((InconsistentMetadataError, LogDirLockedError)):
-        LogManager(LossyFiles(), ["/a", "/a/"])
-
-
 def test_a_strange_directory_stops_the_start() -> None:
     files = LossyFiles()
     make_dirs(files, "/a/lost+found")
@@ -287,31 +235,16 @@ def test_a_partition_in_two_directories_stops_the_start() -> None:
 # --- failures
 
 
-def failing(prefix: str) -> Callable[[int, str, str], None]:
-    def fail(number: int, kind: str, path: str) -> None:
-        if path.startswith(prefix):
-            raise OSError(errno.EIO, "I/O error", path)
-
-    return fail
-
-
 def test_a_directory_that_cannot_be_opened_is_offline_from_the_start() -> None:
     files = LossyFiles()
     files.before_operation = failing("/b")
     logs = manager(files, "/a", "/b")
-    assert logs.live_dirs == ["/a"]
-    assert list(logs.offline_dirs) == ["/b"]
+    assert list(logs.dirs.live) == ["/a"]
+    assert list(logs.dirs.offline) == ["/b"]
     assert log_of(logs).log_dir == "/a"
     with pytest.raises(KafkaError) as caught:
         logs.get_or_create("old", 0, TOPIC_ID, CONFIG, NOW_MS, is_new=False)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_without_any_directory_there_is_no_start() -> None:
-    files = LossyFiles()
-    files.before_operation = failing("/")
-    with pytest.raises(LogDirError):
-        LogManager(files, ["/a", "/b"])
 
 
 def test_a_failed_directory_takes_its_logs_with_it_and_no_others() -> None:
@@ -346,52 +279,4 @@ def test_a_directory_that_fails_while_closing_is_not_marked_clean() -> None:
     logs.shutdown()
     assert read_file(files, "/a/.kafka_cleanshutdown") is not None
     assert read_file(files, "/b/.kafka_cleanshutdown") is None
-    assert "/b" in logs.offline_dirs
-
-
-def test_a_failed_checkpoint_names_its_directory() -> None:
-    files = LossyFiles()
-    logs = manager(files)
-    job = logs.recovery_point_checkpoint()
-    files.before_operation = failing("/a/recovery")
-    with pytest.raises(LogDirError) as caught:
-        job()
-    assert caught.value.log_dir == "/a"
-
-
-def test_disk_usage_of_a_directory() -> None:
-    usage = manager(LossyFiles()).disk_usage("/a")
-    assert usage.total_bytes >= usage.usable_bytes > 0
-
-
-def test_checkpoints_survive_a_power_cut_at_any_operation() -> None:
-    """The old content or the new one, never anything else."""
-    for operation in range(1, 30):
-        files = LossyFiles()
-        logs = manager(files)
-        log = log_of(logs)
-        append(log, b"x")
-        log.flush()
-        logs.recovery_point_checkpoint()()
-        append(log, b"y")
-        log.flush()
-        start = files.operations
-
-        def stop(number: int, kind: str, path: str, at: int = start + operation) -> None:
-            if number == at:
-                raise KeyboardInterrupt
-
-        files.before_operation = stop
-        done = False
-        try:
-            logs.recovery_point_checkpoint()()
-            done = True
-        except KeyboardInterrupt:
-            pass
-        files.before_operation = None
-        after = files.crash(random.Random(operation))
-        found = offsets(after, names.RECOVERY_POINT_CHECKPOINT)
-        assert found == {("t", 0): 2} if done else found in ({("t", 0): 1}, {("t", 0): 2})
-        if done:
-            break
-    assert done
+    assert "/b" in logs.dirs.offline

@@ -170,7 +170,7 @@ async def look(directory: Path, restart_s_max: float = 30) -> Seen:
     with _log_kept(seen.log), trio.fail_after(restart_s_max):
         try:
             async with broker_on(directory) as broker:
-                seen.offline = list(broker.logs.offline_dirs)
+                seen.offline = list(broker.logs.dirs.offline)
                 for index in range(PARTITIONS):
                     await _read(broker, index, seen)
                 await _read_committed_offset(broker, seen)

@@ -49,6 +49,16 @@ class PowerCut(BaseException):
     """Stops the program under test where it stands."""
 
 
+def failing(prefix: str, code: int = errno.EIO) -> Callable[[int, str, str], None]:
+    """For `before_operation`: everything that begins with a path fails."""
+
+    def fail(number: int, kind: str, path: str) -> None:
+        if path.startswith(prefix):
+            raise OSError(code, os.strerror(code), path)
+
+    return fail
+
+
 def _missing(path: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 

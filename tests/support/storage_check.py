@@ -30,7 +30,7 @@ def check_restart(load: Load, files: LossyFiles) -> None:
     if not load.had_failures:
         check_checkpoints(load, files)
     manager = open_manager(files)
-    assert not manager.offline_dirs
+    assert not manager.dirs.offline
     found: dict[str, list[tuple[int, bytes | None]]] = {}
     for topic, known in load.known.items():
         log = manager.get(topic, 0)

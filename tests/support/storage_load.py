@@ -211,7 +211,7 @@ class Load:
                 self._starts_are_written(starts)
 
     def _may_be_written(self, kind: str, recovery_point: Callable[[Log], int], dirs: list[str] | None = None) -> None:
-        for directory in dirs or self.logs.live_dirs:
+        for directory in dirs or list(self.logs.dirs.live):
             logs = self.logs.logs_in(directory)
             if kind == names.RECOVERY_POINT_CHECKPOINT:
                 offsets = {partition: recovery_point(log) for partition, log in logs.items()}
@@ -229,7 +229,7 @@ class Load:
             self.known[topic].start_min = start
 
     def _is_written(self, kind: str, dirs: list[str] | None = None) -> None:
-        for directory in dirs or self.logs.live_dirs:
+        for directory in dirs or list(self.logs.dirs.live):
             del self.checkpoints[directory, kind][:-1]
 
     def shutdown(self) -> None:
@@ -240,7 +240,7 @@ class Load:
         for kind in CHECKPOINTS:
             self._is_written(kind)
         for topic, log in logs.items():
-            if log.log_dir not in self.logs.offline_dirs:
+            if log.log_dir not in self.logs.dirs.offline:
                 self.known[topic].is_durable(log)
                 self.known[topic].start_min = log.log_start_offset
 
@@ -262,7 +262,7 @@ def next_sequence(producers: ProducerState, producer_id: int) -> int:
 
 def open_manager(files: Files) -> LogManager:
     manager = LogManager(files, DIRS, new_id=lambda: "id", verification_enabled=False)
-    manager.write_meta("cluster", 0)
+    manager.dirs.write_meta("cluster", 0)
     manager.load(lambda topic: CONFIG, NOW_MS)
     return manager
 

@@ -50,17 +50,17 @@ async def handle(broker: Broker, request: DescribeLogDirsRequest, context: Reque
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
     return DescribeLogDirsResponse(
-        results=[await _describe_dir(broker, log_dir, wanted) for log_dir in broker.logs.log_dirs]
+        results=[await _describe_dir(broker, log_dir, wanted) for log_dir in broker.logs.dirs.configured]
     )
 
 
 async def _describe_dir(
     broker: Broker, log_dir: str, wanted: set[tuple[str, int]] | None
 ) -> DescribeLogDirsResponse.DescribeLogDirsResult:
-    if log_dir in broker.logs.offline_dirs:
+    if log_dir in broker.logs.dirs.offline:
         return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     try:
-        usage = broker.logs.disk_usage(log_dir)
+        usage = broker.logs.dirs.disk_usage(log_dir)
     except LogDirError as error:
         log.warning("Unable to describe replica dirs for %s: %s", log_dir, error)
         return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)

@@ -50,7 +50,7 @@ async def test_only_what_is_asked_for(tmp_path: Path) -> None:
 async def test_an_offline_directory_is_told_as_such(tmp_path: Path) -> None:
     dirs = f"{tmp_path / 'one'},{tmp_path / 'two'}"
     async with configured_broker(tmp_path, "a", log_dirs=dirs) as broker:
-        first, second = broker.logs.log_dirs
+        first, second = broker.logs.dirs.configured
         broker.logs.take_offline(second, "it broke")
         response = await call(broker, describe_log_dirs, DescribeLogDirsRequest(topics=None), 4)
     assert {result.log_dir: result.error_code for result in response.results} == {
