@@ -32,7 +32,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest
-from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.records.batch import computed_crc, parse_header
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.validate import validate_and_assign
@@ -93,67 +93,75 @@ def sixteen_kilobytes() -> bytes:
     return bytes(build_batch([(None, b"x" * 100, now_ms) for _ in range(150)]))
 
 
+class ProduceCalls:
+    """One Produce request, as each stage gets it; a client sends base offset 0, and the append stamps its own."""
+
+    def __init__(self, broker: Broker, batch: bytes) -> None:
+        self.broker = broker
+        self.frame = produce_frame(batch)
+        self.connection = PlainConnectionInfo()
+        self.body_offset = parse_request_header(self.frame).body_offset
+        self.request: ProduceRequest = self.decode()
+        self.records = self.request.topic_data[0].partition_data[0].records
+        self.context = RequestContext(self.connection, broker.authorizer, ApiKey.PRODUCE, PRODUCE_VERSION)
+        self.partition = broker.replicas.hosted(TOPIC, 0)
+        self.log = self.partition.leader_log()
+        self.pristine = bytes(self.records)
+        self.now_ms = broker.clock.time_ms()
+
+    def reset(self) -> None:
+        self.records[:12] = self.pristine[:12]
+
+    def decode(self) -> Any:
+        return decode_from(ProduceRequest, memoryview(self.frame), self.body_offset, PRODUCE_VERSION)[0]
+
+    def answer(self) -> None:
+        self.reset()
+        answer = self.broker.dispatcher.answer_now(self.frame, self.connection)
+        assert isinstance(answer, tuple)
+
+    def handle(self) -> ProduceResponse:
+        self.reset()
+        response = produce.handle(self.broker, self.request, self.context)
+        assert isinstance(response, ProduceResponse)
+        return response
+
+    def append(self) -> None:
+        self.reset()
+        self.partition.append(self.records, 1, PRODUCE_VERSION, self.now_ms)
+
+    def append_to_log(self) -> None:
+        self.reset()
+        self.log.append_as_leader(self.records, 0, now_ms=self.now_ms, request_version=PRODUCE_VERSION)
+
+    def validate(self) -> None:
+        self.reset()
+        validate_and_assign(self.records, self.log.rules, base_offset=7, now_ms=self.now_ms, leader_epoch=0)
+
+
 async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
-    frame = produce_frame(batch)
-    connection = PlainConnectionInfo()
-    header = parse_request_header(frame)
-    request: ProduceRequest
-    request, _ = decode_from(ProduceRequest, memoryview(frame), header.body_offset, PRODUCE_VERSION)
-    records = request.topic_data[0].partition_data[0].records
-    context = RequestContext(connection, broker.authorizer, ApiKey.PRODUCE, PRODUCE_VERSION)
-    partition = broker.replicas.hosted(TOPIC, 0)
-    log = partition.leader_log()
-    pristine = bytes(records)
-
-    def reset() -> None:
-        records[:12] = pristine[:12]  # a client sends base offset 0, and the append stamps its own
-
-    async def answer() -> None:
-        reset()
-        await broker.dispatcher.answer(frame, connection)
-
-    async def handle() -> None:
-        reset()
-        await produce.handle(broker, request, context)
-
-    def append() -> None:
-        reset()
-        partition.append(records, 1, PRODUCE_VERSION, now_ms)
-
-    def append_to_log() -> None:
-        reset()
-        log.append_as_leader(records, 0, now_ms=now_ms, request_version=PRODUCE_VERSION)
-
-    def validate() -> None:
-        reset()
-        validate_and_assign(records, log.rules, base_offset=7, now_ms=now_ms, leader_epoch=0)
-
-    now_ms = broker.clock.time_ms()
-    response = await produce.handle(broker, request, context)
-    assert response is not None
+    calls = ProduceCalls(broker, batch)
+    response = calls.handle()
     assert response.responses[0].partition_responses[0].error_code == 0
-    batch_header = parse_header(pristine)
-    scratch = FileRecords(broker.files, f"{log.directory}/budget.scratch")
-    resetting = microseconds(reset)
+    batch_header = parse_header(calls.pristine)
+    scratch = FileRecords(broker.files, f"{calls.log.directory}/budget.scratch")
+    resetting = microseconds(calls.reset)
     stages = [
         ("wait: one turn of the loop", await turn()),
-        ("socket: receive and send", await socket_share(len(frame) + 4, 60)),
-        ("answer", await microseconds_async(answer) - resetting),
-        ("  header", microseconds(lambda: parse_request_header(frame))),
-        (
-            "  decode",
-            microseconds(lambda: decode_from(ProduceRequest, memoryview(frame), header.body_offset, PRODUCE_VERSION)),
-        ),
-        ("  handler", await microseconds_async(handle) - resetting),
-        ("    partition", microseconds(append) - resetting),
-        ("      log", microseconds(append_to_log) - resetting),
-        ("        validate and stamp", microseconds(validate) - resetting),
-        ("          CRC-32C", microseconds(lambda: computed_crc(records, 0, batch_header))),
-        ("        write to the page cache", microseconds(lambda: scratch.append(records))),
+        ("socket: receive and send", await socket_share(len(calls.frame) + 4, 60)),
+        ("answer", microseconds(calls.answer) - resetting),
+        ("  header", microseconds(lambda: parse_request_header(calls.frame))),
+        ("  decode", microseconds(calls.decode)),
+        ("  handler", microseconds(calls.handle) - resetting),
+        ("    partition", microseconds(calls.append) - resetting),
+        ("      log", microseconds(calls.append_to_log) - resetting),
+        ("        validate and stamp", microseconds(calls.validate) - resetting),
+        ("          CRC-32C", microseconds(lambda: computed_crc(calls.records, 0, batch_header))),
+        ("        write to the page cache", microseconds(lambda: scratch.append(calls.records))),
         ("  encode", microseconds(lambda: encode_parts(response, PRODUCE_VERSION))),
     ]
     scratch.close()
-    await answer()  # which moves the high watermark, as the bare appends did not
+    calls.answer()  # which moves the high watermark, as the bare appends did not
     return stages
 
 
