@@ -25,12 +25,10 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from compat_tests.faults.history import Absence, History
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
-from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import PROPERTIES, Cluster, session_password
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import Broker, ZooKeeper, free_port, write_properties
 from compat_tests.support.waiting import eventually
-from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 
@@ -41,7 +39,6 @@ BROKERS = (1, 2, 3)
 STOP_S = 25.0
 RECOVERY_S = 90.0
 LOOK_S = 2.0
-METADATA_VERSION = 5
 
 QUICK = {
     **PROPERTIES,
@@ -85,7 +82,7 @@ class FaultyCluster:
         to_zookeeper = self.network.proxy(ZOOKEEPER, self.zookeeper.port, source=broker_id)
         broker = self.cluster.add(self.kind, zookeeper_connect=f"127.0.0.1:{to_zookeeper}/{CHROOT}")
         peers = free_port()
-        for_clients = self.network.proxy(broker_id, broker.port, CLIENTS, lambda: knows_topics(broker.port))
+        for_clients = self.network.proxy(broker_id, broker.port, CLIENTS)
         for_peers = self.network.proxy(broker_id, peers)
         broker.properties |= {
             "listeners": f"CLIENTS://127.0.0.1:{broker.port},PEERS://127.0.0.1:{peers}",
@@ -272,19 +269,6 @@ class FaultyCluster:
             return True
 
         eventually(full, "every replica is in sync", RECOVERY_S)
-
-
-def knows_topics(port: int) -> bool:
-    """Whether the controller has told a broker that has started again what there is.
-
-    Before that it says of every topic that it does not exist, as Kafka's does, and librdkafka's idempotent producers
-    were seen to send nothing any more after that.
-    """
-    try:
-        with Raw(("127.0.0.1", port), LOOK_S) as connection:
-            return bool(connection.ask(MetadataRequest(topics=None), METADATA_VERSION).topics)
-    except (OSError, EOFError):
-        return False
 
 
 def quietly(look: Callable[[], T]) -> T | None:

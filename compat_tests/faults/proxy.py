@@ -81,16 +81,10 @@ class Network:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="network")
         self._thread.start()
 
-    def proxy(
-        self, target: Node, target_port: int, source: Node | None = None, is_ready: Callable[[], bool] | None = None
-    ) -> int:
-        """A port that leads to `target`; without `source`, for whoever says in a request who he is.
-
-        `is_ready` is asked, in a thread, whether a target that has come back may be shown.
-        """
+    def proxy(self, target: Node, target_port: int, source: Node | None = None) -> int:
+        """A port that leads to `target`; without `source`, for whoever says in a request who he is."""
         port = free_port()
-
-        door = _Door(self, target, target_port, port, source, is_ready)
+        door = _Door(self, target, target_port, port, source)
         self._doors.append(door)
         self._run(door.open())
         return port
@@ -151,20 +145,11 @@ class _Door:
     librdkafka takes one that hangs up on its first request for an old broker, which knows no idempotence.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        target: Node,
-        target_port: int,
-        port: int,
-        source: Node | None,
-        is_ready: Callable[[], bool] | None,
-    ) -> None:
+    def __init__(self, network: Network, target: Node, target_port: int, port: int, source: Node | None) -> None:
         self._network = network
         self._target, self.target_port = target, target_port
         self._port = port
         self.source = source
-        self._is_ready = is_ready or (lambda: True)
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -185,7 +170,7 @@ class _Door:
         task.add_done_callback(self._network.tasks.discard)
 
     async def _open_again(self) -> None:
-        while not (await self._is_answered() and await asyncio.to_thread(self._is_ready)):  # noqa: ASYNC110 - another process can't set an event
+        while not await self._is_answered():  # noqa: ASYNC110 - another process can't set an event
             await asyncio.sleep(KNOCK_S)
         await self.open()
 

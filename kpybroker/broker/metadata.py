@@ -29,6 +29,9 @@ PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 UNKNOWN_FEATURES_EPOCH = -1
 
+FIRST_UPDATE_WAIT_S = 3.0
+"""How long clients wait for a broker that has just started to hear what there is."""
+
 
 class Node(NamedTuple):
     """A broker as clients of one listener see it."""
@@ -200,6 +203,14 @@ class MetadataCache:
                 await self._changed.wait()
             return True
         return condition(self.snapshot)
+
+    async def wait_first_update(self) -> None:
+        """Until the controller has told anything at all; not for ever, lest clients do not look elsewhere.
+
+        Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand.
+        """
+        if not self.snapshot.brokers:
+            await self.wait_until(lambda snapshot: bool(snapshot.brokers), FIRST_UPDATE_WAIT_S)
 
 
 def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[PartitionState]:

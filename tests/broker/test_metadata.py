@@ -8,7 +8,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.broker.metadata import MetadataCache
+from kpybroker.broker.metadata import FIRST_UPDATE_WAIT_S, MetadataCache
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.wire.codec import decode, encode
@@ -164,3 +164,20 @@ class TestWaiting:
         metadata = cache()
         await metadata.update(request(state("a", 0)))
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
+
+
+async def test_who_comes_before_the_first_update_waits_for_it(autojump_clock: trio.testing.MockClock) -> None:
+    metadata = cache()
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(metadata.wait_first_update)
+        await trio.testing.wait_all_tasks_blocked()
+        await metadata.update(request(state("a", 0)))
+    await metadata.wait_first_update()
+    assert trio.current_time() == start
+
+
+async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+    start = trio.current_time()
+    await cache().wait_first_update()
+    assert trio.current_time() - start == FIRST_UPDATE_WAIT_S

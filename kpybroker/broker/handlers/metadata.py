@@ -4,7 +4,7 @@ Version 0 asks for all topics with an empty list, later ones with null. A topic 
 answer waits a moment for it, so that a producer's first request already finds its leader. In a version below 6 a leader
 without the client's listener is LEADER_NOT_AVAILABLE, from then on LISTENER_NOT_FOUND; version 0 also filters replicas
 to those that can be reached, and says REPLICA_NOT_AVAILABLE. Topics the client may not describe are told apart only by
-name.
+name. A broker that has just started answers when the controller has told it what there is.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ SLICE_S = 0.003
 
 async def handle(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     _check(request, context)
+    await broker.metadata.wait_first_update()
     asked_for = len(request.topics or ())
     await pause_after(asked_for)
     topics: list[Topic] = []

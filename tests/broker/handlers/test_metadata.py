@@ -8,6 +8,7 @@ import trio.testing
 
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.handlers import metadata
+from kpybroker.broker.metadata import MetadataSnapshot
 from kpybroker.broker.topics import NewTopic
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, ResourceType
 from kpybroker.wire.api import ApiKey
@@ -282,3 +283,26 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
             nursery.cancel_scope.cancel()
         assert len(response.topics[0].partitions) == 20_000
         assert turns > 1
+
+
+async def test_a_broker_that_was_told_nothing_yet_answers_when_it_was(autojump_clock: trio.testing.MockClock) -> None:
+    async with running_broker() as broker:
+        await create(broker, "a")
+        known = broker.metadata.snapshot
+        update = UpdateMetadataRequest(
+            topic_states=[
+                UpdateMetadataRequest.UpdateMetadataTopicState(
+                    topic_name="a", partition_states=list(known.topics["a"].values())
+                )
+            ],
+            live_brokers=[UpdateMetadataRequest.UpdateMetadataBroker(id=0)],
+        )
+        broker.metadata.snapshot = MetadataSnapshot()
+
+        async def ask_early() -> None:
+            assert codes(await ask(broker, MetadataRequest(topics=names("a")), 4)) == {"a": ErrorCode.NONE}
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_early)
+            await trio.testing.wait_all_tasks_blocked()
+            await broker.metadata.update(update)
