@@ -16,7 +16,7 @@ from kpybroker.storage import maintenance, names
 from kpybroker.storage.cleaner import CleanedSegment, CleaningJob
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.files import Files, unlink_if_exists
-from kpybroker.storage.segment import LogSegment
+from kpybroker.storage.segments import open_segment
 from kpybroker.storage.swap import replace_segments
 
 if TYPE_CHECKING:
@@ -63,16 +63,8 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without calling its cleaning off"
     assert segments.active not in old, f"the active segment of {log} was cleaned"
     try:
-        new = LogSegment(
-            log.files,
-            log.directory,
-            cleaned.base_offset,
-            max_index_bytes=log.config.segment_index_bytes,
-            index_interval_bytes=log.config.index_interval_bytes,
-            roll_jitter_ms=0,
-            now_ms=now_ms,
-            create=False,
-            suffix=names.CLEANED_SUFFIX,
+        new = open_segment(
+            log.files, log.directory, cleaned.base_offset, log.config, now_ms=now_ms, suffix=names.CLEANED_SUFFIX
         )
         logger.info("Swapping in cleaned segment %s for segment(s) %s in log %s", new, old, log)
         paths = replace_segments(log.files, log.directory, segments, [new], old, sync=False)
@@ -82,7 +74,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
                 paths += [] if snapshot is None else [snapshot]
     except OSError as error:
         raise LogDirError(log.log_dir, error) from error
-    log.rolled = [segment for segment in log.rolled if segment not in old]
+    log.unflushed.forget(old)
     log.bound_cache = maintenance.NOTHING_CACHED
     log.schedule_deletion(paths, now_ms)
     return partial(_sync_directory, log.files, log.log_dir, log.directory)

@@ -24,8 +24,11 @@ from kpybroker.storage.slice import SharedFile
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kpybroker.core.leader_epochs import LeaderEpochCache
     from kpybroker.storage.log import Log
+    from kpybroker.storage.segment import LogSegment
 
 
 class EpochCheckpoint:
@@ -49,6 +52,50 @@ class EpochCheckpoint:
             if version > self.version:
                 replace_file(files, self.path, data)
                 self.version = version
+
+
+class Unflushed:
+    """What the next flush of a log has to sync, beside the records above its recovery point."""
+
+    __slots__ = ("has_new_directory", "has_renamed", "jobs", "paths", "rolled")
+
+    def __init__(self, *, has_new_directory: bool) -> None:
+        self.has_new_directory = has_new_directory
+        self.has_renamed = False  # segments went, and a power cut may bring them back
+        self.paths: list[str] = []  # small files that were written
+        self.rolled: list[LogSegment] = []
+        self.jobs: set[FlushJob] = set()  # captured and not complete
+
+    def forget(self, segments: Collection[LogSegment]) -> None:
+        """They are no segments of the log any more."""
+        self.rolled = [segment for segment in self.rolled if segment not in segments]
+
+
+def prepare(log: Log) -> FlushJob:
+    """See `Log.prepare_flush`."""
+    unflushed, snapshots = log.unflushed, log.snapshots
+    held: list[SharedFile] = []
+    dirty_directory = unflushed.has_new_directory or unflushed.has_renamed
+    for segment in dict.fromkeys([*unflushed.rolled, *log.segments_map.from_offset(log.recovery_point)]):
+        try:
+            held.extend(segment.take_dirty_files())
+        except OSError as error:
+            for shared in held:
+                shared.release()
+            raise LogDirError(log.log_dir, error) from error
+        dirty_directory = dirty_directory or segment.is_new
+        segment.is_new = False
+    directories = [log.directory] if dirty_directory else []
+    if unflushed.has_new_directory:
+        directories.append(log.log_dir)
+    paths = unflushed.paths + snapshots.unsynced
+    unflushed.paths, snapshots.unsynced = [], []
+    unflushed.has_new_directory = unflushed.has_renamed = False
+    unflushed.rolled.clear()
+    epochs = log.epoch_checkpoint.capture(log.epochs)
+    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs, log.files)
+    unflushed.jobs.add(job)
+    return job
 
 
 class FlushJob:
@@ -142,7 +189,7 @@ class FlushJob:
         held, self._held = self._held, []
         for shared in held:
             shared.release()
-        self._log.unfinished_flushes.discard(self)
+        self._log.unflushed.jobs.discard(self)
         self.check()
         if self._lacks_space:
             raise KafkaError(

@@ -30,7 +30,7 @@ from kpybroker.storage.files import Files, make_dirs, read_file, unlink_if_exist
 from kpybroker.storage.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.recovery import check_aborted, rebuild_producer_state, recover_segment
 from kpybroker.storage.segment import LogSegment
-from kpybroker.storage.segments import LogSegments
+from kpybroker.storage.segments import LogSegments, open_segment
 from kpybroker.storage.swap import split_overflowed_segment
 
 logger = logging.getLogger("kafka.log.LogLoader")
@@ -61,7 +61,7 @@ class LogLoader:
         self._retry_on_overflow(self._load_segments)
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
             if not len(self.segments):
-                self.segments.add(self._create_segment(0))
+                self.segments.add(self._open_segment(0, create=True))
             self.recovery_point = self.next_offset = 0
         else:
             self._retry_on_overflow(self._recover_log)
@@ -85,30 +85,16 @@ class LogLoader:
         state = ProducerState(str(names.parse_dir_name(self.directory)), self.producer_id_expiration_ms)
         return ProducerSnapshots(self.files, self.directory, state)
 
-    def _open_segment(self, base_offset: int, suffix: str = "") -> LogSegment:
-        return LogSegment(
+    def _open_segment(self, base_offset: int, *, create: bool = False, suffix: str = "") -> LogSegment:
+        return open_segment(
             self.files,
             self.directory,
             base_offset,
-            max_index_bytes=self.config.segment_index_bytes,
-            index_interval_bytes=self.config.index_interval_bytes,
-            roll_jitter_ms=self.roll_jitter_ms,
+            self.config,
             now_ms=self.now_ms,
-            create=False,
+            roll_jitter_ms=self.roll_jitter_ms,
+            create=create,
             suffix=suffix,
-        )
-
-    def _create_segment(self, base_offset: int) -> LogSegment:
-        return LogSegment(
-            self.files,
-            self.directory,
-            base_offset,
-            max_index_bytes=self.config.segment_index_bytes,
-            index_interval_bytes=self.config.index_interval_bytes,
-            roll_jitter_ms=self.roll_jitter_ms,
-            now_ms=self.now_ms,
-            create=True,
-            preallocate_bytes=self.config.segment_bytes if self.config.preallocate else 0,
         )
 
     def _file_names(self) -> list[str]:
@@ -141,7 +127,7 @@ class LogLoader:
         for name in swap:
             if not name.endswith(names.LOG_SUFFIX + names.SWAP_SUFFIX):
                 continue
-            segment = self._open_segment(_offset(name), names.SWAP_SUFFIX)
+            segment = self._open_segment(_offset(name), suffix=names.SWAP_SUFFIX)
             logger.info("Found log file %s from interrupted swap operation, which is recoverable.", name)
             low = segment.base_offset if low is None else min(low, segment.base_offset)
             high = max(high, segment.next_offset())
@@ -229,7 +215,7 @@ class LogLoader:
             self._recover_unflushed()
         end_offset = self._delete_all_if_behind_log_start()
         if not len(self.segments):
-            self.segments.add(self._create_segment(self.log_start_offset))
+            self.segments.add(self._open_segment(self.log_start_offset, create=True))
         if self.had_clean_shutdown and end_offset is not None:
             if end_offset < self.recovery_point:
                 path = self.segments.active.records.path

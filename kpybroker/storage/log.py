@@ -10,7 +10,7 @@ Files that go are renamed to `.deleted` at once and removed after `file.delete.d
 `deletions_due`; a slice that a reader holds stays readable.
 
 Not here: appending (`append`), reading (`reader`), retention and truncation (`maintenance`),
-loading (`loader`).
+loading (`loader`), what a flush captures (`flush`), the topic id's file (`partition_metadata`).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from kpybroker.core.producer_state import (
     ProducerState,
     VerificationGuard,
 )
-from kpybroker.storage import append, checkpoints, maintenance, names, reader
+from kpybroker.storage import append, flush, maintenance, names, partition_metadata, reader
 from kpybroker.storage.append import AppendInfo
-from kpybroker.storage.errors import CorruptCheckpointError, LogDirError, is_disk_full
-from kpybroker.storage.files import Files, read_file, write_file
-from kpybroker.storage.flush import EpochCheckpoint, FlushJob
+from kpybroker.storage.deletions import PendingDeletions
+from kpybroker.storage.errors import LogDirError, is_disk_full
+from kpybroker.storage.files import Files
+from kpybroker.storage.flush import EpochCheckpoint, FlushJob, Unflushed
 from kpybroker.storage.loader import LogLoader, make_directory, read_epochs
 from kpybroker.storage.reader import FetchSlice, Search
 from kpybroker.storage.segment import LogSegment
-from kpybroker.storage.segments import LogSegments
-from kpybroker.storage.slice import SharedFile
+from kpybroker.storage.segments import LogSegments, open_segment
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import append_rules
@@ -85,7 +85,7 @@ class Log:
         self._random_below = random_below
         made = make_directory(files, directory)
         # Neither may a directory be durable that another process made and never flushed.
-        self._is_new_directory = made or (not had_clean_shutdown and recovery_point == 0)
+        self.unflushed = Unflushed(has_new_directory=made or (not had_clean_shutdown and recovery_point == 0))
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         self.epochs = LeaderEpochCache(read_epochs(files, epochs_path))
         self.epoch_checkpoint = EpochCheckpoint(epochs_path, self.epochs.version)
@@ -103,30 +103,30 @@ class Log:
             cleaner_offset or 0,
         )
         loader.load()
+        self._take_over(loader)
+        self.cleaner_offset = cleaner_offset  # cleaned up to here, as the cleaner's checkpoint says; None for never
+        self.cleaning: Callable[[], None] | None = None  # what calls off the cleaning that is under way
+        self.last_flush_ms = now_ms
+        self.is_closed = False
+        self.truncations = 0
+        self._pending_deletions = PendingDeletions()
+        self.schedule_deletion(loader.deleted_paths, now_ms)
+        self.topic_id = partition_metadata.read_topic_id(files, directory)
+        if self.topic_id is not None and self.unflushed.has_new_directory:
+            self.unflushed.paths.append(partition_metadata.path_in(directory))
+
+    def _take_over(self, loader: LogLoader) -> None:
+        """What was loaded: from here on it is the log's, and the loader is done."""
         self.segments_map: LogSegments = loader.segments
         self.snapshots = loader.snapshots
         self.producers: ProducerState = loader.snapshots.state
         self.log_start_offset = loader.log_start_offset
         self.log_end_offset = loader.next_offset
         self.recovery_point = max(loader.recovery_point, self.log_start_offset)
-        self.high_watermark = self.log_start_offset
-        self.first_unstable_offset: int | None = None
-        self.bound_cache = maintenance.NOTHING_CACHED
-        self.cleaner_offset = cleaner_offset  # cleaned up to here, as the cleaner's checkpoint says; None for never
-        self.cleaning: Callable[[], None] | None = None  # what calls off the cleaning that is under way
-        self.last_flush_ms = now_ms
-        self.is_closed = False
-        self.truncations = 0
-        self.has_renamed = False  # segments went, and a power cut may bring them back
         self.recovery_point_max = maintenance.NO_LIMIT  # where a truncation that was announced will cut
-        self.rolled: list[LogSegment] = []  # rolled and not yet flushed
-        self.unfinished_flushes: set[FlushJob] = set()
-        self._unsynced_paths: list[str] = []
-        self._pending_deletions: list[tuple[int, list[str]]] = []
-        self.schedule_deletion(loader.deleted_paths, now_ms)
-        self.topic_id: bytes | None = self._read_topic_id()
-        if self.topic_id is not None and self._is_new_directory:
-            self._unsynced_paths.append(f"{directory}/{names.PARTITION_METADATA}")
+        self.high_watermark = self.log_start_offset
+        self.bound_cache = maintenance.NOTHING_CACHED
+        self.first_unstable_offset: int | None = None
         self.update_first_unstable_offset()
 
     def __repr__(self) -> str:
@@ -167,36 +167,9 @@ class Log:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._random_below(jitter) if jitter > 0 else 0
 
-    # --- topic id
-
-    def _read_topic_id(self) -> bytes | None:
-        path = f"{self.directory}/{names.PARTITION_METADATA}"
-        data = read_file(self.files, path)
-        if not data:
-            return None
-        try:
-            return checkpoints.decode_partition_metadata(data, path)
-        except CorruptCheckpointError as error:
-            logger.warning("Ignoring %s: %s", path, error)
-            return None
-
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Remember the topic's id; INCONSISTENT_TOPIC_ID where it has another one. Zeros mean that there is none."""
-        if topic_id == checkpoints.ZERO_UUID or topic_id == self.topic_id:
-            return
-        if self.topic_id is not None:
-            raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"Tried to assign topic ID {checkpoints.uuid_to_text(topic_id)} to log for topic partition "
-                f"{self.partition}, but log already contained topic ID {checkpoints.uuid_to_text(self.topic_id)}",
-            )
-        path = f"{self.directory}/{names.PARTITION_METADATA}"
-        try:
-            write_file(self.files, path, checkpoints.encode_partition_metadata(topic_id), sync=False)
-        except OSError as error:
-            raise self.io_error(error) from error
-        self.topic_id = topic_id
-        self._unsynced_paths.append(path)
+        partition_metadata.assign_topic_id(self, topic_id)
 
     # --- appending (storage/append)
 
@@ -266,7 +239,7 @@ class Log:
             # Else the next start would take a part of it for the end of the log, and the records after it for none.
             maintenance.remove_files_in_the_way(self.files, self.directory, base_offset)
             raise
-        self.rolled.append(active)
+        self.unflushed.rolled.append(active)
         # The snapshot's offset is to be the segment's base, which may be above the state's end after a gap.
         self.producers.map_end_offset = base_offset
         self.snapshots.take(sync=False)
@@ -274,17 +247,14 @@ class Log:
         return self.segments_map.active
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
-        config = self.config
-        return LogSegment(
+        return open_segment(
             self.files,
             self.directory,
             base_offset,
-            max_index_bytes=config.segment_index_bytes,
-            index_interval_bytes=config.index_interval_bytes,
-            roll_jitter_ms=self._roll_jitter_ms(),
+            self.config,
             now_ms=now_ms,
+            roll_jitter_ms=self._roll_jitter_ms(),
             create=True,
-            preallocate_bytes=config.segment_bytes if config.preallocate else 0,
         )
 
     # --- high watermark and stability
@@ -400,36 +370,15 @@ class Log:
 
     @property
     def has_unflushed(self) -> bool:
+        unflushed = self.unflushed
         return (
-            bool(self.rolled or self._unsynced_paths or self.snapshots.unsynced)
+            bool(unflushed.rolled or unflushed.paths or self.snapshots.unsynced)
             or self.log_end_offset > self.recovery_point
         )
 
     def prepare_flush(self) -> FlushJob:
         """Capture everything that is not yet durable, up to the log end. See `flush`. Raises LogDirError."""
-        segments = self.segments_map.from_offset(self.recovery_point)
-        held: list[SharedFile] = []
-        directories = [self.log_dir] if self._is_new_directory else []
-        dirty_directory = self._is_new_directory or self.has_renamed
-        for segment in dict.fromkeys([*self.rolled, *segments]):
-            try:
-                held.extend(segment.take_dirty_files())
-            except OSError as error:
-                for shared in held:
-                    shared.release()
-                raise LogDirError(self.log_dir, error) from error
-            dirty_directory = dirty_directory or segment.is_new
-            segment.is_new = False
-        if dirty_directory:
-            directories.insert(0, self.directory)
-        paths = self._unsynced_paths + self.snapshots.unsynced
-        self._unsynced_paths, self.snapshots.unsynced = [], []
-        self._is_new_directory = self.has_renamed = False
-        self.rolled.clear()
-        epochs = self.epoch_checkpoint.capture(self.epochs)
-        job = FlushJob(self, self.log_end_offset, held, paths, directories, epochs, self.files)
-        self.unfinished_flushes.add(job)
-        return job
+        return flush.prepare(self)
 
     def mark_flushed(self, offset: int) -> None:
         """A flush job is complete."""
@@ -477,16 +426,11 @@ class Log:
 
     def schedule_deletion(self, paths: list[str], now_ms: int) -> None:
         if paths:
-            self._pending_deletions.append((now_ms + self.config.file_delete_delay_ms, paths))
+            self._pending_deletions.add(now_ms + self.config.file_delete_delay_ms, paths)
 
     def deletions_due(self, now_ms: int) -> list[str]:
         """Paths whose delay is over; the caller removes them, in a thread if it likes."""
-        if not self._pending_deletions:
-            return []
-        due = [path for at, paths in self._pending_deletions if at <= now_ms for path in paths]
-        if due:
-            self._pending_deletions = [entry for entry in self._pending_deletions if entry[0] > now_ms]
-        return due
+        return self._pending_deletions.take_due(now_ms)
 
     # --- the end
 
@@ -500,9 +444,9 @@ class Log:
             raise self.io_error(error) from error
         self.directory = self.snapshots.directory = target
         self.epoch_checkpoint.path = f"{target}/{names.LEADER_EPOCH_CHECKPOINT}"
-        for unsynced in (self._unsynced_paths, self.snapshots.unsynced):
+        for unsynced in (self.unflushed.paths, self.snapshots.unsynced):
             unsynced[:] = [f"{target}/{os.path.basename(path)}" for path in unsynced]
-        self._pending_deletions = []  # they go with the directory, or at the next start
+        self._pending_deletions = PendingDeletions()  # they go with the directory, or at the next start
         for segment in self.segments_map.all():
             segment.move_to(target)
 
@@ -514,14 +458,14 @@ class Log:
         """
         if self.is_closed:
             return
-        for job in list(self.unfinished_flushes):
+        for job in list(self.unflushed.jobs):
             job.run()
             job.check()
-        self.rolled = self.segments_map.all()
+        self.unflushed.rolled = segments = self.segments_map.all()
         no_space: KafkaError | None = None
         try:
             self.snapshots.take(sync=True)
-            for segment in self.rolled:
+            for segment in segments:
                 segment.seal()
         except OSError as error:
             failure = self.io_error(error)

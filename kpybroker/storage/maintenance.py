@@ -55,8 +55,8 @@ def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> N
 def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
     """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
     paths: list[str] = []
-    log.rolled = [segment for segment in log.rolled if segment not in segments]
-    log.has_renamed = True
+    log.unflushed.forget(segments)
+    log.unflushed.has_renamed = True
     for segment in segments:
         log.segments_map.remove(segment.base_offset)
         try:

@@ -377,7 +377,7 @@ class LogManager:
         for log in self._all():
             if log.is_closed or not log.has_unflushed:
                 continue
-            if log.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
+            if log.unflushed.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
                 log.last_flush_ms = now_ms
                 yield log.prepare_flush()
 

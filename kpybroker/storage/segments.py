@@ -1,10 +1,15 @@
-"""The segments of a log, ordered by base offset (Kafka's LogSegments)."""
+"""The segments of a log, ordered by base offset (Kafka's LogSegments), and how one is opened by a configuration."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING
 
+from kpybroker.storage.files import Files
 from kpybroker.storage.segment import LogSegment
+
+if TYPE_CHECKING:
+    from kpybroker.config.topic import LogConfig
 
 
 class LogSegments:
@@ -76,3 +81,29 @@ class LogSegments:
         first = max(0, bisect_right(self._bases, start) - 1)
         last = len(self._bases) if end is None else bisect_left(self._bases, end)
         return [self._by_base[base] for base in self._bases[first:last]]
+
+
+def open_segment(
+    files: Files,
+    directory: str,
+    base_offset: int,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    roll_jitter_ms: int = 0,
+    create: bool = False,
+    suffix: str = "",
+) -> LogSegment:
+    """A segment as a log's configuration has it; with `create` a new one, preallocated where that is wanted."""
+    return LogSegment(
+        files,
+        directory,
+        base_offset,
+        max_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        roll_jitter_ms=roll_jitter_ms,
+        now_ms=now_ms,
+        create=create,
+        suffix=suffix,
+        preallocate_bytes=config.segment_bytes if create and config.preallocate else 0,
+    )

@@ -69,9 +69,9 @@ def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot() -> None:
     log = open_log(files, PATH, log_config(segment_bytes=200))
     for _ in range(5):
         append(log, b"x" * 40, producer_id=1, producer_epoch=0, base_sequence=log.log_end_offset)
-    assert log.rolled
+    assert log.unflushed.rolled
     log.flush()
-    assert not log.rolled
+    assert not log.unflushed.rolled
     durable = files.crash(random.Random(0))
     again = open_log(durable, PATH, log_config(segment_bytes=200), had_clean_shutdown=False, recovery_point=5)
     assert len(read_all(again)) == 5

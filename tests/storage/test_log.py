@@ -65,21 +65,6 @@ def test_epochs_survive_a_restart_and_a_kill() -> None:
     assert new(files).epochs.entries == [(1, 0), (2, 1)]
 
 
-# --- topic id
-
-
-def test_a_topic_id_is_kept_and_never_changes() -> None:
-    files = LossyFiles()
-    log = new(files)
-    log.assign_topic_id(bytes(16))
-    assert log.topic_id is None
-    log.assign_topic_id(b"1" * 16)
-    log.close()
-    log = new(files)
-    assert log.topic_id == b"1" * 16
-    assert code_of(lambda: log.assign_topic_id(b"2" * 16)) is ErrorCode.INCONSISTENT_TOPIC_ID
-
-
 # --- failures
 
 
