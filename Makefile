@@ -5,6 +5,8 @@ PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# The tests wait for timers and JVMs most of the time. WORKERS=0 runs one after the other.
+WORKERS ?= 2
 
 # Compiled modules make every start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,7 +46,7 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts, stale specs
 	$(BIN)/python -m compat_tests.compatibility --check
 
 test: lint test-deps  ## everything that must pass before a change lands
-	$(PYTEST) tests compat_tests --durations=15 --junitxml=.cache/test.xml
+	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
 unit: $(VENV)/.test-stamp  ## the fast tests only
 	$(PYTEST) tests
@@ -64,7 +66,7 @@ fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
 
-bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 15 quiet minutes; BENCH=--quick takes 4 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 18 quiet minutes; BENCH=--quick takes 5 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes

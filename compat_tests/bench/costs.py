@@ -16,6 +16,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
 SHARE_OF_OTHERS_MAX = 0.15
+REST_SAMPLE_S, REST_SHARE_MAX, REST_S_MAX = 0.5, 0.03, 5.0
 STALL_LINE = re.compile(r"Loop stall: \d+ turns, p99\.9 ([\d.]+) ms, longest ([\d.]+) ms")
 
 
@@ -23,6 +24,23 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process, and of its children that have ended."""
     times = psutil.Process(pid).cpu_times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def come_to_rest(pids: Iterable[int]) -> None:
+    """Until these processes use next to nothing of a core, or `REST_S_MAX` is over.
+
+    After a round a broker deletes its topic and a JVM compiles and collects: on a shared core that was up to a tenth of
+    the other broker's round.
+    """
+    processes = list(pids)
+    end = time.monotonic() + REST_S_MAX
+    before = sum(map(cpu_seconds, processes))
+    while time.monotonic() < end:
+        time.sleep(REST_SAMPLE_S)
+        now = sum(map(cpu_seconds, processes))
+        if now - before <= REST_SHARE_MAX * REST_SAMPLE_S:
+            return
+        before = now
 
 
 @dataclass(frozen=True, slots=True)
