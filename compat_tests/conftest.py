@@ -48,11 +48,6 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"compatibility tests run against: {config.getoption('--broker')}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The reading of the files on disk comes last, when every test has left its load there."""
-    items.sort(key=lambda item: "test_log_files" in item.nodeid)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """A test that hangs fails, with the place where it hung, and the next one runs."""

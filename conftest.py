@@ -1,0 +1,45 @@
+"""How the tests are spread over the workers of pytest-xdist (`-n 2`); without workers it decides nothing but the order.
+
+A file is one worker's from its first test to its last, so that what its fixtures start is started once. All tests that
+use the session's broker are one worker's too: it is one broker still, and `test_log_files`, the last of them, finds in
+its directory what all the others left there. They take longest, so they begin first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SHARED = "the session's broker"
+APART = {
+    f"compat_tests/test_{name}.py"
+    for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "restart")
+}
+"""Beside files that use the session's broker, those that start brokers of their own."""
+
+
+def scope_of(nodeid: str) -> str:
+    """Tests of one scope are one worker's."""
+    file = nodeid.partition("::")[0]
+    is_shared = file.rpartition("/")[0] in ("compat_tests", "compat_tests/spark") and file not in APART
+    return SHARED if is_shared else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith("compat_tests/") and "broker" in getattr(item, "fixturenames", ()):
+            assert scope_of(item.nodeid) == SHARED, f"{item.nodeid}: its file is another worker's"
+    items.sort(key=lambda item: (scope_of(item.nodeid) != SHARED, "test_log_files" in item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Spread(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return Spread(config, log)
