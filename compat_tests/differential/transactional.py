@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from compat_tests.differential.grouped import G, committed
 from compat_tests.differential.records import Batch
 from compat_tests.differential.script import Ask, ask
-from compat_tests.differential.scripts.commits import committed
-from compat_tests.differential.scripts.groups import G
 from compat_tests.differential.steps import fetch_one, produce
 from kpybroker.wire.api import ApiKey
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -46,76 +47,78 @@ def theirs() -> dict[str, Dumped]:
     return found
 
 
+OURS: dict[str, list[Row]] = {
+    LOG: [
+        {
+            "type": "batch",
+            "position": 90,
+            "baseOffset": 4,
+            "lastOffset": 5,
+            "count": 2,
+            "baseSequence": 4,
+            "lastSequence": 5,
+            "producerId": 7,
+            "producerEpoch": 1,
+            "partitionLeaderEpoch": 3,
+            "isTransactional": True,
+            "isControl": False,
+            "deleteHorizonMs": None,
+            "timestampType": "CreateTime",
+            "timestamp": 1700000000005,
+            "size": 99,
+            "magic": 2,
+            "compression": "lz4",
+            "crc": 123,
+            "isValid": True,
+        },
+        {
+            "type": "record",
+            "offset": 4,
+            "timestamp": 1700000000004,
+            "keySize": 2,
+            "valueSize": 10,
+            "sequence": 4,
+            "headers": [{"key": "turn", "value": "1"}, {"key": "x", "value": None}],
+            "key": "k1",
+            "value": "key: value",
+        },
+        {
+            "type": "record",
+            "offset": 6,
+            "timestamp": 1700000000006,
+            "keySize": 4,
+            "valueSize": 6,
+            "sequence": -1,
+            "headers": [],
+            "control": "ABORT",
+            "coordinatorEpoch": 2,
+        },
+    ],
+    INDEX: [
+        {"type": "offsetIndex", "offset": 5, "position": 90},
+        {"type": "timeIndex", "timestamp": 1700000000005, "offset": 5},
+        {"type": "abortedTxn", "producerId": 7, "firstOffset": 4, "lastOffset": 6, "lastStableOffset": 7},
+        {
+            "type": "producer",
+            "producerId": 7,
+            "producerEpoch": 1,
+            "coordinatorEpoch": 2,
+            "currentTxnFirstOffset": 4,
+            "lastTimestamp": 9,
+            "firstSequence": 4,
+            "lastSequence": 5,
+            "lastOffset": 5,
+            "offsetDelta": 1,
+        },
+    ],
+}
+
+
 def ours() -> dict[str, Dumped]:
-    rows: dict[str, list[Row]] = {
-        LOG: [
-            {
-                "type": "batch",
-                "position": 90,
-                "baseOffset": 4,
-                "lastOffset": 5,
-                "count": 2,
-                "baseSequence": 4,
-                "lastSequence": 5,
-                "producerId": 7,
-                "producerEpoch": 1,
-                "partitionLeaderEpoch": 3,
-                "isTransactional": True,
-                "isControl": False,
-                "deleteHorizonMs": None,
-                "timestampType": "CreateTime",
-                "timestamp": 1700000000005,
-                "size": 99,
-                "magic": 2,
-                "compression": "lz4",
-                "crc": 123,
-                "isValid": True,
-            },
-            {
-                "type": "record",
-                "offset": 4,
-                "timestamp": 1700000000004,
-                "keySize": 2,
-                "valueSize": 10,
-                "sequence": 4,
-                "headers": [{"key": "turn", "value": "1"}, {"key": "x", "value": None}],
-                "key": "k1",
-                "value": "key: value",
-            },
-            {
-                "type": "record",
-                "offset": 6,
-                "timestamp": 1700000000006,
-                "keySize": 4,
-                "valueSize": 6,
-                "sequence": -1,
-                "headers": [],
-                "control": "ABORT",
-                "coordinatorEpoch": 2,
-            },
-        ],
-        INDEX: [
-            {"type": "offsetIndex", "offset": 5, "position": 90},
-            {"type": "timeIndex", "timestamp": 1700000000005, "offset": 5},
-            {"type": "abortedTxn", "producerId": 7, "firstOffset": 4, "lastOffset": 6, "lastStableOffset": 7},
-            {
-                "type": "producer",
-                "producerId": 7,
-                "producerEpoch": 1,
-                "coordinatorEpoch": 2,
-                "currentTxnFirstOffset": 4,
-                "lastTimestamp": 9,
-                "firstSequence": 4,
-                "lastSequence": 5,
-                "lastOffset": 5,
-                "offsetDelta": 1,
-            },
-        ],
-    }
     found: dict[str, Dumped] = defaultdict(Dumped)
-    for file, listed in rows.items():
+    for file, listed in OURS.items():
         for row in listed:
-            found[file].rows[row["type"]].append(row)
+            found[file].rows[row["type"]].append(deepcopy(row))
     return found
 
 

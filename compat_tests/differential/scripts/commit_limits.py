@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from compat_tests.differential.grouped import G, commit, committed, drop, everything, joined, part
 from compat_tests.differential.script import ask, script
-from compat_tests.differential.scripts.commits import COMMIT, FETCH, commit, committed, drop, everything, part
-from compat_tests.differential.scripts.groups import G, joined
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, done, end, offset
 from kpybroker.wire.api import ApiKey
@@ -15,7 +14,7 @@ ODD_GROUPS = ("a/b", ".", "..", " ", "\u00e4\u20ac", "g" * 300, "\U0001f600", "a
 SCRIPTS = [
     script(
         "commit-too-much",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "more than fits into a batch of the offsets topic: none of it is kept",
         create("{t}", partitions=MANY),
         commit(part(0, 1), v=8),
@@ -44,7 +43,7 @@ SCRIPTS = [
     ),
     script(
         "commit-times",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "commit timestamps of version 1, retention times of versions 2 to 4",
         create("{t}", partitions=2),
         *(
@@ -60,7 +59,7 @@ SCRIPTS = [
     ),
     script(
         "commit-values",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "offsets and epochs at the ends of their ranges, metadata of every kind",
         create("{t}"),
         *(commit(part(0, value, "", epoch)) for value, epoch in ((0, 0), (2**63 - 1, 2**31 - 1), (-(2**63), -2))),
@@ -75,7 +74,7 @@ SCRIPTS = [
     ),
     script(
         "commit-odd-groups",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "groups whose names are no paths",
         create("{t}"),
         *(commit(part(0, 1), group_id=f"{{t}}-{group}") for group in ODD_GROUPS),
@@ -83,7 +82,7 @@ SCRIPTS = [
     ),
     script(
         "fetch-odd-groups",
-        FETCH,
+        ApiKey.OFFSET_FETCH,
         "groups whose names are no paths",
         create("{t}"),
         commit(part(0, 1), v=0),

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from compat_tests.differential.script import Ask, ask, script
-from compat_tests.differential.scripts.groups import G, joined, leave
+from compat_tests.differential.grouped import G, commit, committed, drop, everything, joined, leave, part
+from compat_tests.differential.script import ask, script
 from compat_tests.differential.steps import create
 from kpybroker.wire.api import ApiKey
 
-COMMIT = ApiKey.OFFSET_COMMIT
-FETCH = ApiKey.OFFSET_FETCH
-DELETE = ApiKey.OFFSET_DELETE
-
-
-def part(partition: int, offset: int, metadata: str | None = "", epoch: int = -1) -> dict[str, Any]:
-    return {
-        "partition_index": partition,
-        "committed_offset": offset,
-        "committed_leader_epoch": epoch,
-        "commit_timestamp": -1,
-        "committed_metadata": metadata,
-    }
-
-
-def commit(*parts: dict[str, Any], topic: str = "{t}", member: str = "", generation: Any = -1, **options: Any) -> Ask:
-    fields: dict[str, Any] = {"group_id": G, "retention_time_ms": -1, **options}
-    topics = [{"name": topic, "partitions": list(parts)}] if parts else []
-    return ask(COMMIT, topics=topics, member_id=member, generation_id_or_member_epoch=generation, **fields)
-
-
-def committed(*partitions: int, topic: str = "{t}", group: str = G, **options: Any) -> Ask:
-    topics = [{"name": topic, "partition_indexes": list(partitions)}]
-    return ask(FETCH, group_id=group, topics=topics, groups=[{"group_id": group, "topics": topics}], **options)
-
-
-def everything(group: str = G, **options: Any) -> Ask:
-    return ask(FETCH, group_id=group, topics=None, groups=[{"group_id": group, "topics": None}], **options)
-
-
-def drop(topic: str, *partitions: int, group: str = G) -> Ask:
-    topics = [{"name": topic, "partitions": [{"partition_index": partition} for partition in partitions]}]
-    return ask(DELETE, group_id=group, topics=topics)
-
+# in some partitions of two topics
+COMMITTED = [
+    create("{t}", partitions=3),
+    create("{t}-2"),
+    commit(part(0, 5, "note", 3), part(1, 0), v=8),
+    commit(part(0, 3), topic="{t}-2", v=8),
+]
 
 SCRIPTS = [
     script(
         "commit-alone",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "without a group: offsets, metadata, epochs, places that are not there",
         create("{t}", partitions=3),
         commit(part(0, 5, "note", 3), part(1, 0)),
@@ -71,7 +42,7 @@ SCRIPTS = [
         committed(0, v=8),
         committed(0, v=0),
         ask(
-            COMMIT,
+            ApiKey.OFFSET_COMMIT,
             group_id=G,
             generation_id_or_member_epoch=-1,
             member_id="",
@@ -85,7 +56,7 @@ SCRIPTS = [
     ),
     script(
         "commit-member",
-        COMMIT,
+        ApiKey.OFFSET_COMMIT,
         "of members: right, of another generation, not theirs, while rebalancing",
         create("{t}"),
         joined("m"),
@@ -104,12 +75,9 @@ SCRIPTS = [
     ),
     script(
         "fetch-offsets",
-        FETCH,
+        ApiKey.OFFSET_FETCH,
         "committed or not, everything, unknown groups and topics",
-        create("{t}", partitions=3),
-        create("{t}-2"),
-        commit(part(0, 5, "note", 3), part(1, 0), v=8),
-        commit(part(0, 3), topic="{t}-2", v=8),
+        COMMITTED,
         commit(part(0, 4), v=0),
         committed(0, 1, 2),
         committed(2, 0),
@@ -124,28 +92,25 @@ SCRIPTS = [
     ),
     script(
         "fetch-all-offsets",
-        FETCH,
+        ApiKey.OFFSET_FETCH,
         "null asks for everything",
-        create("{t}", partitions=3),
-        create("{t}-2"),
-        commit(part(0, 5, "note", 3), part(1, 0), v=8),
-        commit(part(0, 3), topic="{t}-2", v=8),
+        COMMITTED,
         everything(),
         everything("{t}-none"),
         everything(""),
-        ask(FETCH, group_id=G, topics=[], groups=[{"group_id": G, "topics": []}]),
+        ask(ApiKey.OFFSET_FETCH, group_id=G, topics=[], groups=[{"group_id": G, "topics": []}]),
         versions=(2, 9),
     ),
     script(
         "fetch-offsets-of-groups",
-        FETCH,
+        ApiKey.OFFSET_FETCH,
         "several groups in one question, members in version 9",
         create("{t}", partitions=2),
         commit(part(0, 5), v=8),
         commit(part(1, 6), v=8, group_id="{t}-h"),
         joined("m", "{t}-i"),
         ask(
-            FETCH,
+            ApiKey.OFFSET_FETCH,
             groups=[
                 {"group_id": G, "topics": [{"name": "{t}", "partition_indexes": [0, 1]}]},
                 {"group_id": "{t}-h", "topics": None},
@@ -153,7 +118,10 @@ SCRIPTS = [
             ],
         ),
         *(
-            ask(FETCH, groups=[{"group_id": group, "member_id": member, "member_epoch": epoch, "topics": None}])
+            ask(
+                ApiKey.OFFSET_FETCH,
+                groups=[{"group_id": group, "member_id": member, "member_epoch": epoch, "topics": None}],
+            )
             for group, member, epoch in (
                 (G, None, -1),
                 (G, "who", 1),
@@ -162,12 +130,12 @@ SCRIPTS = [
                 ("{t}-i", "{m}", 99),
             )
         ),
-        ask(FETCH, groups=[{"group_id": G, "topics": None}, {"group_id": G, "topics": None}]),
+        ask(ApiKey.OFFSET_FETCH, groups=[{"group_id": G, "topics": None}, {"group_id": G, "topics": None}]),
         versions=(8, 9),
     ),
     script(
         "delete-offsets",
-        DELETE,
+        ApiKey.OFFSET_DELETE,
         "of topics that nobody in the group reads",
         create("{t}", partitions=2),
         commit(part(0, 5), part(1, 6), v=8),
@@ -177,7 +145,7 @@ SCRIPTS = [
         drop("{t}-missing", 0),
         drop("{t}", 0, group="{t}-none"),
         drop("{t}", 0, group=""),
-        ask(DELETE, group_id=G, topics=[]),
+        ask(ApiKey.OFFSET_DELETE, group_id=G, topics=[]),
         committed(0, 1, v=8),
         joined("m"),
         drop("{t}", 1),

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, ask, script
-from compat_tests.differential.scripts.commits import commit, committed, drop, part
-from compat_tests.differential.scripts.groups import (
-    DELETE,
-    JOIN,
-    LIST,
+from compat_tests.differential.grouped import (
     RANGE,
-    SYNC,
     G,
     beat,
+    commit,
+    committed,
     describe,
+    drop,
     join,
     joined,
     leave,
+    part,
     state,
     sync,
-    sync_all,
 )
+from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, ask, script
 from compat_tests.differential.steps import create
+from kpybroker.wire.api import ApiKey
 
 
 def protocols(*names: str) -> list[dict[str, Any]]:
@@ -37,7 +36,7 @@ def elect(*members: Sequence[str]) -> list[Step]:
     steps: list[Step] = [
         join("", *first, v=5, bind={"m0": "member_id"}),
         join("{m0}", *first, v=5, bind={"g": "generation_id"}),
-        sync_all("{m0}", "{g}", ("{m0}", b"all"), v=3),
+        sync("{m0}", "{g}", ("{m0}", b"all"), v=3),
     ]
     for number, names in enumerate(others, 1):
         one = f"m{number}"
@@ -63,17 +62,17 @@ def of_type(protocol_type: str, group: str, *names: str) -> list[Step]:
         join("{m}", *mine, group=group, protocol_type=protocol_type, bind={"g": "generation_id"}),
         sync("{m}", "{g}", v=5, **{**assigned, "protocol_type": "consumer"}),
         sync("{m}", "{g}", v=5, **{**assigned, "protocol_name": "other"}),
-        sync_all("{m}", "{g}", ("{m}", b"tasks"), v=5, **assigned),
+        sync("{m}", "{g}", ("{m}", b"tasks"), v=5, **assigned),
         beat("{m}", "{g}", group=group),
         describe(group, v=5),
-        ask(LIST, v=5, states_filter=[], types_filter=[], only={"groups": f"group_id={group}"}),
+        ask(ApiKey.LIST_GROUPS, v=5, states_filter=[], types_filter=[], only={"groups": f"group_id={group}"}),
         join("", RANGE, group=group),
         join("{m}", RANGE, group=group),
         join("", *mine, group=group, protocol_type="other"),
         commit(part(0, 7), member="{m}", generation="{g}", group_id=group, v=8),
         commit(part(0, 8), group_id=group, v=8),
         drop("{t}", 0, group=group),
-        ask(DELETE, v=2, groups_names=[group]),
+        ask(ApiKey.DELETE_GROUPS, v=2, groups_names=[group]),
         leave(("{m}", None), group=group, v=5),
         describe(group, v=5),
         committed(0, group=group, v=7),
@@ -92,11 +91,19 @@ def more(name: str, **options: Any) -> Ask:
 
 
 SCRIPTS = [
-    script("type-connect", JOIN, "workers of Connect", create("{t}"), of_type("connect", G, "sessioned", "compatible")),
-    script("type-stream", JOIN, "a group of another kind", create("{t}"), of_type("stream", G, "stream")),
-    script("type-sr", JOIN, "schema registries electing their leader", create("{t}"), of_type("sr", G, "v0")),
+    script(
+        "type-connect",
+        ApiKey.JOIN_GROUP,
+        "workers of Connect",
+        create("{t}"),
+        of_type("connect", G, "sessioned", "compatible"),
+    ),
+    script("type-stream", ApiKey.JOIN_GROUP, "a group of another kind", create("{t}"), of_type("stream", G, "stream")),
+    script(
+        "type-sr", ApiKey.JOIN_GROUP, "schema registries electing their leader", create("{t}"), of_type("sr", G, "v0")
+    ),
     *(
-        script(f"elect-{number}", JOIN, f"the protocol of members with {members}", elect(*members))
+        script(f"elect-{number}", ApiKey.JOIN_GROUP, f"the protocol of members with {members}", elect(*members))
         for number, members in enumerate(
             (
                 (("range", "roundrobin"), ("roundrobin", "range")),
@@ -110,7 +117,7 @@ SCRIPTS = [
     ),
     script(
         "protocols-in-common",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "nothing in common with the rest, or less than before",
         elect(("range", "sticky"), ("sticky", "range", "own")),
         join("", *protocols("own")),
@@ -130,7 +137,7 @@ SCRIPTS = [
     ),
     script(
         "protocols-odd",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "empty metadata, long ones, a name twice, an empty name",
         join("", {"name": "range", "metadata": b""}, group="{t}-1", v=5, bind={"m": "member_id"}),
         join("{m}", {"name": "range", "metadata": b""}, group="{t}-1"),
@@ -142,24 +149,24 @@ SCRIPTS = [
     ),
     script(
         "sync-too-large",
-        SYNC,
+        ApiKey.SYNC_GROUP,
         "an assignment that does not fit into a record: refused, and everybody is to join again",
         joined("m"),
         join("{m}", RANGE, v=5, bind={"g": "generation_id"}),
-        sync_all("{m}", "{g}", ("{m}", b"x" * 200_000)),
+        sync("{m}", "{g}", ("{m}", b"x" * 200_000)),
         describe(v=5),
         beat("{m}", "{g}"),
         join("{m}", RANGE, v=5, bind={"g": "generation_id"}),
-        sync_all("{m}", "{g}", ("{m}", b"x")),
+        sync("{m}", "{g}", ("{m}", b"x")),
         describe(v=5),
     ),
     script(
         "sync-several",
-        SYNC,
+        ApiKey.SYNC_GROUP,
         "followers that wait: answered by their leader, by a newcomer, by their own leaving",
         elect(("range",), ("range",)),
         sync("{m1}", 2, on="m1", answer=Answer.LATER),
-        sync_all("{m0}", 2, ("{m0}", b"one"), ("{m1}", b"two"), ("who", b"three")),
+        sync("{m0}", 2, ("{m0}", b"one"), ("{m1}", b"two"), ("who", b"three")),
         AnswerTo("m1"),
         join("{m0}", *protocols("range"), v=5, on="m0", answer=Answer.LATER),
         state("PreparingRebalance"),
@@ -171,7 +178,7 @@ SCRIPTS = [
         join("", v=5, on="c", bind={"c": "member_id"}),
         join("{c}", v=5, on="c", answer=Answer.LATER),
         AnswerTo("m1"),
-        sync_all("{m0}", 3, ("{m0}", b"late")),
+        sync("{m0}", 3, ("{m0}", b"late")),
         beat("{m0}", 3),
         leave(("{c}", None), v=5),
         AnswerTo("c"),
@@ -179,13 +186,13 @@ SCRIPTS = [
         beat("{m1}", 3),
         leave(("{m1}", None), v=5),
         AnswerTo("m0"),
-        sync_all("{m0}", 4),
+        sync("{m0}", 4),
         sync("{m0}", 4),
         describe(v=5),
     ),
     script(
         "max-size",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "group.max.size is four here: who joins last is turned away, and if he was the leader",
         joined("a"),
         *(more(name) for name in "bcde"),

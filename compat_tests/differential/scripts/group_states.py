@@ -9,27 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compat_tests.differential.script import Answer, AnswerTo, Step, ask, script
-from compat_tests.differential.scripts.commits import commit, committed, drop, everything, part
-from compat_tests.differential.scripts.groups import (
+from compat_tests.differential.grouped import (
     COMMIT_PROBES,
-    DELETE,
-    DESCRIBE,
-    HEARTBEAT,
-    JOIN,
-    LEAVE,
-    LIST,
     ROBIN,
-    SYNC,
     G,
     beat,
+    commit,
+    committed,
     describe,
+    drop,
+    everything,
     join,
     leave,
+    part,
     state,
     sync,
-    sync_all,
 )
+from compat_tests.differential.script import Answer, AnswerTo, Step, ask, script
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
 from kpybroker.wire.api import ApiKey
@@ -45,7 +41,7 @@ def in_every_state(*probes: Step, protocol_type: str = "consumer", ask_promised:
         return join(member, SUBSCRIBED, v=5, protocol_type=protocol_type, **options)
 
     def assigns(generation: int, *parts: tuple[str, bytes]) -> Step:
-        return sync_all("{a}", generation, *parts, v=3)
+        return sync("{a}", generation, *parts, v=3)
 
     once: Sequence[Step] = probes
     return [
@@ -72,7 +68,7 @@ def in_every_state(*probes: Step, protocol_type: str = "consumer", ask_promised:
         *once,
         leave(("{b}", None), ("{a}", None), v=3),
         *once,
-        ask(DELETE, v=2, groups_names=[G]),
+        ask(ApiKey.DELETE_GROUPS, v=2, groups_names=[G]),
         *once,
     ]
 
@@ -80,7 +76,7 @@ def in_every_state(*probes: Step, protocol_type: str = "consumer", ask_promised:
 SCRIPTS = [
     script(
         "states-heartbeat",
-        HEARTBEAT,
+        ApiKey.HEARTBEAT,
         "by each member and by strangers, in each generation",
         in_every_state(
             *(beat(member, generation) for member in ("{a}", "{b}") for generation in (-1, 0, 1, 2, 3)),
@@ -91,7 +87,7 @@ SCRIPTS = [
     ),
     script(
         "states-sync",
-        SYNC,
+        ApiKey.SYNC_GROUP,
         "wrong ones: generations, members, protocols",
         in_every_state(
             *(sync(member, generation) for member in ("{a}", "{b}") for generation in (-1, 0, 3)),
@@ -106,7 +102,7 @@ SCRIPTS = [
     ),
     script(
         "states-sync-old",
-        SYNC,
+        ApiKey.SYNC_GROUP,
         "the same before protocols were sent along",
         in_every_state(
             *(sync(member, generation) for member in ("{a}", "{b}") for generation in (-1, 0, 3)),
@@ -117,7 +113,7 @@ SCRIPTS = [
     ),
     script(
         "states-join",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "of strangers, with timeouts and protocols that do not do",
         in_every_state(
             join("who"),
@@ -132,7 +128,7 @@ SCRIPTS = [
     ),
     script(
         "states-leave",
-        LEAVE,
+        ApiKey.LEAVE_GROUP,
         "those who are not there, by id and by name, alone and several at once; nobody",
         in_every_state(
             leave(("who", None)),
@@ -143,14 +139,19 @@ SCRIPTS = [
         ),
         versions=(3, 5),
     ),
-    script("states-describe", DESCRIBE, "as it is described", in_every_state(describe(), describe(G, "{t}-none"))),
+    script(
+        "states-describe",
+        ApiKey.DESCRIBE_GROUPS,
+        "as it is described",
+        in_every_state(describe(), describe(G, "{t}-none")),
+    ),
     script(
         "states-list",
-        LIST,
+        ApiKey.LIST_GROUPS,
         "as it is listed, by its state and others",
         in_every_state(
             *(
-                ask(LIST, states_filter=states, types_filter=[], only={"groups": f"group_id={G}"})
+                ask(ApiKey.LIST_GROUPS, states_filter=states, types_filter=[], only={"groups": f"group_id={G}"})
                 for states in (
                     [],
                     ["Empty"],
@@ -165,12 +166,12 @@ SCRIPTS = [
     ),
     script(
         "states-delete",
-        DELETE,
+        ApiKey.DELETE_GROUPS,
         "deleting it; where it was deleted, it is founded again",
         in_every_state(
-            ask(DELETE, groups_names=[G]),
-            ask(DELETE, groups_names=[G, "{t}-none"]),
-            ask(DELETE, groups_names=[""]),
+            ask(ApiKey.DELETE_GROUPS, groups_names=[G]),
+            ask(ApiKey.DELETE_GROUPS, groups_names=[G, "{t}-none"]),
+            ask(ApiKey.DELETE_GROUPS, groups_names=[""]),
             ask_promised=False,
         ),
     ),

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, script
-from compat_tests.differential.scripts.commits import commit, committed, part
-from compat_tests.differential.scripts.groups import (
-    HEARTBEAT,
-    JOIN,
-    LEAVE,
+from compat_tests.differential.grouped import (
     RANGE,
     ROBIN,
-    SYNC,
     G,
     beat,
+    commit,
+    committed,
     describe,
     join,
     leave,
+    part,
     state,
     sync,
-    sync_all,
 )
+from compat_tests.differential.script import Answer, AnswerTo, Ask, Step, script
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import add_offsets, begin, commit_offsets, offset
 from kpybroker.wire.api import ApiKey
@@ -33,23 +30,32 @@ def static(instance: str, member: str = "", *protocols: dict[str, Any], **option
     return join(member, *protocols, group_instance_id=instance, **{"v": STATIC_FROM, **options})
 
 
-def two_instances() -> list[Step]:
-    """`one` (id a) leads, `two` (id b) follows; stable in generation 2."""
+def one_instance(**options: Any) -> list[Step]:
+    """`one` (id a) alone, stable in generation 1."""
     return [
-        static("one", bind={"a": "member_id"}),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
-        static("two", on="b", answer=Answer.LATER),
-        state("PreparingRebalance"),
-        static("one", "{a}"),
-        AnswerTo("b", {"b": "member_id"}),
-        sync_all("{a}", 2, ("{a}", b"first"), ("{b}", b"second"), group_instance_id="one", v=3),
-        sync("{b}", 2, group_instance_id="two", v=3),
+        static("one", bind={"a": "member_id"}, **options),
+        sync("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
     ]
 
 
+def a_second_waits() -> list[Step]:
+    """`two` wants in as well, and the group rebalances."""
+    return [*one_instance(), static("two", on="b", answer=Answer.LATER), state("PreparingRebalance")]
+
+
+def two_joined() -> list[Step]:
+    """`two` (id b) is in, and nobody knows its part yet."""
+    return [*a_second_waits(), static("one", "{a}"), AnswerTo("b", {"b": "member_id"})]
+
+
 def replaced() -> list[Step]:
-    """`two` has come back as c, and b is fenced."""
-    return [*two_instances(), static("two", on="b", bind={"c": "member_id"})]
+    """`one` led, `two` followed, stable in generation 2; `two` has come back as c, and b is fenced."""
+    return [
+        *two_joined(),
+        sync("{a}", 2, ("{a}", b"first"), ("{b}", b"second"), group_instance_id="one", v=3),
+        sync("{b}", 2, group_instance_id="two", v=3),
+        static("two", on="b", bind={"c": "member_id"}),
+    ]
 
 
 # (member id, instance id): right, fenced, of somebody else, unknown
@@ -70,7 +76,7 @@ IDENTITIES = (
 SCRIPTS = [
     script(
         "static-heartbeat",
-        HEARTBEAT,
+        ApiKey.HEARTBEAT,
         "of either incarnation, under either name",
         replaced(),
         *(beat(member, 2, group_instance_id=instance) for member, instance in IDENTITIES),
@@ -80,7 +86,7 @@ SCRIPTS = [
     ),
     script(
         "static-sync",
-        SYNC,
+        ApiKey.SYNC_GROUP,
         "of either incarnation, under either name",
         replaced(),
         *(sync(member, 2, group_instance_id=instance) for member, instance in IDENTITIES),
@@ -119,7 +125,7 @@ SCRIPTS = [
     ),
     script(
         "static-join",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "of the fenced and the mistaken; the rest of the group hears nothing",
         replaced(),
         *(
@@ -135,10 +141,9 @@ SCRIPTS = [
     ),
     script(
         "static-join-fences-join",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "the next incarnation ends the join in which the last one waits",
-        static("one", bind={"a": "member_id"}),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        one_instance(),
         join("", group_instance_id="two", on="b", answer=Answer.LATER),
         state("PreparingRebalance"),
         join("", group_instance_id="two", on="c", answer=Answer.LATER),
@@ -152,33 +157,28 @@ SCRIPTS = [
     ),
     script(
         "static-join-fences-sync",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "the next incarnation ends the sync in which the last one waits, and the rebalance begins again",
-        static("one", bind={"a": "member_id"}),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
-        static("two", on="b", answer=Answer.LATER),
-        state("PreparingRebalance"),
-        static("one", "{a}"),
-        AnswerTo("b", {"b": "member_id"}),
+        two_joined(),
         sync("{b}", 2, group_instance_id="two", v=3, on="b", answer=Answer.LATER),
         beat("{b}", 2, group_instance_id="two"),
         join("", group_instance_id="two", on="c", answer=Answer.LATER),
         AnswerTo("b"),
         state("PreparingRebalance"),
-        sync_all("{a}", 2, ("{a}", b"first"), group_instance_id="one", v=3),
+        sync("{a}", 2, ("{a}", b"first"), group_instance_id="one", v=3),
         join("{a}", group_instance_id="one"),
         AnswerTo("c", {"c": "member_id"}),
-        sync_all("{a}", 3, ("{a}", b"first"), ("{c}", b"second"), group_instance_id="one", v=3),
+        sync("{a}", 3, ("{a}", b"first"), ("{c}", b"second"), group_instance_id="one", v=3),
         sync("{c}", 3, group_instance_id="two", v=3),
         describe(v=5),
         versions=(5, 9),
     ),
     script(
         "static-join-other-protocols",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "an incarnation that knows other protocols: no rebalance as long as the same one is chosen",
         static("one", "", RANGE, ROBIN, bind={"a": "member_id"}),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        sync("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
         join("", RANGE, group_instance_id="one", bind={"b": "member_id", "g": "generation_id"}),
         sync("{b}", "{g}", group_instance_id="one", v=3),
         describe(v=5),
@@ -193,7 +193,7 @@ SCRIPTS = [
     ),
     script(
         "static-leave",
-        LEAVE,
+        ApiKey.LEAVE_GROUP,
         "by id, by name, by both; twice in one request; under somebody else's name",
         replaced(),
         leave(("{b}", "two")),
@@ -213,12 +213,9 @@ SCRIPTS = [
     ),
     script(
         "static-leave-waiting",
-        LEAVE,
+        ApiKey.LEAVE_GROUP,
         "an administrator removes a member that waits in its join",
-        static("one", bind={"a": "member_id"}),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
-        static("two", on="b", answer=Answer.LATER),
-        state("PreparingRebalance"),
+        a_second_waits(),
         leave(("", "two")),
         AnswerTo("b"),
         state("PreparingRebalance"),
@@ -228,24 +225,22 @@ SCRIPTS = [
     ),
     script(
         "static-slow",
-        JOIN,
+        ApiKey.JOIN_GROUP,
         "static members that do not rejoin stay until their session ends",
-        static("one", bind={"a": "member_id"}, rebalance_timeout_ms=300),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        one_instance(rebalance_timeout_ms=300),
         join("", v=5, on="b", bind={"b": "member_id"}),
         join("{b}", on="b", rebalance_timeout_ms=300, bind={"g": "generation_id"}),
         describe(v=5),
         beat("{a}", 1, group_instance_id="one"),
         beat("{a}", 2, group_instance_id="one"),
-        sync_all("{b}", "{g}", ("{b}", b"all"), v=3),
+        sync("{b}", "{g}", ("{b}", b"all"), v=3),
         versions=(5, 9),
     ),
     script(
         "static-expires",
-        HEARTBEAT,
+        ApiKey.HEARTBEAT,
         "a static member that says nothing for its session timeout is gone, and its name is free",
-        static("one", bind={"a": "member_id"}, session_timeout_ms=1000, rebalance_timeout_ms=1000),
-        sync_all("{a}", 1, ("{a}", b"all"), group_instance_id="one", v=3),
+        one_instance(session_timeout_ms=1000, rebalance_timeout_ms=1000),
         state("Empty"),
         beat("{a}", 1, group_instance_id="one"),
         static("one", bind={"b": "member_id"}),

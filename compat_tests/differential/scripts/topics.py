@@ -26,6 +26,11 @@ def metadata(*names: str, create_missing: bool = False, **options: Any) -> Ask:
     return ask(METADATA, topics=topics, allow_auto_topic_creation=create_missing, **options)
 
 
+def identified(*topics: tuple[str | None, Any]) -> list[dict[str, Any]]:
+    """Topics as they are asked for: a name, an id, or both."""
+    return [{"name": name, "topic_id": topic_id} for name, topic_id in topics]
+
+
 def wanted(name: str = "{t}", partitions: int = 1, factor: int = 1, **more: Any) -> dict[str, Any]:
     return {"name": name, "num_partitions": partitions, "replication_factor": factor, **more}
 
@@ -44,6 +49,10 @@ def configured(**config: str | None) -> dict[str, Any]:
     return {"configs": [{"name": key.replace("_", "."), "value": value} for key, value in config.items()]}
 
 
+def make_with(name: str, **config: str | None) -> Ask:
+    return make(wanted(name, **configured(**config)))
+
+
 def grow(name: str, count: int, assignments: list[list[int]] | None = None, **options: Any) -> Ask:
     places = None if assignments is None else [{"broker_ids": brokers} for brokers in assignments]
     topic = {"name": name, "count": count, "assignments": places}
@@ -51,12 +60,12 @@ def grow(name: str, count: int, assignments: list[list[int]] | None = None, **op
 
 
 def delete(*names: str, timeout_ms: int = 10_000, **options: Any) -> Ask:
-    by_name = [{"name": name, "topic_id": NO_ID} for name in names]
+    by_name = identified(*((name, NO_ID) for name in names))
     return ask(DELETE, topics=by_name, topic_names=list(names), timeout_ms=timeout_ms, **options)
 
 
-def delete_id(topic_id: Any, name: str | None = None) -> Ask:
-    return ask(DELETE, topics=[{"name": name, "topic_id": topic_id}], timeout_ms=10_000)
+def delete_ids(*topics: tuple[str | None, Any], timeout_ms: int = 10_000) -> Ask:
+    return ask(DELETE, topics=identified(*topics), timeout_ms=timeout_ms)
 
 
 SCRIPTS = [
@@ -110,15 +119,16 @@ SCRIPTS = [
         METADATA,
         "topics by id: known, unknown, zero, with a name too",
         create("{t}", bind={"id": "topics.0.topic_id"}),
-        ask(METADATA, topics=[{"name": None, "topic_id": "{id}"}], allow_auto_topic_creation=True),
-        ask(METADATA, topics=[{"name": None, "topic_id": SOME_ID}], allow_auto_topic_creation=True),
-        ask(METADATA, topics=[{"name": None, "topic_id": NO_ID}], allow_auto_topic_creation=True),
-        ask(METADATA, topics=[{"name": "{t}", "topic_id": "{id}"}], allow_auto_topic_creation=True),
-        ask(METADATA, topics=[{"name": "{t}", "topic_id": SOME_ID}], allow_auto_topic_creation=True),
-        ask(
-            METADATA,
-            topics=[{"name": "{t}", "topic_id": NO_ID}, {"name": None, "topic_id": "{id}"}],
-            allow_auto_topic_creation=True,
+        *(
+            ask(METADATA, topics=identified(*topics), allow_auto_topic_creation=True)
+            for topics in (
+                [(None, "{id}")],
+                [(None, SOME_ID)],
+                [(None, NO_ID)],
+                [("{t}", "{id}")],
+                [("{t}", SOME_ID)],
+                [("{t}", NO_ID), (None, "{id}")],
+            )
         ),
         versions=(10, 12),
     ),
@@ -191,27 +201,27 @@ SCRIPTS = [
         "create-configured-topics",
         CREATE,
         "configuration: right, unknown, wrong, null, twice",
-        make(wanted("{t}-a", **configured(retention_ms="1000", cleanup_policy="compact"))),
-        make(wanted("{t}-b", **configured(no_such_key="1"))),
-        make(wanted("{t}-c", **configured(retention_ms="soon"))),
-        make(wanted("{t}-d", **configured(retention_ms="-2"))),
-        make(wanted("{t}-e", **configured(cleanup_policy="burn"))),
-        make(wanted("{t}-f", **configured(cleanup_policy=""))),
-        make(wanted("{t}-g", **configured(retention_ms=None))),
-        make(wanted("{t}-h", **configured(segment_bytes="13"))),
-        make(wanted("{t}-i", **configured(compression_type="rar"))),
-        make(wanted("{t}-j", **configured(max_message_bytes=" 100 "))),
-        make(wanted("{t}-k", **configured(min_insync_replicas="0"))),
-        make(wanted("{t}-l", **configured(retention_ms="1", segment_bytes="nan"))),
-        make(wanted("{t}-m", **configured(min_compaction_lag_ms="10", max_compaction_lag_ms="5"))),
-        make(wanted("{t}-n", **configured(message_timestamp_type="Never"))),
-        make(wanted("{t}-o", **configured(preallocate="maybe"))),
-        make(wanted("{t}-p", **configured(min_cleanable_dirty_ratio="1.5"))),
-        make(wanted("{t}-q", **configured(remote_storage_enable="true"))),
+        make_with("{t}-a", retention_ms="1000", cleanup_policy="compact"),
+        make_with("{t}-b", no_such_key="1"),
+        make_with("{t}-c", retention_ms="soon"),
+        make_with("{t}-d", retention_ms="-2"),
+        make_with("{t}-e", cleanup_policy="burn"),
+        make_with("{t}-f", cleanup_policy=""),
+        make_with("{t}-g", retention_ms=None),
+        make_with("{t}-h", segment_bytes="13"),
+        make_with("{t}-i", compression_type="rar"),
+        make_with("{t}-j", max_message_bytes=" 100 "),
+        make_with("{t}-k", min_insync_replicas="0"),
+        make_with("{t}-l", retention_ms="1", segment_bytes="nan"),
+        make_with("{t}-m", min_compaction_lag_ms="10", max_compaction_lag_ms="5"),
+        make_with("{t}-n", message_timestamp_type="Never"),
+        make_with("{t}-o", preallocate="maybe"),
+        make_with("{t}-p", min_cleanable_dirty_ratio="1.5"),
+        make_with("{t}-q", remote_storage_enable="true"),
         make(wanted("{t}-r", configs=[{"name": "retention.ms", "value": "1"}, {"name": "retention.ms", "value": "2"}])),
-        make(wanted("{t}-s", **configured(leader_replication_throttled_replicas="x"))),
-        make(wanted("{t}-t", **configured(leader_replication_throttled_replicas="0:0,1:1"))),
-        make(wanted("{t}-u", **configured(message_format_version="2.0"))),
+        make_with("{t}-s", leader_replication_throttled_replicas="x"),
+        make_with("{t}-t", leader_replication_throttled_replicas="0:0,1:1"),
+        make_with("{t}-u", message_format_version="2.0"),
     ),
     script(
         "create-topics-dry",
@@ -281,17 +291,13 @@ SCRIPTS = [
         "by id: known, unknown, zero, with a name, the same twice",
         create("{t}-a", bind={"a": "topics.0.topic_id"}),
         create("{t}-b", bind={"b": "topics.0.topic_id"}),
-        delete_id("{a}"),
-        delete_id(SOME_ID),
-        delete_id(NO_ID),
-        delete_id("{b}", "{t}-b"),
-        ask(
-            DELETE,
-            topics=[{"name": "{t}-b", "topic_id": NO_ID}, {"name": None, "topic_id": "{b}"}],
-            timeout_ms=5000,
-        ),
+        delete_ids((None, "{a}")),
+        delete_ids((None, SOME_ID)),
+        delete_ids((None, NO_ID)),
+        delete_ids(("{t}-b", "{b}")),
+        delete_ids(("{t}-b", NO_ID), (None, "{b}"), timeout_ms=5000),
         create("{t}-c", bind={"c": "topics.0.topic_id"}),
-        ask(DELETE, topics=[{"name": None, "topic_id": "{c}"}, {"name": None, "topic_id": "{c}"}], timeout_ms=5000),
+        delete_ids((None, "{c}"), (None, "{c}"), timeout_ms=5000),
         versions=(6, 6),
     ),
     script(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from compat_tests.differential.grouped import committed, joined
 from compat_tests.differential.script import script
-from compat_tests.differential.scripts.commits import committed
-from compat_tests.differential.scripts.groups import joined
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import (
     COMMIT_OFFSETS,

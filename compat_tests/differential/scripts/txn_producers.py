@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compat_tests.differential.grouped import find
 from compat_tests.differential.script import script
-from compat_tests.differential.scripts.groups import find
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import (
     INIT,
