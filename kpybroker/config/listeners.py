@@ -2,7 +2,7 @@
 `inter.broker.listener.name`.
 
 Parsing and the refusals are Kafka's (`CoreUtils.listenerListToEndPoints`, `KafkaConfig`). An empty host
-means every interface, as in Kafka. Only PLAINTEXT can be served for now; `usable_protocols` says so in one
+means every interface, as in Kafka. Only PLAINTEXT can be served for now; `USABLE_PROTOCOLS` says so in one
 place.
 """
 

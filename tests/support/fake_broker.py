@@ -52,7 +52,7 @@ class FakeSlice:
 
 
 class FakeLog:
-    """Batches as they lie in a log; `slice_bytes` bounds a read so that loading takes several."""
+    """Batches as they lie in a log, and no more of it than is needed to load them."""
 
     def __init__(self) -> None:
         self.data = bytearray()
