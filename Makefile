@@ -52,10 +52,10 @@ unit: $(VENV)/.test-stamp  ## the fast tests only
 	$(PYTEST) tests
 
 compat: test-deps  ## other people's clients and tools against kpybroker
-	$(PYTEST) compat_tests --broker=kpybroker --all-versions --junitxml=.cache/compat-kpybroker.xml
+	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
 
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
-	$(PYTEST) compat_tests --broker=kafka --all-versions --junitxml=.cache/compat-kafka.xml
+	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
 compatibility: $(VENV)/.test-stamp  ## write docs/COMPATIBILITY.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
