@@ -131,9 +131,9 @@ class IsrChanges:
             if version >= BROKER_EPOCHS_SINCE:
                 # Broker epochs in the ISR (KIP-903) are KRaft's: in ZooKeeper mode Kafka leaves them out too.
                 data.new_isr_with_epochs = [
-                    AlterPartitionRequest.BrokerState(broker_id=broker_id) for broker_id in sorted(change.isr)
+                    AlterPartitionRequest.BrokerState(broker_id=broker_id) for broker_id in change.isr
                 ]
             else:
-                data.new_isr = sorted(change.isr)
+                data.new_isr = list(change.isr)
             topic.partitions.append(data)
         return request, version

@@ -79,9 +79,7 @@ class IsrWrites:
 
     async def _write(self, partition: Partition, change: IsrChange) -> None:
         path = znodes.partition_state_path(partition.topic, partition.index)
-        state = znodes.PartitionState(
-            self._broker.node_id, change.leader_epoch, tuple(sorted(change.isr)), partition.controller_epoch
-        )
+        state = znodes.PartitionState(self._broker.node_id, change.leader_epoch, change.isr, partition.controller_epoch)
         write = t.SetData(path, znodes.encode_partition_state(state), change.partition_epoch)
         (answer,) = await retry_until_connected(self._broker.tree, [write])
         version = answer.version if isinstance(answer, t.Stat) else await self._version_of(path, state, answer)

@@ -16,13 +16,14 @@ Differs from Kafka in one place: a quiet follower's session is not looked at par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from kpybroker.wire.errors import ErrorCode
 
 UNKNOWN_OFFSET = -1
+SMALL_SET_MAX = 4
 
 
 class Contact(Protocol):
@@ -69,7 +70,7 @@ class FollowerState:
 class IsrChange(NamedTuple):
     """What the controller is asked for; compared by identity."""
 
-    isr: frozenset[int]
+    isr: tuple[int, ...]
     leader_epoch: int
     partition_epoch: int
 
@@ -99,7 +100,8 @@ _OVERTAKEN = (
 class LeaderState:
     """One partition led by `broker_id` in `leader_epoch`, which began at `epoch_start_offset`.
 
-    `isr` is the committed set; `maximal_isr` adds replicas whose entry is being asked for.
+    `isr` is the committed set; `maximal_isr` adds replicas whose entry is being asked for. The order in which the
+    controller names them is kept, since tools show it.
     """
 
     __slots__ = (
@@ -108,6 +110,7 @@ class LeaderState:
         "followers",
         "high_watermark",
         "isr",
+        "isr_order",
         "leader_epoch",
         "log_end_offset",
         "maximal_isr",
@@ -122,6 +125,7 @@ class LeaderState:
         self.epoch_start_offset = log_end_offset
         self.leader_epoch = -1
         self.partition_epoch = -1
+        self.isr_order: tuple[int, ...] = ()
         self.isr: frozenset[int] = frozenset()
         self.maximal_isr = self.isr
         self.pending: IsrChange | None = None
@@ -134,9 +138,8 @@ class LeaderState:
 
         A leader that is elected again keeps what it knows of its followers, and gives those in the ISR time anew.
         """
-        self.leader_epoch, self.partition_epoch = leader_epoch, partition_epoch
-        self.isr = self.maximal_isr = frozenset(isr)
-        self.pending = None
+        self.leader_epoch = leader_epoch
+        self._take_isr(isr, partition_epoch)
         self.epoch_start_offset = self.log_end_offset
         known, self.followers = self.followers, {}
         for replica in replicas:
@@ -230,20 +233,31 @@ class LeaderState:
             )
         )
 
-    def propose(self, isr: Iterable[int]) -> IsrChange:
-        """Begin a change; until it is settled the maximal ISR counts."""
+    def _take_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
+        """The committed state; nothing is asked for any more."""
+        self.isr_order = tuple(isr)
+        self.isr = self.maximal_isr = frozenset(self.isr_order)
+        self.partition_epoch = partition_epoch
+        self.pending = None
+
+    def propose(self, isr: Set[int]) -> IsrChange:
+        """Begin a change; until it is settled the maximal ISR counts.
+
+        Who stays keeps his place and who joins comes last, as in Scala's small sets; in its larger ones the order is
+        that of the hashes, which are the ids.
+        """
         assert self.pending is None, "one change of the ISR at a time"
-        self.pending = IsrChange(frozenset(isr), self.leader_epoch, self.partition_epoch)
-        self.maximal_isr = self.isr | self.pending.isr
+        order = (*(i for i in self.isr_order if i in isr), *sorted(isr - self.isr))
+        order = order if len(order) <= SMALL_SET_MAX else tuple(sorted(order))
+        self.pending = IsrChange(order, self.leader_epoch, self.partition_epoch)
+        self.maximal_isr = self.isr | isr
         return self.pending
 
     def agreed(self, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: Iterable[int]) -> Verdict:
         """The controller's state of the partition, in answer to a change (Partition.handleAlterPartitionUpdate)."""
         if self.pending is not change or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return Verdict.DROPPED
-        self.isr = self.maximal_isr = frozenset(isr)
-        self.partition_epoch = partition_epoch
-        self.pending = None
+        self._take_isr(isr, partition_epoch)
         return Verdict.COMMITTED
 
     def refused(self, change: IsrChange, error: int) -> Verdict:

@@ -61,7 +61,7 @@ class Scene:
         broker: Any = SimpleNamespace(node_id=1, tree=self.tree, clock=SimpleNamespace(monotonic=lambda: 0.0))
         self.writes = IsrWrites(broker)
 
-    def _agreed(self, _change: IsrChange, _leader_epoch: int, version: int, _isr: frozenset[int]) -> Verdict:
+    def _agreed(self, _change: IsrChange, _leader_epoch: int, version: int, _isr: tuple[int, ...]) -> Verdict:
         self.told.append(("agreed", version))
         return Verdict.COMMITTED
 
@@ -69,9 +69,9 @@ class Scene:
         self.told.append(("refused", error))
         return Verdict.DROPPED
 
-    async def write(self, isr: set[int], partition_epoch: int) -> None:
+    async def write(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         """Ask for it, and let the task work until it has nothing more to do."""
-        self.writes.submit(self.partition, IsrChange(frozenset(isr), 4, partition_epoch))
+        self.writes.submit(self.partition, IsrChange(isr, 4, partition_epoch))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.writes.run)
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -88,7 +88,7 @@ async def scene() -> Scene:
 
 async def test_what_is_written_says_who_leads_and_the_nodes_version_is_the_partition_epoch() -> None:
     made = await scene()
-    await made.write({2, 1}, partition_epoch=0)
+    await made.write((1, 2), partition_epoch=0)
     assert made.told == [("agreed", 1), ("committed", 0)]
     assert (await made.tree.get(STATE)).data == (
         b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
@@ -98,7 +98,7 @@ async def test_what_is_written_says_who_leads_and_the_nodes_version_is_the_parti
 async def test_a_write_that_was_overtaken_changes_nothing() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(2, 5, (2,), 7)))
-    await made.write({1, 2}, partition_epoch=0)
+    await made.write((1, 2), partition_epoch=0)
     assert made.told == [("refused", ErrorCode.INVALID_UPDATE_VERSION), ("advance again", 0)]
     assert (await made.tree.get(STATE)).stat.version == 1
 
@@ -106,5 +106,5 @@ async def test_a_write_that_was_overtaken_changes_nothing() -> None:
 async def test_a_write_whose_answer_was_lost_is_found_to_be_there() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(1, 4, (1, 2), 7)))
-    await made.write({1, 2}, partition_epoch=0)
+    await made.write((1, 2), partition_epoch=0)
     assert made.told == [("agreed", 1), ("committed", 0)]

@@ -154,14 +154,16 @@ class Replication:
         answer: Order | ErrorCode
         if change.leader_epoch < self.state.epoch:
             answer = ErrorCode.FENCED_LEADER_EPOCH
-        elif change.isr == self.state.isr:
+        elif frozenset(change.isr) == self.state.isr:
             answer = self.state
         elif change.partition_epoch < self.state.partition_epoch:
             answer = ErrorCode.INVALID_UPDATE_VERSION
         elif not all(self.nodes[broker_id].is_up for broker_id in change.isr):
             answer = ErrorCode.INELIGIBLE_REPLICA
         else:
-            self.state = answer = self.state._replace(partition_epoch=self.state.partition_epoch + 1, isr=change.isr)
+            self.state = answer = self.state._replace(
+                partition_epoch=self.state.partition_epoch + 1, isr=frozenset(change.isr)
+            )
         self.answers.append((partition, change, answer))
 
     def deliver_an_answer(self) -> None:
@@ -337,11 +339,11 @@ class Replication:
     def check_isr_change(self, partition: Partition, change: IsrChange) -> None:
         leader = partition.leader
         assert leader is not None
-        for replica in change.isr - leader.isr:
+        for replica in set(change.isr) - leader.isr:
             end = self.nodes[replica].log.log_end_offset
             assert end >= partition.high_watermark, f"{replica} joins the ISR below the high watermark"
             assert end >= self.epoch_starts[change.leader_epoch], f"{replica} joins below the start of the epoch"
-        for replica in leader.isr - change.isr:
+        for replica in leader.isr - set(change.isr):
             late_ms = self.world.now - self.caught_up[change.leader_epoch, replica]
             assert late_ms > LAG_MS, f"{replica} was put out of the ISR {late_ms} ms after it was at the end"
         assert partition.broker_id in change.isr

@@ -100,6 +100,22 @@ def test_one_change_at_a_time() -> None:
     assert state.out_of_sync(99_999, LAG_MS) == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("before", "wanted", "asked"),
+    [
+        ((2, 3), {1, 2, 3}, (2, 3, 1)),
+        ((3, 1, 2), {2, 3}, (3, 2)),
+        ((4, 1, 3), {1, 2, 3, 4}, (4, 1, 3, 2)),
+        ((5, 4, 3, 2), {1, 2, 3, 4, 5}, (1, 2, 3, 4, 5)),
+    ],
+)
+def test_the_isr_is_in_the_order_in_which_they_joined(
+    before: tuple[int, ...], wanted: set[int], asked: tuple[int, ...]
+) -> None:
+    """That of a Scala set: the controller writes what it is sent, and `kafka-topics --describe` shows it."""
+    assert leader((1, 2, 3, 4, 5), isr=before).propose(wanted).isr == asked
+
+
 @pytest.mark.parametrize(("end", "joins"), [(4, False), (5, True), (9, True)])
 def test_a_follower_joins_from_the_high_watermark_on(end: int, joins: bool) -> None:
     state = leader(isr=(1, 2))
