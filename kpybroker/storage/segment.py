@@ -6,8 +6,8 @@ segment's largest timestamp when the segment becomes inactive or is closed, so a
 without a scan. Indexes are opened at first use and every position taken from one is checked against the batch
 found there: an index that lies raises CorruptIndexError, and `rebuild_indexes` makes it anew.
 
-Not here: which segment (`segments`, `log`), producer state and leader epochs (`recovery`), when files vanish
-(`log`).
+Not here: which segment (`segments`, `log`), the index files (`segment_indexes`), producer state and leader epochs
+(`recovery`), when files vanish (`log`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from kpybroker.storage import names
 from kpybroker.storage.errors import CorruptIndexError, SegmentOverflowError
 from kpybroker.storage.file_records import BatchPosition, FileRecords
-from kpybroker.storage.files import Buffer, Files, unlink_if_exists
+from kpybroker.storage.files import Buffer, Files
 from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex, TimestampOffset
+from kpybroker.storage.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.slice import SharedFile
 from kpybroker.storage.txn_index import TransactionIndex
 from kpybroker.wire.errors import KafkaError
@@ -38,16 +39,14 @@ class LogSegment:
         "_data_damage",
         "_directory",
         "_files",
+        "_indexes",
         "_is_index_full",
-        "_max_index_bytes",
         "_max_timestamp",
-        "_offset_index",
         "_offset_of_max_timestamp",
         "_rolling_timestamp",
         "_suffix",
         "_tail_offset",
         "_tail_position",
-        "_time_index",
         "active",
         "base_offset",
         "created_ms",
@@ -77,7 +76,6 @@ class LogSegment:
         self._directory = directory
         self._suffix = suffix
         self.base_offset = base_offset
-        self._max_index_bytes = max_index_bytes
         self.index_interval_bytes = index_interval_bytes
         self.roll_jitter_ms = roll_jitter_ms
         self.created_ms = now_ms
@@ -87,8 +85,7 @@ class LogSegment:
         self.records = FileRecords(files, self.path(names.LOG_SUFFIX), create=create, empty=fresh)
         if fresh:
             self.records.preallocate(preallocate_bytes)
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
+        self._indexes = SegmentIndexes(files, base_offset, max_index_bytes)
         self.txn_index = TransactionIndex(files, self.path(names.TXN_INDEX_SUFFIX), base_offset)
         self._rolling_timestamp: int | None = None
         self._max_timestamp: int | None = None
@@ -121,36 +118,32 @@ class LogSegment:
     @property
     def offset_index(self) -> OffsetIndex:
         """Opened at first use, and made anew if what is there contradicts itself."""
-        if self._offset_index is None:
+        index = self._indexes.offset
+        if index is None:
             try:
-                self._offset_index = self._open_offset_index()
+                index = self._open_offset_index()
             except CorruptIndexError as error:
                 self._rebuild_because(error)
-                self._offset_index = self._offset_index or self._open_offset_index()
-        return self._offset_index
+                index = self._indexes.offset or self._open_offset_index()
+        return index
 
     def _open_offset_index(self) -> OffsetIndex:
-        path = self.path(names.INDEX_SUFFIX)
-        index = OffsetIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
-        index.sanity_check(self.records.size)
-        return index
+        return self._indexes.open_offset(self.path, active=self.active, log_size=self.records.size)
 
     @property
     def time_index(self) -> TimeIndex:
         """As `offset_index`."""
-        if self._time_index is None:
+        index = self._indexes.time
+        if index is None:
             try:
-                self._time_index = self._open_time_index()
+                index = self._open_time_index()
             except CorruptIndexError as error:
                 self._rebuild_because(error)
-                self._time_index = self._time_index or self._open_time_index()
-        return self._time_index
+                index = self._indexes.time or self._open_time_index()
+        return index
 
     def _open_time_index(self) -> TimeIndex:
-        path = self.path(names.TIME_INDEX_SUFFIX)
-        index = TimeIndex(self._files, path, self.base_offset, self._max_index_bytes, active=self.active)
-        index.sanity_check()
-        return index
+        return self._indexes.open_time(self.path, active=self.active)
 
     @property
     def max_timestamp(self) -> int:
@@ -378,37 +371,27 @@ class LogSegment:
         """
         if self._data_damage is not None:
             raise self._data_damage
-        entries, indexed = [], 0
-        timestamp, offset = NO_TIMESTAMP, self.base_offset
-        before = self.base_offset - 1
         try:
-            for position, header in self.records.headers():
-                if not before < header.base_offset <= header.last_offset <= self.base_offset + INT32_MAX:
-                    raise corrupt(f"{self} has a batch of offsets {header.base_offset}..{header.last_offset}")
-                before = header.last_offset
-                if header.max_timestamp > timestamp:
-                    timestamp, offset = header.max_timestamp, header.last_offset
-                if position - indexed > self.index_interval_bytes:
-                    entries.append((header.last_offset, position, timestamp, offset))
-                    indexed = position
+            found = walk(self.records.headers(), self.base_offset, self.index_interval_bytes, self)
         except KafkaError as error:
             self._data_damage = error
             raise
         self._remove_indexes()
-        for last_offset, position, *largest in entries:
+        for last_offset, position, *largest in found.entries:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(*largest)
-        self._max_timestamp, self._offset_of_max_timestamp = timestamp, offset
-        self._bytes_since_index_entry = self.records.size - indexed
+        self._max_timestamp, self._offset_of_max_timestamp = found.max_timestamp, found.offset_of_max_timestamp
+        self._bytes_since_index_entry = self.records.size - found.last_position
         if not self.active:
             self.append_largest_timestamp()
 
     def _remove_indexes(self) -> None:
+        """New ones, empty, take their place."""
         self._is_index_full = None
-        self.close_indexes()
-        for suffix in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
-            unlink_if_exists(self._files, self.path(suffix))
-        self._offset_index, self._time_index = self._open_offset_index(), self._open_time_index()
+        self._indexes.remove(self.path)
+        self.txn_index.close()
+        self._open_offset_index()
+        self._open_time_index()
 
     def append_largest_timestamp(self) -> None:
         """The time index's last word on a segment that takes no more appends."""
@@ -418,22 +401,15 @@ class LogSegment:
         """The last segment of a loaded log: from its next index entry on, its index files stay open."""
         self.active = True
         self._is_index_full = None
-        self._keep_indexes_open(True)
+        self._indexes.keep_open(True)
 
     def become_inactive(self) -> None:
         """The segment was rolled: largest timestamp into the index, preallocated space away."""
         self.append_largest_timestamp()
         self.records.trim()
         self.active = False
-        self._keep_indexes_open(False)
-
-    def _keep_indexes_open(self, keep: bool) -> None:
-        for index in (self._offset_index, self._time_index):
-            if index is not None:
-                index.file.keep_open(keep)
-                index.file.close()
-        if not keep:
-            self.txn_index.close()
+        self._indexes.keep_open(False)
+        self.txn_index.close()
 
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that ends at or above an offset; bytes removed."""
@@ -462,7 +438,7 @@ class LogSegment:
     def take_dirty_files(self) -> Iterator[SharedFile]:
         """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
         parts: list[FileRecords | IndexFile | TransactionIndex] = [self.records, self.txn_index]
-        parts += [index.file for index in (self._offset_index, self._time_index) if index is not None]
+        parts += self._indexes.opened()
         for part in parts:
             if part.dirty:
                 part.dirty = False
@@ -480,36 +456,20 @@ class LogSegment:
             elif suffix == names.TXN_INDEX_SUFFIX:
                 self.txn_index.rename_to(source + new)
             else:
-                self._rename_index(suffix, source + old, source + new)
+                self._indexes.rename(suffix, source + old, source + new)
         self._suffix = new
-
-    def _rename_index(self, suffix: str, old: str, new: str) -> None:
-        index = self._offset_index if suffix == names.INDEX_SUFFIX else self._time_index
-        if index is not None:
-            index.file.rename_to(new)
-        elif self._files.stat(old) is not None:
-            self._files.rename(old, new)
 
     def move_to(self, directory: str) -> None:
         """The directory was renamed."""
         self._directory = directory
         self.records.path = self.path(names.LOG_SUFFIX)
         self.txn_index.path = self.path(names.TXN_INDEX_SUFFIX)
-        if self._offset_index is not None:
-            self._offset_index.file.path = self.path(names.INDEX_SUFFIX)
-        if self._time_index is not None:
-            self._time_index.file.path = self.path(names.TIME_INDEX_SUFFIX)
-
-    def close_indexes(self) -> None:
-        for index in (self._offset_index, self._time_index):
-            if index is not None:
-                index.file.close()
-        self._offset_index = self._time_index = None
-        self.txn_index.close()
+        self._indexes.move_to(self.path)
 
     def close_handlers(self) -> None:
         """Close files and write nothing: the disk may be gone."""
-        self.close_indexes()
+        self._indexes.close()
+        self.txn_index.close()
         self.records.close()
 
     def seal(self) -> None:
@@ -521,7 +481,6 @@ class LogSegment:
     def sync(self) -> None:
         """All files of the segment are on the device when this returns."""
         self.records.sync()
-        for index in (self._offset_index, self._time_index):
-            if index is not None:
-                index.file.sync()
+        for file in self._indexes.opened():
+            file.sync()
         self.txn_index.sync()
