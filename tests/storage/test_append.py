@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from kpybroker.core.producer_state import NO_VERIFICATION, AppendOrigin
 from kpybroker.storage.append import UnexpectedAppendOffsetError
 from kpybroker.storage.log import Log
 from kpybroker.storage.txn_index import AbortedTxn
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import ErrorCode
 from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log, read_all
 from tests.support.lossy_files import LossyFiles
-
-SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
-
-
-def code_of(call: Callable[[], object]) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        call()
-    return caught.value.code
-
-
-def new(files: LossyFiles | None = None) -> Log:
-    return open_log(files or LossyFiles(), "/logs/t-0", SMALL)
+from tests.support.small_log import SMALL, code_of, new
 
 
 def test_append_info_tells_what_was_appended() -> None:

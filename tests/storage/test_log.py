@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
@@ -13,20 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
+from tests.support.batches import NOW_MS, append, open_log, read_all
 from tests.support.lossy_files import LossyFiles
-
-SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
-
-
-def code_of(call: Callable[[], object]) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        call()
-    return caught.value.code
-
-
-def new(files: LossyFiles | None = None) -> Log:
-    return open_log(files or LossyFiles(), "/logs/t-0", SMALL)
+from tests.support.small_log import SMALL, new
 
 
 def test_offsets_are_consecutive_over_batches_and_segments() -> None:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kpybroker.storage.files import OsFiles
-from kpybroker.storage.log import Log
 from kpybroker.storage.reader import HEADERS_BETWEEN_TURNS
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
-from tests.support.batches import NOW_MS, append, batch, found_by, log_config, open_log, read_all
+from tests.support.batches import NOW_MS, append, batch, found_by, open_log, read_all
 from tests.support.lossy_files import LossyFiles
-
-SMALL = log_config(segment_bytes=600, index_interval_bytes=150, segment_index_bytes=8 * 40, retention_ms=-1)
-
-
-def code_of(call: Callable[[], object]) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        call()
-    return caught.value.code
-
-
-def new(files: LossyFiles | None = None) -> Log:
-    return open_log(files or LossyFiles(), "/logs/t-0", SMALL)
+from tests.support.small_log import SMALL, code_of, new
 
 
 def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
