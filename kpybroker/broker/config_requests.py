@@ -1,27 +1,27 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: who may, which resources are named twice, what came
-of each.
-"""
+"""What AlterConfigs and IncrementalAlterConfigs share: who may, which resources are named twice, what came of each."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpybroker.broker.config_describe import ConfigResourceType
 from kpybroker.broker.context import RequestContext
+from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+
 log = logging.getLogger("kafka.server.ConfigAdminManager")
 
-ResourceKey = tuple[int, str]
-
-
-def repeated(keys: Iterable[ResourceKey]) -> frozenset[ResourceKey]:
-    return frozenset(key for key, count in Counter(keys).items() if count > 1)
+T = TypeVar("T")
+Alter = Callable[["Broker", Any, bool, bool, RequestContext], Awaitable[None]]
+"""Change one resource, or only say whether it can be: `validate_only`, then whether it is named twice."""
 
 
 def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str) -> None:
@@ -34,10 +34,24 @@ def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str
         raise KafkaError(code)
 
 
-async def outcome(change: Callable[..., Awaitable[None]], *args: Any) -> tuple[ErrorCode, str | None]:
-    """Code and message of one resource's change: a failure of one resource is not a failure of the others."""
+async def alter_each(
+    broker: Broker, request: Any, context: RequestContext, answer: Callable[..., T], alter: Alter
+) -> list[T]:
+    """An answer for each resource of a request: a failure of one is not a failure of the others."""
+    keys = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    twice = {key for key, count in Counter(keys).items() if count > 1}
+    answers, turns = [], Turns()
+    for resource, (resource_type, name) in zip(request.resources, keys, strict=True):
+        await turns.next()
+        is_twice = (resource_type, name) in twice
+        code, message = await _outcome(alter(broker, resource, request.validate_only, is_twice, context))
+        answers.append(answer(error_code=code, error_message=message, resource_type=resource_type, resource_name=name))
+    return answers
+
+
+async def _outcome(change: Awaitable[None]) -> tuple[ErrorCode, str | None]:
     try:
-        await change(*args)
+        await change
     except KafkaError as error:
         log.info("Configuration change refused: %s", error.message)
         return error.code, error.message

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker import config_alter
 from kpybroker.broker.config_describe import ConfigResourceType
-from kpybroker.broker.config_requests import authorize_alter, outcome, repeated
+from kpybroker.broker.config_requests import alter_each, authorize_alter
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
-from kpybroker.broker.turns import Turns
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -34,21 +33,7 @@ Answer = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    twice = repeated((r.resource_type, r.resource_name) for r in request.resources)
-    responses, turns = [], Turns()
-    for resource in request.resources:
-        await turns.next()
-        is_twice = (resource.resource_type, resource.resource_name) in twice
-        code, message = await outcome(_alter, broker, resource, request.validate_only, is_twice, context)
-        responses.append(
-            Answer(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
-    return AlterConfigsResponse(responses=responses)
+    return AlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
 
 
 async def _alter(
