@@ -39,6 +39,8 @@ BROKERS = (1, 2, 3)
 STOP_S = 25.0
 RECOVERY_S = 90.0
 LOOK_S = 2.0
+NO_LOG_DIRS = "all log dirs"
+"""In what both brokers say when their last log directory has failed."""
 
 QUICK = {
     **PROPERTIES,
@@ -56,9 +58,14 @@ QUICK = {
     "transaction.state.log.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "log.segment.bytes": "262144",
+    "log.flush.start.offset.checkpoint.interval.ms": "200",
     "controlled.shutdown.max.retries": "2",
 }
 """Everything that waits for a peer waits shortly, so that a minute holds many elections."""
+
+
+class BrokerEnded(Exception):
+    """By itself, and not for want of ZooKeeper or beside its former life: there is no use in starting it again."""
 
 
 class FaultyCluster:
@@ -217,7 +224,7 @@ class FaultyCluster:
     # --- back to health
 
     def revive(self) -> None:
-        """Everything runs, is connected and registered, and all replicas are in sync. Raises AssertionError."""
+        """Everything runs, is connected and registered. Raises AssertionError, BrokerEnded."""
         self.network.heal()
         self.resume_zookeeper()
         self.start_zookeeper()
@@ -248,16 +255,16 @@ class FaultyCluster:
         assert told.controller_id in BROKERS, f"{broker_id} knows no controller"
 
     def _look_why(self, broker_id: int) -> None:
-        """A broker may give up while it starts without ZooKeeper, or beside its former life; never later."""
+        """A broker may give up while it starts without ZooKeeper, or beside its former life. Raises BrokerEnded."""
         service = self.brokers[broker_id].service
         if broker_id in self._ended_by_us:
             return
-        started = f"[KafkaServer id={broker_id}] started" in service.output()
-        if started:
-            self.history.failures.append(f"broker {broker_id} ended by itself:\n{service.tail(30)}")
+        said = service.output()
+        if f"[KafkaServer id={broker_id}] started" in said or NO_LOG_DIRS in said:
+            raise BrokerEnded(f"broker {broker_id} ended by itself:\n{service.tail(30)}")
 
     def wait_for_full_isr(self, topics: dict[str, int]) -> None:
-        """By topic its number of partitions. Raises AssertionError."""
+        """By topic its number of partitions. Raises AssertionError, BrokerEnded."""
 
         def full() -> bool:
             self._all_are_there()

@@ -79,7 +79,9 @@ class Reader:
 
 
 class Look(NamedTuple):
-    """A leader's own word on its partition, by ListOffsets. Looks of one broker never overlap."""
+    """A leader's own word on its partition, by ListOffsets: the log start from after `time_ns`, the rest from before.
+    Looks of one broker never overlap.
+    """
 
     time_ns: int
     broker: int
@@ -140,7 +142,7 @@ class Transaction(NamedTuple):
 
 
 class Trim(NamedTuple):
-    """DeleteRecords up to `offset` was acknowledged."""
+    """DeleteRecords up to `offset` was acknowledged, and every replica had noted it on disk."""
 
     time_ns: int
     offset: int

@@ -6,7 +6,7 @@ import base64
 import time
 from random import Random
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.faults.cluster import FaultyCluster, quietly
@@ -14,6 +14,8 @@ from compat_tests.faults.history import History, Trim
 from compat_tests.overload.raw import Raw
 from compat_tests.support.quick import admin_client, fill
 from compat_tests.support.waiting import eventually
+from kpybroker.storage.checkpoints import decode_offsets
+from kpybroker.storage.names import TopicPartition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -46,10 +48,19 @@ class Housekeeping:
         fill(self._cluster.bootstrap, TRIMMED, [f"{n}" for n in range(TRIM_RECORDS)])
         self._trimmed += self._random.randint(1, TRIM_RECORDS)
         admin = self._admin()
-        place = TopicPartition(TRIMMED, 0, self._trimmed)
+        place = Place(TRIMMED, 0, self._trimmed)
         (done,) = admin.delete_records([place], request_timeout=ADMIN_S).values()
         done.result(timeout=ADMIN_S)
+        # Until its next checkpoint a broker that is killed forgets what was deleted, and Kafka promises no more.
+        eventually(self._all_have_noted, f"every replica has noted the log start {self._trimmed}", ADMIN_S)
         self._history.trims[TRIMMED, 0].append(Trim(time.monotonic_ns(), self._trimmed))
+
+    def _all_have_noted(self) -> bool:
+        for broker in self._cluster.brokers.values():
+            file = broker.data_dir / "log-start-offset-checkpoint"
+            noted = decode_offsets(file.read_bytes(), str(file)) if file.exists() else {}
+            assert noted.get(TopicPartition(TRIMMED, 0), 0) >= self._trimmed, f"broker {broker.node_id}: {noted}"
+        return True
 
     def elect(self) -> None:
         """Leaders go back to where they belong, so that it is not one broker that leads everything."""

@@ -24,7 +24,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 
 from compat_tests.cluster.traffic import wait_for_equal_logs
 from compat_tests.faults.check import Problem, check
-from compat_tests.faults.cluster import BROKERS, FaultyCluster
+from compat_tests.faults.cluster import BROKERS, BrokerEnded, FaultyCluster
 from compat_tests.faults.copying import Copying
 from compat_tests.faults.faults import FAULTS, LENGTH_S, Roles, plan, play
 from compat_tests.faults.history import History, Partition, Reader
@@ -69,16 +69,18 @@ class Run:
         self.cluster.start()
         self.housekeeping.create({MAIN: SPREAD, TRIMMED: SPREAD[:1], "source": SPREAD[:2], "target": SPREAD[:2]})
         self._start_clients()
-        end = time.monotonic() + seconds
         try:
             self._quiet("to begin with")
             self.housekeeping.make_again()
+            end = time.monotonic() + seconds
             while time.monotonic() < end and not self.history.failures:
                 planned = plan(self.cluster, self._roles(), self.random, only, length_max_s)
                 self.history.failures += play(planned, self.say)
                 self._quiet("after the storm")
-        except (AssertionError, KafkaException) as error:
+        except (AssertionError, KafkaException, BrokerEnded) as error:
             self.history.failures.append(str(error))
+        if not self._becomes_whole():
+            return check(History(failures=self.history.failures))
         self._finish()
         return check(self.history)
 
@@ -169,13 +171,17 @@ class Run:
 
     # --- the end
 
-    def _finish(self) -> None:
-        """Writers end, everybody reads to the end, and all is read once more."""
+    def _becomes_whole(self) -> bool:
         try:
             self.cluster.revive()
             self.cluster.wait_for_full_isr(self._existing())
-        except AssertionError as error:
+        except (AssertionError, BrokerEnded) as error:
             self.history.failures.append(f"at the end: {error}")
+            return False
+        return True
+
+    def _finish(self) -> None:
+        """Writers end, everybody reads to the end, and all is read once more."""
         for task in (*self.probers, self.writer, self.java, self.transactional, self.feeder):
             task.stop()
             self.say(f"{task.name} has ended")

@@ -101,7 +101,9 @@ class Watcher(_AtBroker):
             self._commit_falsely(connection)
 
     def _look_at_partitions(self, connection: Raw) -> None:
-        """First the high watermark: the end asked for afterwards in the same epoch is not below it."""
+        """First the high watermark: the end asked for afterwards in the same epoch is not below it. The log start last:
+        it was asked for after the time of the look.
+        """
         high = self._ask(connection, self._partitions, LATEST, CONSUMER)
         asked_ns = time.monotonic_ns()
         ends = self._ask(connection, self._partitions, LATEST, DEBUGGING)
@@ -114,8 +116,7 @@ class Watcher(_AtBroker):
                 self.history.follower_looks[partition].append(look)
             elif epoch == leader_epoch and partition in starts:
                 start, _ = starts[partition]
-                now_ns = time.monotonic_ns()
-                self.history.looks[partition].append(Look(now_ns, self.broker, epoch, start, high_watermark, end))
+                self.history.looks[partition].append(Look(told_ns, self.broker, epoch, start, high_watermark, end))
 
     @staticmethod
     def _ask(connection: Raw, partitions: Sequence[Partition], timestamp: int, replica_id: int) -> Answers:
