@@ -1,14 +1,11 @@
-"""A stage for the group machine: a clock one can turn, a log one can break, and commands in a line of text.
+"""A stage for the group machine (`tests.support.machine_stage`), and what its requests and answers look like in text.
 
-The stage does what the shell does (`broker/coordinator_shard.py`), in memory. `hold` keeps the high watermark where
-it is until `release`; `fail CODE` makes the next append fail. After every command the log so far is replayed into a
-fresh machine, whose durable state must equal the live one's.
+After every command the log so far is replayed into a fresh machine, whose durable state must equal the live one's.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
@@ -47,12 +44,10 @@ from kpybroker.core.group.values import (
     Sync,
     SyncResult,
 )
-from kpybroker.core.machine import Now
 from kpybroker.core.offsets.store import GroupOffsets
 from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
 from kpybroker.wire.errors import ErrorCode
-
-EPOCH_MS = 1_000_000
+from tests.support.machine_stage import EPOCH_MS, MachineStage
 
 LogEntry = tuple[bytes, bytes | None, int] | tuple[int, bool]
 """Key, value and producer id of a record, or producer id and fate of a marker."""
@@ -85,112 +80,66 @@ def replayed(log: Iterable[LogEntry]) -> GroupMachine:
     return machine
 
 
-class Stage:
+def join_of(
+    group_id: str,
+    member_id: str,
+    instance_id: str | None,
+    new_id: str,
+    protocols: Protocols,
+    *,
+    version: int,
+    session_ms: int,
+    rebalance_ms: int,
+    protocol_type: str = "consumer",
+    client_id: str = "c",
+) -> Join:
+    """What the handler makes of a JoinGroup of a version."""
+    return Join(
+        group_id=group_id,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        new_member_id=new_id,
+        client_id=client_id,
+        client_host="/127.0.0.1",
+        rebalance_timeout_ms=rebalance_ms,
+        session_timeout_ms=session_ms,
+        protocol_type=protocol_type,
+        protocols=protocols,
+        require_known_member_id=version >= 4 and instance_id is None,
+        support_skipping_assignment=version >= 9,
+        reason="test",
+    )
+
+
+class Stage(MachineStage):
+    machine: GroupMachine
+
     def __init__(self) -> None:
+        super().__init__()
         self.config = GroupConfig()
         self.machine = GroupMachine(self.config)
-        self.time_ms = 0
         self.log: list[LogEntry] = []
-        self.asked: set[str] = set()
-        self.answered: dict[str, object] = {}
-        self.output: list[str] = []
-        self._fail_next: ErrorCode | None = None
-        self._holds = False
-        self._held: list[Callable[[Any, ErrorCode], None]] = []
         self._members = 0
 
-    @property
-    def now(self) -> Now:
-        return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
-
-    # -- the shell's part ----------------------------------------------------------------------------------------
-
-    def ask(self, ticket: str, request: Any) -> None:
-        assert ticket not in self.asked, f"the ticket {ticket} is used twice"
-        self.asked.add(ticket)
-        self.run(self.machine.handle(request, ticket, self.now))
-
-    def run(self, outcome: Any) -> None:
-        outcomes = deque([outcome])
-        while outcomes:
-            outcome = outcomes.popleft()
-            for ticket, result in outcome.replies:
-                assert ticket in self.asked, f"{ticket} was never handed in"
-                assert ticket not in self.answered, f"{ticket} is answered twice"
-                self.answered[ticket] = result
-                self.output.append(f"{ticket} <- {render(result)}")
-            for write in outcome.writes:
-                if self._fail_next is not None:
-                    error, self._fail_next = self._fail_next, None
-                    outcomes.append(self.machine.settle(write.done, error, self.now))
-                    continue
-                for record in write.records:
-                    self._append(record, write.producer_id)
-                outcomes.extend(self._hold_or_settle(write.done))
-            for read in outcome.reads:
-                assert read.offset <= len(self.log)
-                outcomes.extend(self._hold_or_settle(read.done))
-
-    def _append(self, record: Record, producer_id: int) -> None:
+    def append(self, record: Record, write: Any) -> None:
         key, value = encode_record(record, RecordVersions())
-        self.machine.replay(record, len(self.log), producer_id)
-        self.log.append((key, value, producer_id))
-        self.output.append(f"log {render_record(record)}{f' txn={producer_id}' if producer_id >= 0 else ''}")
+        self.machine.replay(record, len(self.log), write.producer_id)
+        self.log.append((key, value, write.producer_id))
+        transaction = f" txn={write.producer_id}" if write.producer_id >= 0 else ""
+        self.output.append(f"log {render_record(record)}{transaction}")
 
-    def _hold_or_settle(self, done: Callable[[Any, ErrorCode], None]) -> list[Any]:
-        if self._holds:
-            self._held.append(done)
-            return []
-        return [self.machine.settle(done, ErrorCode.NONE, self.now)]
+    def render(self, result: object) -> str:
+        return render(result)
 
-    def release(self, error: ErrorCode = ErrorCode.NONE) -> None:
-        self._holds = False
-        held, self._held = self._held, []
-        for done in held:
-            self.run(self.machine.settle(done, error, self.now))
-
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass, firing every timer at its own time."""
-        end = self.time_ms + milliseconds
-        while (deadline := self.machine.deadline) is not None and round(deadline * 1000) <= end:
-            self.time_ms = max(self.time_ms, round(deadline * 1000))
-            before = len(self.output)
-            self.run(self.machine.expire(Now(EPOCH_MS + self.time_ms, max(self.now.monotonic, deadline))))
-            if len(self.output) > before:
-                self.output.insert(before, f"at {self.time_ms}")
-        self.time_ms = end
+    def request(self, command: str, name: str, arguments: list[str]) -> object:
+        return _REQUESTS[command](self, name, arguments)
 
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
 
-    # -- commands --------------------------------------------------------------------------------------------------
-
-    def perform(self, line: str) -> None:
-        """One command; a request is `ticket: command group arguments`, anything else `command arguments`."""
-        ticket, colon, rest = line.partition(": ")
-        if colon and " " not in ticket:
-            command, group_id, *arguments = rest.split()
-            self.ask(ticket, _REQUESTS[command](self, group_id, arguments))
-        else:
-            command, *arguments = line.split()
-            getattr(self, f"do_{command.replace('-', '_')}")(*arguments)
-        self.check()
-
     def do_config(self, *settings: str) -> None:
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
         self.machine = GroupMachine(self.config)
-
-    def do_after(self, milliseconds: str) -> None:
-        self.advance(int(milliseconds))
-
-    def do_fail(self, error: str) -> None:
-        self._fail_next = ErrorCode[error]
-
-    def do_hold(self) -> None:
-        self._holds = True
-
-    def do_release(self, error: str = "NONE") -> None:
-        self.release(ErrorCode[error])
 
     def do_cleanup(self, group_id: str) -> None:
         self.run(self.machine.cleanup(group_id, self.now))
@@ -204,8 +153,7 @@ class Stage:
         self.log.append((int(producer_id), fate == "commit"))
 
     def do_unload(self) -> None:
-        self.run(self.machine.unload(self.now))
-        self.release(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.resign()
         self.machine = replayed(self.log)
 
     def do_reload(self, *settings: str) -> None:
@@ -260,23 +208,18 @@ def _protocols(text: str) -> Protocols:
 def _join(stage: Stage, group_id: str, arguments: list[str]) -> Join:
     """Version 9 unless `v=` says else."""
     options = _options(arguments)
-    version, instance_id = int(options.get("v", 9)), options.get("instance")
-    client_id = options.get("client", "c")
-    member_id = options.get("id", "")
-    return Join(
-        group_id=group_id,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        new_member_id="" if member_id else stage.next_member(instance_id or client_id),
-        client_id=client_id,
-        client_host="/127.0.0.1",
-        rebalance_timeout_ms=int(options.get("rebalance", 60_000)),
-        session_timeout_ms=int(options.get("session", 10_000)),
+    instance_id, client_id, member_id = options.get("instance"), options.get("client", "c"), options.get("id", "")
+    return join_of(
+        group_id,
+        member_id,
+        instance_id,
+        "" if member_id else stage.next_member(instance_id or client_id),
+        _protocols(options.get("protocols", "range/t")),
+        version=int(options.get("v", 9)),
+        session_ms=int(options.get("session", 10_000)),
+        rebalance_ms=int(options.get("rebalance", 60_000)),
         protocol_type=options.get("type", "consumer"),
-        protocols=_protocols(options.get("protocols", "range/t")),
-        require_known_member_id=version >= 4 and instance_id is None,
-        support_skipping_assignment=version >= 9,
-        reason="test",
+        client_id=client_id,
     )
 
 

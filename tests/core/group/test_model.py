@@ -19,7 +19,6 @@ from kpybroker.core.group.values import (
     DeleteOffsetsResult,
     Heartbeat,
     HeartbeatResult,
-    Join,
     JoinResult,
     Leave,
     LeaveResult,
@@ -30,7 +29,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
 from tests.core.group.model import Answer, Member, Model
-from tests.core.group.stage import Stage, subscription
+from tests.core.group.stage import Stage, join_of, subscription
 
 GROUP = "g"
 T, TU = subscription("t"), subscription("t", "u")
@@ -137,20 +136,16 @@ class AgainstTheModel(RuleBasedStateMachine):
             self.known.append((new_id, instance))
         name, session_ms, rebalance_ms = wish
         ticket = self._ask(
-            Join(
-                group_id=GROUP,
-                member_id=member_id,
-                group_instance_id=instance,
-                new_member_id=new_id,
-                client_id="c",
-                client_host="/h",
-                rebalance_timeout_ms=rebalance_ms,
-                session_timeout_ms=session_ms,
+            join_of(
+                GROUP,
+                member_id,
+                instance,
+                new_id,
+                PROTOCOLS[name],
+                version=version,
+                session_ms=session_ms,
+                rebalance_ms=rebalance_ms,
                 protocol_type=protocol_type,
-                protocols=PROTOCOLS[name],
-                require_known_member_id=version >= 4 and instance is None,
-                support_skipping_assignment=version >= 9,
-                reason="",
             )
         )
         member = Member(instance, PROTOCOLS[name], session_ms, rebalance_ms, ends_at=0)
@@ -213,6 +208,28 @@ class AgainstTheModel(RuleBasedStateMachine):
         generation = self.model.generation - lag
         ticket = self._ask(Heartbeat(GROUP, generation, member_id, name))
         self.model.heartbeat(ticket, member_id, name, generation)
+
+    @rule(silent=WHO, rounds=st.integers(1, 4))
+    def all_but_one_keep_alive(self, silent: int, rounds: int) -> None:
+        """Heartbeats well within the shortest session, for longer than it or a sync lasts, or offsets are kept.
+
+        One after the other, lest sessions be over at the same moment; who waits for an answer sends none.
+        """
+        for _ in range(rounds):
+            self.time_passes(2_990)
+            for place, member_id in enumerate(list(self.model.members)):
+                self.time_passes(1)
+                member = self.model.members.get(member_id)
+                if place != silent and member is not None and member.joins is None and member.syncs is None:
+                    ticket = self._ask(Heartbeat(GROUP, self.model.generation, member_id, member.instance))
+                    self.model.heartbeat(ticket, member_id, member.instance, self.model.generation)
+
+    @precondition(lambda self: self.model.promised)
+    @rule(who=WHO)
+    def a_promised_id_is_given_back(self, who: int) -> None:
+        member_id = list(self.model.promised)[who % len(self.model.promised)]
+        ticket = self._ask(Leave(GROUP, (LeavingMember(member_id),)))
+        self.model.leave(ticket, [(member_id, None)])
 
     @rule(leaving=st.lists(st.tuples(WHO, st.sampled_from(["id", "id", "instance", "both"])), min_size=1, max_size=3))
     def leave(self, leaving: list[tuple[int, str]]) -> None:

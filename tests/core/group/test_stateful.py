@@ -31,7 +31,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
 from kpybroker.wire.errors import ErrorCode
-from tests.core.group.stage import Stage, stable, subscription
+from tests.core.group.stage import Stage, join_of, stable, subscription
 
 GROUP = "g"
 PROTOCOLS = {
@@ -87,22 +87,9 @@ class Groups(RuleBasedStateMachine):
     # -- what clients do ---------------------------------------------------------------------------------------
 
     def _join(self, member_id: str, instance: str | None, protocols: str, version: int, new_id: str) -> str:
+        wish = PROTOCOLS[protocols]
         return self._ask(
-            Join(
-                group_id=GROUP,
-                member_id=member_id,
-                group_instance_id=instance,
-                new_member_id=new_id,
-                client_id="c",
-                client_host="/h",
-                rebalance_timeout_ms=7_000,
-                session_timeout_ms=6_000,
-                protocol_type="consumer",
-                protocols=PROTOCOLS[protocols],
-                require_known_member_id=version >= 4 and instance is None,
-                support_skipping_assignment=version >= 9,
-                reason="",
-            )
+            join_of(GROUP, member_id, instance, new_id, wish, version=version, session_ms=6_000, rebalance_ms=7_000)
         )
 
     @rule(
@@ -178,7 +165,7 @@ class Groups(RuleBasedStateMachine):
         partition = ("t", index)
         value = OffsetAndMetadata(self.commits, -1, "", self.stage.now.wall_ms)
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {partition: value}, producer_id, 0))
-        self.stage._fail_next = None
+        self.stage.fail_next = None
         result = self.stage.answered[ticket]
         assert isinstance(result, CommitResult)
         if result.errors[partition] is not ErrorCode.NONE:
@@ -224,7 +211,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule()
     def coordinator_moves(self) -> None:
-        self.stage._fail_next = None
+        self.stage.fail_next = None
         self.stage.do_reload()
         self.stage.check()
         assert all(ticket in self.stage.answered for ticket in self.stage.asked)
@@ -283,7 +270,7 @@ class Groups(RuleBasedStateMachine):
         """Silence: every wait ends, every session too, and the group stands empty or is forgotten."""
         if not hasattr(self, "stage"):
             return
-        self.stage._fail_next = None
+        self.stage.fail_next = None
         self.stage.advance(LONG_ENOUGH_MS)
         self.stage.check()
         assert all(ticket in self.stage.answered for ticket in self.stage.asked)

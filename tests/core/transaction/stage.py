@@ -1,7 +1,7 @@
 """A stage for the transaction machine: a clock one can turn, a log one can break, partitions that answer when told.
 
-The stage does what the shell does (`broker/coordinator_shard.py`, `broker/transactions.py`), in memory. Commands, one
-a line; `PRODUCER` is `id/epoch`, producer ids are handed out from 100 on:
+The stage is a `MachineStage` that also does what `broker/transactions.py` does, in memory. Commands, one a line;
+`PRODUCER` is `id/epoch`, producer ids are handed out from 100 on:
 
     TICKET: init ID [timeout=MS] [is=PRODUCER]     TICKET: add ID PRODUCER PARTITION...
     TICKET: commit ID PRODUCER                     TICKET: abort ID PRODUCER
@@ -11,7 +11,7 @@ a line; `PRODUCER` is `id/epoch`, producer ids are handed out from 100 on:
     fail ERROR                                     the next append fails
     given ID STATE PRODUCER                        what another coordinator has left in the log
     reload [KEY=VALUE...], lose                    another coordinator takes over; this one goes
-    describe ID    list    show ID
+    describe ID    list
 
 After every command the log so far is replayed into a fresh machine, whose durable state must equal the live one's.
 """
@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from kpybroker.core.machine import LogLine, Now
 from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import TransactionRecord, decode_record, encode_record
@@ -40,12 +39,11 @@ from kpybroker.core.transaction.values import (
     WriteMarkers,
 )
 from kpybroker.wire.errors import ErrorCode
+from tests.support.machine_stage import EPOCH_MS, MachineStage
 
-EPOCH_MS = 1_000_000
 FIRST_PRODUCER_ID = 100
 
 LogEntry = tuple[bytes, bytes | None]
-Done = Callable[[Any, ErrorCode], None]
 
 
 def durable_state(machine: TransactionMachine) -> dict[str, TransactionMetadata]:
@@ -67,106 +65,50 @@ def replayed(
     return machine
 
 
-class Stage:
+class Stage(MachineStage):
+    machine: TransactionMachine
+
     def __init__(self) -> None:
+        super().__init__()
         self.config = TransactionConfig()
         self.coordinator_epoch = 0
         self.machine = TransactionMachine(self.config, self.coordinator_epoch)
-        self.time_ms = 0
         self.log: list[LogEntry] = []
         self.orders: deque[WriteMarkers] = deque()
-        self.asked: set[str] = set()
-        self.answered: dict[str, object] = {}
-        self.output: list[str] = []
         self.next_producer_id = FIRST_PRODUCER_ID
-        self._fail_next: ErrorCode | None = None
-        self._holds = False
-        self._held: list[Done] = []
-
-    @property
-    def now(self) -> Now:
-        return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
-
-    # -- the shell's part ----------------------------------------------------------------------------------------
 
     def ask(self, ticket: str, request: Any) -> None:
-        assert ticket not in self.asked, f"the ticket {ticket} is used twice"
-        self.asked.add(ticket)
         if isinstance(request, InitProducerId) and self.machine.needs_producer_id(request):
             request = replace(request, new_producer_id=self.next_producer_id)
             self.next_producer_id += 1
-        self.run(self.machine.handle(request, ticket, self.now))
+        super().ask(ticket, request)
 
-    def run(self, outcome: Any) -> None:
-        outcomes = deque([outcome])
-        while outcomes:
-            outcome = outcomes.popleft()
-            for effect in outcome.effects:
-                if isinstance(effect, WriteMarkers):
-                    self.orders.append(effect)
-                    self.output.append(render_order(effect))
-                else:
-                    assert isinstance(effect, LogLine)
-            for ticket, result in outcome.replies:
-                assert ticket in self.asked, f"{ticket} was never handed in"
-                assert ticket not in self.answered, f"{ticket} is answered twice"
-                self.answered[ticket] = result
-                self.output.append(f"{ticket} <- {render(result)}")
-            for write in outcome.writes:
-                if self._fail_next is not None:
-                    error, self._fail_next = self._fail_next, None
-                    outcomes.append(self.machine.settle(write.done, error, self.now))
-                    continue
-                for record in write.records:
-                    self._append(record)
-                outcomes.extend(self._hold_or_settle(write.done))
-            for read in outcome.reads:
-                assert read.offset <= len(self.log)
-                outcomes.extend(self._hold_or_settle(read.done))
+    def carry_out(self, effect: object) -> None:
+        if isinstance(effect, WriteMarkers):
+            self.orders.append(effect)
+            self.output.append(render_order(effect))
+        else:
+            super().carry_out(effect)
 
-    def _append(self, record: TransactionRecord) -> None:
+    def append(self, record: TransactionRecord, write: Any) -> None:
         self.machine.replay(record, len(self.log))
         self.log.append(encode_record(record))
         self.output.append(f"log {render_record(record)}")
 
-    def _hold_or_settle(self, done: Done) -> list[Any]:
-        if self._holds:
-            self._held.append(done)
-            return []
-        return [self.machine.settle(done, ErrorCode.NONE, self.now)]
+    def render(self, result: object) -> str:
+        return render(result)
 
-    def settle_held(self, error: ErrorCode) -> None:
-        held, self._held = self._held, []
-        for done in held:
-            self.run(self.machine.settle(done, error, self.now))
+    def request(self, command: str, name: str, arguments: list[str]) -> object:
+        return _REQUESTS[command](name, arguments)
 
     def answer_order(self, order: WriteMarkers, errors: dict[TopicPartition, ErrorCode]) -> None:
         all_errors = {partition: errors.get(partition, ErrorCode.NONE) for partition in order.partitions}
         self.run(self.machine.on_markers(MarkersWritten(order, all_errors), self.now))
 
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass, firing every timer at its own time."""
-        end = self.time_ms + milliseconds
-        while (deadline := self.machine.deadline) is not None and round(deadline * 1000) <= end:
-            self.time_ms = max(self.time_ms, round(deadline * 1000))
-            self.output.append(f"at {self.time_ms}")
-            self.run(self.machine.expire(Now(EPOCH_MS + self.time_ms, max(self.now.monotonic, deadline))))
-        self.time_ms = end
-
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
 
     # -- commands --------------------------------------------------------------------------------------------------
-
-    def perform(self, line: str) -> None:
-        ticket, colon, rest = line.partition(": ")
-        if colon and " " not in ticket:
-            command, transactional_id, *arguments = rest.split()
-            self.ask(ticket, _REQUESTS[command](transactional_id, arguments))
-        else:
-            command, *arguments = line.split()
-            getattr(self, f"do_{command.replace('-', '_')}")(*arguments)
-        self.check()
 
     def do_verify(self, transactional_id: str, producer: str, *partitions: str) -> None:
         errors = self.machine.verify(transactional_id, *_producer(producer), [_partition(text) for text in partitions])
@@ -176,25 +118,12 @@ class Stage:
         errors = {_partition(name): ErrorCode[code] for name, code in (answer.split("=") for answer in answers)}
         self.answer_order(self.orders.popleft(), errors)
 
-    def do_after(self, milliseconds: str) -> None:
-        self.advance(int(milliseconds))
-
     def do_timeouts(self) -> None:
         for transactional_id in self.machine.ids():
             self.run(self.machine.abort_timed_out(transactional_id, self.now))
 
     def do_expiry(self) -> None:
         self.run(self.machine.remove_expired(self.machine.ids(), self.now))
-
-    def do_fail(self, error: str) -> None:
-        self._fail_next = ErrorCode[error]
-
-    def do_hold(self) -> None:
-        self._holds = True
-
-    def do_release(self, error: str = "NONE") -> None:
-        self._holds = False
-        self.settle_held(ErrorCode[error])
 
     def do_time_out(self) -> None:
         self.settle_held(ErrorCode.REQUEST_TIMED_OUT)
@@ -207,9 +136,7 @@ class Stage:
         self.do_reload()
 
     def do_lose(self) -> None:
-        self.run(self.machine.unload(self.now))
-        self._holds = False
-        self.settle_held(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.resign()
         self.machine = replayed(self.log)
 
     def do_reload(self, *settings: str) -> None:
