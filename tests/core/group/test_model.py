@@ -80,6 +80,11 @@ def plain(result: object) -> Answer:
     raise AssertionError(result)
 
 
+def wish_of(member: Member) -> tuple[str, int, int]:
+    name = next(name for name, protocols in PROTOCOLS.items() if protocols == member.protocols)
+    return name, member.session_ms, member.rebalance_ms
+
+
 class AgainstTheModel(RuleBasedStateMachine):
     @initialize(
         delay=st.sampled_from([0, 3_001]),
@@ -135,6 +140,8 @@ class AgainstTheModel(RuleBasedStateMachine):
         if new_id:
             self.known.append((new_id, instance))
         name, session_ms, rebalance_ms = wish
+        if session_ms in SESSIONS_MS:
+            session_ms += self.tickets  # sessions that begin together, as those of a generation do, do not end together
         ticket = self._ask(
             join_of(
                 GROUP,
@@ -170,9 +177,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         """What clients do when a heartbeat tells them to."""
         for place, (member_id, member) in enumerate(list(self.model.members.items())):
             if place != slow and member.joins is None and member_id in self.model.members:
-                same = next(name for name, protocols in PROTOCOLS.items() if protocols == member.protocols)
-                wish = (same, member.session_ms, member.rebalance_ms)
-                self._join(member_id, member.instance, wish, 9, self.model.protocol_type or "")
+                self._join(member_id, member.instance, wish_of(member), 9, self.model.protocol_type or "")
         self.time_passes(0)
 
     @precondition(lambda self: self.model.members)
@@ -223,6 +228,28 @@ class AgainstTheModel(RuleBasedStateMachine):
                 if place != silent and member is not None and member.joins is None and member.syncs is None:
                     ticket = self._ask(Heartbeat(GROUP, self.model.generation, member_id, member.instance))
                     self.model.heartbeat(ticket, member_id, member.instance, self.model.generation)
+
+    @precondition(lambda self: any(member.instance for member in self.model.members.values()))
+    @rule(who=WHO)
+    def an_instance_restarts_before_it_syncs(self, who: int) -> None:
+        """It gets its work under its new id, and nobody waits for the old one."""
+        self.all_but_one_join_again(-1)
+        self.time_passes(3_001)
+        members, leader = list(self.model.members.items()), self.model.leader
+        followers = [name for one, member in members if one != leader and (name := member.instance) is not None]
+        if self.model.state != "CompletingRebalance" or not followers:
+            return
+        name = followers[who % len(followers)]
+        for member_id, member in sorted(members, key=lambda item: item[0] != leader):
+            if member.instance != name:
+                self._sync(member_id, member.instance, self.model.generation)
+        old_id = self.model.holder(name)
+        assert old_id is not None
+        self._join("", name, wish_of(self.model.members[old_id]), 9, self.model.protocol_type or "")
+        new_id = self.model.holder(name)
+        if new_id is not None and new_id != old_id:  # a full group turns it away
+            self._sync(new_id, name, self.model.generation)
+            self.all_but_one_keep_alive(-1, 6)
 
     @precondition(lambda self: self.model.promised)
     @rule(who=WHO)
