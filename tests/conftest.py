@@ -17,10 +17,12 @@ import trio.testing
 
 TEST_SECONDS_MAX = 120
 
+# How long an example takes is the machine's affair: hypothesis would fail one that was kept waiting for 200 ms.
+UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("untimed", UNTIMED)
 # In CI the same examples every time, so that a change is judged by what it changed; elsewhere the search goes on.
-hypothesis.settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    hypothesis.settings.load_profile("ci")
+hypothesis.settings.register_profile("untimed-ci", UNTIMED, derandomize=True)
+hypothesis.settings.load_profile("untimed-ci" if os.environ.get("CI") else "untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,9 +32,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def autojump_clock() -> trio.testing.MockClock:
-    """A mock clock that jumps to the next deadline as soon as every task is blocked."""
-    return trio.testing.MockClock(autojump_threshold=0)
+def autojump_clock(monkeypatch: pytest.MonkeyPatch) -> trio.testing.MockClock:
+    """A mock clock that jumps to the next deadline as soon as every task is blocked and no thread works for one.
+
+    To trio a task that waits for a thread is blocked like any other, so mock time would run on, for minutes maybe, in
+    the moment that the machine takes to write a file.
+    """
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    run_sync, working = trio.to_thread.run_sync, 0
+
+    async def timeless_run_sync(*args: Any, **options: Any) -> Any:
+        nonlocal working
+        working += 1
+        clock.autojump_threshold = math.inf
+        try:
+            return await run_sync(*args, **options)
+        finally:
+            working -= 1
+            clock.autojump_threshold = math.inf if working else 0
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", timeless_run_sync)
+    return clock
 
 
 @pytest.hookimpl(tryfirst=True)

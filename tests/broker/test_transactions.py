@@ -195,6 +195,8 @@ async def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path, autojump_cloc
         "transaction_remove_expired_transaction_cleanup_interval_ms": "60000",
         # nor does the log hold on to segments of a mock year
         "log_retention_ms": "-1",
+        # mock time waits for every checkpoint, and this one would be due hundreds of times
+        "replica_high_watermark_checkpoint_interval_ms": "3600000",
     }
     async with transactional_broker(tmp_path, **keys) as broker:
         await Producer(broker, "used").init()
