@@ -32,6 +32,9 @@ UNKNOWN_FEATURES_EPOCH = -1
 FIRST_UPDATE_WAIT_S = 3.0
 """How long clients wait for a broker that has just started to hear what there is."""
 
+DELETED_NAMES_MAX = 1_000
+"""Of deleted topics so many names are remembered, the latest."""
+
 
 class Node(NamedTuple):
     """A broker as clients of one listener see it."""
@@ -78,6 +81,7 @@ class MetadataCache:
         self._config = config
         self._changed = trio.Event()
         self.snapshot = MetadataSnapshot()
+        self._deleted_names: dict[str, None] = {}
         self.local_broker_id = -1
         self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
         """The version of `/feature` (KIP-584), kept by `broker.control`."""
@@ -95,6 +99,10 @@ class MetadataCache:
     def partition_count(self, topic: str) -> int | None:
         partitions = self.snapshot.topics.get(topic)
         return None if partitions is None else len(partitions)
+
+    def was_deleted(self, topic: str) -> bool:
+        """Whether a topic of this name was here before. It may be back."""
+        return topic in self._deleted_names
 
     def topic_id(self, topic: str) -> bytes:
         return self.snapshot.topic_id(topic)
@@ -177,7 +185,8 @@ class MetadataCache:
                 if partitions:
                     changed[topic] = partitions
                     continue
-                changed.pop(topic, None)
+                if changed.pop(topic, None) is not None:
+                    self._remember_deleted(topic)
                 topic_names.pop(topic_ids.pop(topic, ZERO_UUID), None)
             topics = changed
         self._replace(
@@ -190,6 +199,11 @@ class MetadataCache:
             )
         )
         return list(deleted)
+
+    def _remember_deleted(self, topic: str) -> None:
+        self._deleted_names[topic] = None
+        if len(self._deleted_names) > DELETED_NAMES_MAX:
+            del self._deleted_names[next(iter(self._deleted_names))]
 
     def _replace(self, snapshot: MetadataSnapshot) -> None:
         self.snapshot = snapshot

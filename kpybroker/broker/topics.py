@@ -214,16 +214,19 @@ class TopicAdmin:
 
         NONE for those that have leaders within `wait_s`, LEADER_NOT_AVAILABLE for those that will have; else
         the refusal. (Kafka never waits: a difference for GUARANTEES. The client's retry would cost it 100
-        ms.)
+        ms.) What was deleted is not waited for: who looks whether it is gone must not find it back.
         """
         wanted = list(names)
-        topics = [self._auto_topic(name) for name in wanted]
-        results = await self.create_topics(topics, int(wait_s * 1000))
+        again = {name for name in wanted if self._broker.metadata.was_deleted(name)}
+        results = await self.create_topics([self._auto_topic(name) for name in wanted if name in again], 0)
+        results |= await self.create_topics(
+            [self._auto_topic(name) for name in wanted if name not in again], int(wait_s * 1000)
+        )
         codes: dict[str, ErrorCode] = {}
         for name in wanted:
             code = results[name].error.code
             if code is ErrorCode.TOPIC_ALREADY_EXISTS:
-                code = await self._wait_for_other_creation(name, wait_s)
+                code = await self._wait_for_other_creation(name, 0 if name in again else wait_s)
             codes[name] = ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.REQUEST_TIMED_OUT else code
         return codes
 

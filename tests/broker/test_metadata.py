@@ -8,7 +8,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.broker.metadata import FIRST_UPDATE_WAIT_S, MetadataCache
+from kpybroker.broker.metadata import DELETED_NAMES_MAX, FIRST_UPDATE_WAIT_S, MetadataCache
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.wire.codec import decode, encode
@@ -72,6 +72,16 @@ async def test_a_topic_goes_with_its_last_partition_and_its_id_with_it() -> None
     assert not metadata.contains("a")
     assert metadata.topic_name(b"A" * 16) is None
     assert metadata.topic_id("a") == bytes(16)
+
+
+async def test_the_latest_deleted_names_are_remembered() -> None:
+    metadata = cache()
+    names = [f"t{number}" for number in range(DELETED_NAMES_MAX + 1)]
+    await metadata.update(request(*(state(name, 0) for name in names)))
+    await metadata.update(request(*(state(name, 0, LEADER_DURING_DELETE) for name in ["never-here", *names[:2]])))
+    assert [metadata.was_deleted(name) for name in ("never-here", "t0", "t1", "t2")] == [False, True, True, False]
+    await metadata.update(request(*(state(name, 0, LEADER_DURING_DELETE) for name in names[2:])))
+    assert [metadata.was_deleted(name) for name in ("t0", "t1", names[-1])] == [False, True, True]
 
 
 async def test_a_topic_of_the_same_name_comes_with_another_id() -> None:

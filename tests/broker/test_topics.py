@@ -167,6 +167,16 @@ class TestAutoCreation:
                     nursery.start_soon(one)
             assert codes == [ErrorCode.NONE] * 5
 
+    async def test_what_was_deleted_is_made_again_but_not_found_at_once(self) -> None:
+        async with running_broker() as broker:
+            await create(broker, NewTopic("old", 1, 1))
+            await broker.control.topics.delete_topics(["old"], 1000)
+            assert await broker.control.topics.auto_create(["old", "new"]) == {
+                "old": ErrorCode.LEADER_NOT_AVAILABLE,
+                "new": ErrorCode.NONE,
+            }
+            assert await broker.metadata.wait_until(lambda snapshot: snapshot.has_leader("old", 0), 1)
+
     async def test_internal_topics_have_settings_of_their_own(self) -> None:
         names = ["__consumer_offsets", "__transaction_state"]
         props = {
