@@ -6,6 +6,7 @@ them can be compared file by file.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,9 +134,13 @@ class RawLog:
         return found
 
     def files(self, suffix: str = ".log") -> dict[int, int]:
-        """Base offset and size of each file that ends so."""
-        found = [path for path in self.directory.iterdir() if path.name.endswith(suffix)]
-        return {int(path.name.partition(".")[0]): path.stat().st_size for path in sorted(found)}
+        """Base offset and size of each file that ends so; the broker may remove some meanwhile."""
+        sizes = {}
+        for path in sorted(self.directory.iterdir()):
+            if path.name.endswith(suffix):
+                with contextlib.suppress(FileNotFoundError):
+                    sizes[int(path.name.partition(".")[0])] = path.stat().st_size
+        return sizes
 
     @property
     def segments(self) -> list[int]:
