@@ -256,15 +256,17 @@ def _states(history: History) -> Found:
 def _in_sync(history: History) -> Found:
     """Acknowledged with acks=all means: every member of the ISR has it. One that stood still all the while has not.
 
-    The ISR is that of the state znode where it was the same before the record was sent and after its acknowledgement.
+    The ISR is that of the state znode where it was the same before the record was sent and after its acknowledgement,
+    and the record is of that leader epoch: a leader that was not told yet of the next one goes by its own ISR.
     """
     for partition, acknowledged in history.acknowledged.items():
         states = sorted(history.states[partition])
-        times = [state.time_ns for state in states]
+        epochs = {stored.offset: stored.leader_epoch for stored in history.log[partition]}
         for ack in acknowledged:
-            isr = _isr_between(states, times, ack.sent_ns, ack.told_ns)
-            if isr is None:
+            state = _state_between(states, ack.sent_ns, ack.told_ns)
+            if state is None or epochs.get(ack.offset) != state.leader_epoch:
                 continue
+            isr = state.isr
             if len(isr) < history.min_isr:
                 yield Problem(
                     Kind.BELOW_MIN_ISR,
@@ -279,31 +281,30 @@ def _in_sync(history: History) -> Found:
                     )
 
 
-def _isr_between(states: Sequence[StateLook], times: Sequence[int], from_ns: int, to_ns: int) -> frozenset[int] | None:
-    """The ISR, where it was the same one all the while and that is known; `times` are those of `states`."""
-    before = bisect_left(times, from_ns) - 1
-    after = bisect_right(times, to_ns)
+def _state_between(states: Sequence[StateLook], from_ns: int, to_ns: int) -> StateLook | None:
+    """The state, where it was the same one all the while and that is known."""
+    before = bisect_left(states, from_ns, key=lambda state: state.told_ns) - 1
+    after = bisect_right(states, to_ns, key=lambda state: state.asked_ns)
     if before < 0 or after >= len(states) or states[before].version != states[after].version:
         return None
-    return states[before].isr
+    return states[before]
 
 
 def _members_have_it(history: History) -> Found:
     """What a leader told as committed, every member of the ISR has."""
     for partition, follower_looks in history.follower_looks.items():
         states = sorted(history.states[partition])
-        times = [state.time_ns for state in states]
         looks = sorted(history.looks[partition])
         committed = list(accumulate((look.high_watermark for look in looks), max))
         for look in follower_looks:
             known = bisect_left(looks, look.asked_ns, key=lambda leader: leader.time_ns) - 1
             if known < 0 or look.log_end >= committed[known]:
                 continue
-            isr = _isr_between(states, times, look.asked_ns, look.told_ns)
-            if isr is not None and look.broker in isr:
+            state = _state_between(states, look.asked_ns, look.told_ns)
+            if state is not None and look.broker in state.isr:
                 yield Problem(
                     Kind.BEHIND,
-                    f"{look.broker} of the ISR {sorted(isr)} ends at {_at(partition, look.log_end)}, "
+                    f"{look.broker} of the ISR {sorted(state.isr)} ends at {_at(partition, look.log_end)}, "
                     f"when {committed[known]} was told before",
                 )
 

@@ -92,9 +92,10 @@ class Look(NamedTuple):
 
 
 class StateLook(NamedTuple):
-    """A partition's state znode at one time; `version` is its partition epoch."""
+    """A partition's state znode at some moment between the two times; `version` is its partition epoch."""
 
-    time_ns: int
+    asked_ns: int
+    told_ns: int
     version: int
     leader: int
     leader_epoch: int

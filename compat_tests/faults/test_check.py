@@ -40,7 +40,7 @@ def sound() -> History:
         history.log[P].append(Stored(n, Record("a", n), epoch))
         history.acknowledged[P].append(Acknowledged(Record("a", n), n, 100 * n, 100 * n + 50, 1 + epoch))
         history.looks[P].append(Look(100 * n + 60, 1 + epoch, epoch, 0, n + 1, n + 2))
-        history.states[P].append(StateLook(100 * n + 70, 7 + epoch, 1 + epoch, epoch, 1, IN_SYNC))
+        history.states[P].append(StateLook(100 * n + 65, 100 * n + 70, 7 + epoch, 1 + epoch, epoch, 1, IN_SYNC))
         history.follower_looks[P].append(FollowerLook(100 * n + 75, 100 * n + 85, 3, n + 1))
         history.commit_looks[P].append(CommitLook(100 * n + 80, 1, 0, n))
     transactions = []
@@ -266,6 +266,17 @@ def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_mi
     history.absences.append(Absence(3, 90, 960))
     history.states[P] = [state._replace(isr=frozenset({1, 2})) for state in history.states[P]]
     assert check(history) == []
+
+
+def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr() -> None:
+    history = sound()
+    first = SECOND_EPOCH_AT - 3
+    history.states[P] = [
+        state._replace(version=8, leader_epoch=1, isr=frozenset({2})) if number >= first else state
+        for number, state in enumerate(history.states[P])
+    ]
+    found = [problem.text.split()[0] for problem in check(history) if problem.kind is Kind.BELOW_MIN_ISR]
+    assert found == [f"a.{n}" for n in range(SECOND_EPOCH_AT, 10)]
 
 
 def test_a_group_may_read_again() -> None:

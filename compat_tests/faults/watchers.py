@@ -241,9 +241,11 @@ class StateWatcher(Task):
         self._tree.close()
 
     def _look(self, partition: Partition) -> None:
+        asked_ns = time.monotonic_ns()
         data, stat = self._tree.get(f"/brokers/topics/{partition[0]}/partitions/{partition[1]}/state")
         found = json.loads(data)
         look = StateLook(
+            asked_ns,
             time.monotonic_ns(),
             stat.version,
             found["leader"],

@@ -29,8 +29,8 @@ PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 UNKNOWN_FEATURES_EPOCH = -1
 
-FIRST_UPDATE_WAIT_S = 3.0
-"""How long clients wait for a broker that has just started to hear what there is."""
+ELECTION_S = 3.0
+"""What a new controller takes at most, once the session of the last one has ended, to tell a broker what there is."""
 
 DELETED_NAMES_MAX = 1_000
 """Of deleted topics so many names are remembered, the latest."""
@@ -219,12 +219,13 @@ class MetadataCache:
         return condition(self.snapshot)
 
     async def wait_first_update(self) -> None:
-        """Until the controller has told anything at all; not for ever, lest clients do not look elsewhere.
+        """Until the controller has told anything at all; at most as long as it takes to elect one.
 
         Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand.
         """
         if not self.snapshot.brokers:
-            await self.wait_until(lambda snapshot: bool(snapshot.brokers), FIRST_UPDATE_WAIT_S)
+            session_s = self._config.get_int("zookeeper.session.timeout.ms") / 1000
+            await self.wait_until(lambda snapshot: bool(snapshot.brokers), session_s + ELECTION_S)
 
 
 def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[PartitionState]:
