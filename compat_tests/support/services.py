@@ -24,6 +24,7 @@ from compat_tests.support.waiting import eventually
 
 START_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 60.0
+ANSWER_S = 2.0
 PR_SET_PDEATHSIG = 1
 # below the ephemeral range, so that an outgoing connection never sits on a port that a restart needs
 PORTS = range(20_000, 32_000)
@@ -175,15 +176,22 @@ class ZooKeeper:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self.service.start(lambda _: _accepts(self.port))
+        self.service.start(lambda _: _serves(self.port))
 
     def stop(self) -> None:
         self.service.kill()
 
 
-def _accepts(port: int) -> bool:
+def _serves(port: int) -> bool:
+    """Whether a ZooKeeper is past its start. One that only accepts may leave a session's first request unanswered."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        probe.settimeout(ANSWER_S)
+        try:
+            probe.connect(("127.0.0.1", port))
+            probe.sendall(b"srvr")
+            return b"Mode:" in probe.recv(4096)
+        except OSError:
+            return False
 
 
 def stock_properties(port: int, data_dir: Path) -> dict[str, str]:
