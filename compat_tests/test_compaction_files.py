@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -125,28 +125,33 @@ def comparable(text: str, *, is_compressed: bool) -> list[str]:
     return lines
 
 
-def dumped(directory: Path, *, is_compressed: bool) -> dict[str, list[str]]:
-    """By segment: its records as Kafka reads them."""
-    files = sorted(directory.glob("*.log"))
+def dumped(directories: Sequence[Path]) -> list[dict[str, list[str]]]:
+    """Of each partition by segment: its records as Kafka reads them."""
+    files = [file for directory in directories for file in sorted(directory.glob("*.log"))]
     output = dump(files, "--deep-iteration", "--print-data-log", compacted={TOPIC})
     assert "isvalid: false" not in output
-    found = sections(output)
-    return {Path(name).name: comparable(text, is_compressed=is_compressed) for name, text in found.items()}
+    found: list[dict[str, list[str]]] = [{} for _ in directories]
+    for name, text in sections(output).items():
+        partition = directories.index(Path(name).parent)
+        found[partition][Path(name).name] = comparable(text, is_compressed=bool(partition % 2))
+    return found
 
 
-def check_alike(ours: Path, kafkas: Path, partition: int) -> str:
+def check_alike(ours: Sequence[Path], kafkas: Sequence[Path]) -> str:
     """What Kafka reads in both."""
-    found = dumped(ours, is_compressed=bool(partition % 2))
-    expected = dumped(kafkas, is_compressed=bool(partition % 2))
-    assert found.keys() == expected.keys()
-    for name, lines in expected.items():
-        assert found[name] == lines, f"{TOPIC}-{partition}/{name}"
-        stem = name.removesuffix(".log")
-        assert content_of(ours / f"{stem}.txnindex") == content_of(kafkas / f"{stem}.txnindex")
-        assert (ours / name).stat().st_mtime_ns // 10**6 == (kafkas / name).stat().st_mtime_ns // 10**6
-    indexes = [file for pattern in ("*.index", "*.timeindex") for file in sorted(ours.glob(pattern))]
-    undamaged(dump(indexes, "--index-sanity-check"))
-    return "\n".join(line for lines in expected.values() for line in lines)
+    seen = ""
+    for partition, (found, expected) in enumerate(zip(dumped(ours), dumped(kafkas), strict=True)):
+        assert expected
+        assert found.keys() == expected.keys()
+        for name, lines in expected.items():
+            own, other = ours[partition] / name, kafkas[partition] / name
+            assert found[name] == lines, f"{TOPIC}-{partition}/{name}"
+            assert content_of(own.with_suffix(".txnindex")) == content_of(other.with_suffix(".txnindex"))
+            assert own.stat().st_mtime_ns // 10**6 == other.stat().st_mtime_ns // 10**6
+            seen += "\n".join(lines)
+    indexes = [file for directory in ours for kind in ("*.index", "*.timeindex") for file in directory.glob(kind)]
+    undamaged(dump(sorted(indexes), "--index-sanity-check"))
+    return seen
 
 
 def content_of(file: Path) -> bytes:
@@ -196,6 +201,6 @@ def test_kafka_and_kpybroker_leave_the_same(kafka: Broker, tmp_path: Path) -> No
         clean_with_kafka(kafka, wanted)
         for partition in range(PARTITIONS):
             cleaned[partition] = clean_with_ours(ours[partition], cleaned[partition])
-            seen += check_alike(ours[partition], kafkas[partition], partition)
+        seen += check_alike(ours, kafkas)
     for rare in ("deleteHorizonMs: set", "count: 0 ", "isControl: true", "compresscodec: zstd", "magic: 0", "magic: 1"):
         assert rare in seen, f"{rare} came up nowhere: the load is too simple"

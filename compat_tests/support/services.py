@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -21,26 +20,14 @@ from kazoo.client import KazooClient
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.support.quick import admin_client
 from compat_tests.support.waiting import eventually
+from tests.support.ports import free_port
 
 START_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 60.0
 ANSWER_S = 2.0
 PR_SET_PDEATHSIG = 1
-# below the ephemeral range, so that an outgoing connection never sits on a port that a restart needs
-PORTS = range(20_000, 32_000)
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
-
-
-def free_port() -> int:
-    while True:
-        port = random.choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def _die_with_parent() -> None:

@@ -15,8 +15,9 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.core import tree as t
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.memory_transport import MemoryTransport
+from tests.support.ports import free_port
 from tests.support.running_broker import settings
-from tests.support.zookeeper import free_port, zookeeper
+from tests.support.zookeeper import zookeeper
 
 JAAS = 'Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret"; };'
 

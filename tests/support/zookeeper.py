@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 START_SECONDS_MAX = 30
 TICK_MS = 100
 """Sessions may be as short as two ticks."""
@@ -133,13 +135,6 @@ def _launch(config: Path, log: Path, jvm_options: Sequence[str]) -> subprocess.P
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until_serving(server: ZooKeeperServer) -> None:

@@ -1,0 +1,20 @@
+"""Ports for servers that are told theirs in a file, such as ZooKeeper: nobody else has them by the time it starts."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+# below the ephemeral range, so that an outgoing connection never sits on a port that a start, or a restart, needs
+PORTS = range(20_000, 32_000)
+
+
+def free_port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
