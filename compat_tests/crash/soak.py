@@ -9,8 +9,6 @@ the affair of `power_cuts`, and of `tests/storage`, on files that lose what was 
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import sys
 import tempfile
 import threading
@@ -34,7 +32,8 @@ from compat_tests.crash.load import (
 )
 from compat_tests.exchange.files import check_verify
 from compat_tests.support.quick import admin_client, create_topic
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.services import Broker
+from compat_tests.support.soaks import connect_string, report, say, soak_parser
 from compat_tests.support.waiting import eventually
 
 WRITERS = (
@@ -182,35 +181,17 @@ class Soak:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Kill a broker under load and check what it kept.")
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
-    parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
-    parser.add_argument("--keep-files", action="store_true")
-    options = parser.parse_args(arguments)
-    print(f"{options.kills} kills of {options.broker}, seed {options.seed}", flush=True)
+    options = soak_parser("Kill a broker under load and check what it kept.", kills=200).parse_args(arguments)
+    say(f"{options.kills} kills of {options.broker}, seed {options.seed}")
     directory = Path(tempfile.mkdtemp(prefix="soak-"))
-    zookeeper = ZooKeeper(directory / "zookeeper") if options.zookeeper or options.broker == "kafka" else None
-    if zookeeper is not None:
-        zookeeper.start()
-    connect = None if zookeeper is None else f"{zookeeper.connect}/soak"
-    broker = Broker(options.broker, directory / "broker", connect, OVERRIDES)
-    try:
-        broker.start()
-        problems = Soak(broker, options.seed, lambda text: print(text, flush=True)).run(options.kills)
-    finally:
-        broker.service.kill()
-        if zookeeper is not None:
-            zookeeper.stop()
-    for problem in problems:
-        print(f"PROBLEM {problem}")
-    if problems or options.keep_files:
-        print(f"the broker's files: {directory}")
-    else:
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"seed {options.seed}: {f'{len(problems)} problems' if problems else 'everything was kept'}")
-    return 1 if problems else 0
+    with connect_string(directory, "soak", needed=options.zookeeper or options.broker == "kafka") as connect:
+        broker = Broker(options.broker, directory / "broker", connect, OVERRIDES)
+        try:
+            broker.start()
+            problems = Soak(broker, options.seed, say).run(options.kills)
+        finally:
+            broker.service.kill()
+    return report(problems, directory, options, "everything was kept")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ With `--groups` the copiers are members of one group instead, and share the part
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -31,7 +30,8 @@ from compat_tests.eos.place import GROUP, OVERRIDES, SOURCE, TARGET, OneBroker, 
 from compat_tests.eos.readers import JavaReader, Reader, read_to_end
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import committed, fill
-from compat_tests.support.services import Broker, ZooKeeper
+from compat_tests.support.services import Broker
+from compat_tests.support.soaks import connect_string, report, say, soak_parser
 from compat_tests.support.waiting import eventually
 
 PARTITIONS = 3
@@ -295,47 +295,24 @@ def _place(options: argparse.Namespace, directory: Path, connect: str | None) ->
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Copy exactly once while everything dies, and check what came out.")
+    parser = soak_parser("Copy exactly once while everything dies, and check what came out.", kills=20)
     parser.add_argument("--records", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--zombies", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--groups", action="store_true", help="the copiers are members of one group")
-    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
-    parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
     parser.add_argument("--cluster", action="store_true", help="three brokers on a real ZooKeeper")
-    parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
-    print(f"{options.records} records, {options.kills} kills of {options.broker}, seed {options.seed}", flush=True)
+    say(f"{options.records} records, {options.kills} kills of {options.broker}, seed {options.seed}")
     directory = Path(tempfile.mkdtemp(prefix="eos-"))
     needs_zookeeper = options.zookeeper or options.cluster or options.broker == "kafka"
-    zookeeper = ZooKeeper(directory / "zookeeper") if needs_zookeeper else None
-    if zookeeper is not None:
-        zookeeper.start()
-    connect = None if zookeeper is None else f"{zookeeper.connect}/eos"
-    place = _place(options, directory, connect)
-    try:
-        place.start()
-        soak = Soak(
-            place,
-            options.seed,
-            options.records,
-            groups=options.groups,
-            say=lambda text: print(text, flush=True),
-        )
-        problems = soak.run(options.kills, options.zombies)
-    finally:
-        place.close()
-        if zookeeper is not None:
-            zookeeper.stop()
-    for problem in problems:
-        print(f"PROBLEM {problem}")
-    if problems or options.keep_files:
-        print(f"the broker's files: {directory}")
-    else:
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"seed {options.seed}: {f'{len(problems)} problems' if problems else 'exactly once'}")
-    return 1 if problems else 0
+    with connect_string(directory, "eos", needed=needs_zookeeper) as connect:
+        place = _place(options, directory, connect)
+        try:
+            place.start()
+            soak = Soak(place, options.seed, options.records, groups=options.groups, say=say)
+            problems = soak.run(options.kills, options.zombies)
+        finally:
+            place.close()
+    return report(problems, directory, options, "exactly once")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""What the programs that soak a broker share: their options, the ZooKeeper they may need, and their last words."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from compat_tests.support.services import ZooKeeper
+
+
+def soak_parser(description: str, kills: int) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--kills", type=int, default=kills)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
+    parser.add_argument("--zookeeper", action="store_true", help="coordinate through a real ZooKeeper")
+    parser.add_argument("--keep-files", action="store_true")
+    return parser
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+@contextmanager
+def connect_string(directory: Path, chroot: str, *, needed: bool) -> Iterator[str | None]:
+    """Of a real ZooKeeper that lives as long as the context; None where none is needed."""
+    if not needed:
+        yield None
+        return
+    zookeeper = ZooKeeper(directory / "zookeeper")
+    zookeeper.start()
+    try:
+        yield f"{zookeeper.connect}/{chroot}"
+    finally:
+        zookeeper.stop()
+
+
+def report(problems: Sequence[str], directory: Path, options: argparse.Namespace, verdict: str) -> int:
+    """Print the problems, or the verdict that there are none; the files stay where they are wanted. The exit code."""
+    for problem in problems:
+        print(f"PROBLEM {problem}")
+    if problems or options.keep_files:
+        print(f"the broker's files: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"seed {options.seed}: {f'{len(problems)} problems' if problems else verdict}")
+    return 1 if problems else 0
