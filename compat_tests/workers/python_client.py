@@ -169,33 +169,64 @@ class Confluent:
         self.consumer.close()
 
 
+# kafka-python and aiokafka are of one family, and call most things the same
+
+
+def producer_settings(spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": spec["bootstrap"],
+        "compression_type": spec.get("codec"),
+        "linger_ms": 20,
+        "max_request_size": 100_000_000,
+        **spec.get("settings", {}),
+    }
+
+
+def consumer_settings(spec: dict[str, Any]) -> dict[str, Any]:
+    instance = {"group_instance_id": spec["instance"]} if spec.get("instance") else {}
+    return {
+        "bootstrap_servers": spec["bootstrap"],
+        "group_id": spec.get("group"),
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": spec.get("auto_commit", False),
+        "max_partition_fetch_bytes": spec.get("fetch_bytes", 1_048_576),
+        "session_timeout_ms": spec.get("session_timeout_ms", 10_000),
+        "heartbeat_interval_ms": 500,
+        "metadata_max_age_ms": 1_000,
+        **instance,
+        **spec.get("settings", {}),
+    }
+
+
+def message(spec: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """What `send` takes."""
+    stamp = {} if record.get("timestamp", -1) < 0 else {"timestamp_ms": record["timestamp"]}
+    return {
+        "topic": spec["topic"],
+        "value": payload(record),
+        "key": raw(record["key"]),
+        "headers": [(name, raw(data)) for name, data in record["headers"]],
+        "partition": spec.get("partition"),
+        **stamp,
+    }
+
+
+def shapes(batches: dict[Any, list[Any]]) -> list[dict[str, Any]]:
+    return [
+        shape(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp)
+        for records in batches.values()
+        for r in records
+    ]
+
+
 class KafkaPython:
     """kafka-python, whichever version is first on the path."""
 
     def produce(self, spec: dict[str, Any]) -> list[list[int]]:
         from kafka import KafkaProducer
 
-        producer = KafkaProducer(
-            bootstrap_servers=spec["bootstrap"],
-            compression_type=spec.get("codec"),
-            linger_ms=20,
-            max_request_size=100_000_000,
-            **spec.get("settings", {}),
-        )
-        futures = []
-        for record in spec["records"]:
-            headers = [(name, raw(data)) for name, data in record["headers"]]
-            stamp = {} if record.get("timestamp", -1) < 0 else {"timestamp_ms": record["timestamp"]}
-            futures.append(
-                producer.send(
-                    spec["topic"],
-                    payload(record),
-                    raw(record["key"]),
-                    headers=headers,
-                    partition=spec.get("partition"),
-                    **stamp,
-                )
-            )
+        producer = KafkaProducer(**producer_settings(spec))
+        futures = [producer.send(**message(spec, record)) for record in spec["records"]]
         producer.flush(timeout=DEADLINE_S)
         done = [future.get(timeout=DEADLINE_S) for future in futures]
         producer.close()
@@ -204,25 +235,12 @@ class KafkaPython:
     def open(self, spec: dict[str, Any]) -> None:
         from kafka import KafkaConsumer, TopicPartition
 
-        settings = dict(spec.get("settings", {}))
-        if spec.get("instance"):
-            settings["group_instance_id"] = spec["instance"]
+        settings = consumer_settings(spec)
         if spec.get("assignor") == "cooperative-sticky":
             from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
             settings["partition_assignment_strategy"] = [CooperativeStickyAssignor]
-        self.consumer = KafkaConsumer(
-            bootstrap_servers=spec["bootstrap"],
-            group_id=spec.get("group"),
-            auto_offset_reset="earliest",
-            enable_auto_commit=spec.get("auto_commit", False),
-            max_partition_fetch_bytes=spec.get("fetch_bytes", 1_048_576),
-            fetch_max_bytes=max(52_428_800, spec.get("fetch_bytes", 0)),
-            session_timeout_ms=spec.get("session_timeout_ms", 10_000),
-            heartbeat_interval_ms=500,
-            metadata_max_age_ms=1_000,
-            **settings,
-        )
+        self.consumer = KafkaConsumer(fetch_max_bytes=max(52_428_800, spec.get("fetch_bytes", 0)), **settings)
         if "assign" in spec:
             parts = [TopicPartition(topic, partition) for topic, partition in spec["assign"]]
             self.consumer.assign(parts)
@@ -235,11 +253,7 @@ class KafkaPython:
 
     def poll(self) -> list[dict[str, Any]]:
         batches = self.consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS, max_records=500)
-        return [
-            shape(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp)
-            for records in batches.values()
-            for r in records
-        ]
+        return shapes(batches)
 
     def assignment(self) -> set[tuple[str, int]]:
         return {(part.topic, part.partition) for part in self.consumer.assignment() or ()}
@@ -263,29 +277,10 @@ class AioKafka:
     async def _produce(self, spec: dict[str, Any]) -> list[list[int]]:
         from aiokafka import AIOKafkaProducer
 
-        producer = AIOKafkaProducer(
-            bootstrap_servers=spec["bootstrap"],
-            compression_type=spec.get("codec"),
-            linger_ms=20,
-            max_request_size=100_000_000,
-            **spec.get("settings", {}),
-        )
+        producer = AIOKafkaProducer(**producer_settings(spec))
         await producer.start()
         try:
-            futures = []
-            for record in spec["records"]:
-                headers = [(name, raw(data)) for name, data in record["headers"]]
-                stamp = {} if record.get("timestamp", -1) < 0 else {"timestamp_ms": record["timestamp"]}
-                futures.append(
-                    await producer.send(
-                        spec["topic"],
-                        payload(record),
-                        raw(record["key"]),
-                        headers=headers,
-                        partition=spec.get("partition"),
-                        **stamp,
-                    )
-                )
+            futures = [await producer.send(**message(spec, record)) for record in spec["records"]]
             done = await asyncio.gather(*futures)
         finally:
             await producer.stop()
@@ -298,20 +293,7 @@ class AioKafka:
     async def _open(self, spec: dict[str, Any]) -> None:
         from aiokafka import AIOKafkaConsumer, TopicPartition
 
-        settings = dict(spec.get("settings", {}))
-        if spec.get("instance"):
-            settings["group_instance_id"] = spec["instance"]
-        self.consumer = AIOKafkaConsumer(
-            bootstrap_servers=spec["bootstrap"],
-            group_id=spec.get("group"),
-            auto_offset_reset="earliest",
-            enable_auto_commit=spec.get("auto_commit", False),
-            max_partition_fetch_bytes=spec.get("fetch_bytes", 1_048_576),
-            session_timeout_ms=spec.get("session_timeout_ms", 10_000),
-            heartbeat_interval_ms=500,
-            metadata_max_age_ms=1_000,
-            **settings,
-        )
+        self.consumer = AIOKafkaConsumer(**consumer_settings(spec))
         if "pattern" in spec:
             self.consumer.subscribe(pattern="^" + spec["pattern"])
         elif "topics" in spec:
@@ -324,11 +306,7 @@ class AioKafka:
 
     def poll(self) -> list[dict[str, Any]]:
         batches = self.loop.run_until_complete(self.consumer.getmany(timeout_ms=100, max_records=500))
-        return [
-            shape(r.topic, r.partition, r.offset, r.key, r.value, r.headers, r.timestamp)
-            for records in batches.values()
-            for r in records
-        ]
+        return shapes(batches)
 
     def assignment(self) -> set[tuple[str, int]]:
         return {(part.topic, part.partition) for part in self.consumer.assignment()}
