@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -108,6 +108,9 @@ mutants: test-deps  ## brokers with one thing wrong each, and whether the storm 
 
 replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
 	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix
+
+suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpybroker; SUITES='--broker kafka' for Kafka; needs Go
+	$(BIN)/python -m compat_tests.suites.go $(SUITES)
 
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
 	$(BIN)/python -m compat_tests.exchange.run
