@@ -11,9 +11,12 @@ it does it says in JSON lines; "commit" comes before the commit is asked for. It
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
@@ -24,6 +27,7 @@ STEP_TRIES_MAX = 4
 HOLD_S = 0.2
 FENCED = 3
 LOST_ITS_PLACE = 4
+STANDSTILL_S = 20.0
 
 
 def say(**event: Any) -> None:
@@ -40,6 +44,28 @@ def insist(step: Callable[[float], Any]) -> Any:
             if not error.args[0].retriable() or attempt + 1 == STEP_TRIES_MAX:
                 raise
     raise AssertionError("not reached")
+
+
+@contextmanager
+def ends_at_standstill() -> Iterator[None]:
+    """End the process when this takes too long; whoever looks after it starts another.
+
+    librdkafka 2.16 remembers who coordinates the group. When that broker leaves the metadata between two calls of
+    send_offsets_to_transaction, the second one waits for ever for a connection to it, whatever its timeout. The same
+    happens on real Kafka.
+    """
+
+    def end() -> None:
+        say(event="ended", error="_TIMED_OUT: send_offsets_to_transaction stands still")
+        os._exit(LOST_ITS_PLACE)
+
+    timer = threading.Timer(STANDSTILL_S, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Copier:
@@ -132,7 +158,8 @@ class Copier:
             copied = {message.partition() for message in messages}
             places = [TopicPartition(self.spec["source"], part, self.positions[part]) for part in copied]
             metadata = self.consumer.consumer_group_metadata()
-            insist(lambda timeout: self.producer.send_offsets_to_transaction(places, metadata, timeout))
+            with ends_at_standstill():
+                insist(lambda timeout: self.producer.send_offsets_to_transaction(places, metadata, timeout))
             self.end(messages)
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
