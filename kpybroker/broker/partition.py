@@ -267,14 +267,16 @@ class Partition:
     def _advance(self, log: Log, leader: LeaderState, end_offset: int) -> None:
         high_watermark = leader.appended(end_offset)
         if leader.followers:
-            high_watermark = self._advance_with_followers(log, leader)
-        if high_watermark > log.high_watermark:
+            self._advance_with_followers(log, leader)
+        elif high_watermark > log.high_watermark:
             self._commit_to(log, high_watermark)
 
-    def _advance_with_followers(self, log: Log, leader: LeaderState) -> int:
+    def _advance_with_followers(self, log: Log, leader: LeaderState) -> None:
         around = self._surroundings
         min_isr = log.config.min_insync_replicas
-        return leader.advance(min_isr, around.now_ms(), around.lag_time_max_ms, around.is_alive)
+        high_watermark = leader.advance(min_isr, around.now_ms(), around.lag_time_max_ms, around.is_alive)
+        if high_watermark > log.high_watermark:
+            self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
         self._set_high_watermark(log, high_watermark)
@@ -381,9 +383,7 @@ class Partition:
         if leader.may_join(replica_id) and self._surroundings.is_alive(replica_id):
             self._surroundings.change_isr(self, leader.propose(leader.isr | {replica_id}))
         if moved:
-            high_watermark = self._advance_with_followers(log, leader)
-            if high_watermark > log.high_watermark:
-                self._commit_to(log, high_watermark)
+            self._advance_with_followers(log, leader)
 
     def maybe_shrink_isr(self) -> None:
         """Ask that those be taken out of the ISR who have been behind for too long."""
@@ -428,9 +428,7 @@ class Partition:
         leader = self.leader
         if leader is None or not leader.followers or self.log is None:
             return
-        high_watermark = self._advance_with_followers(self.log, leader)
-        if high_watermark > self.log.high_watermark:
-            self._commit_to(self.log, high_watermark)
+        self._advance_with_followers(self.log, leader)
 
     # --- following another broker
 
