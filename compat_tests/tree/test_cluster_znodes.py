@@ -79,6 +79,9 @@ class Story:
         cluster.wait(lambda: cluster.controller() == 2, "another controller")
         self._await({"moved": [{2}, {1}]})
         yield "the controller killed", self._moment(*FLAGS)
+        cluster.brokers[1].start()
+        self._await({"moved": [{1, 2}, {1}]})
+        yield "who was first in the ISR is last now", self._moment()
 
     def _create(self) -> None:
         cluster = self._cluster
@@ -152,7 +155,7 @@ def test_tree_and_descriptions_are_kafkas_at_every_stage(
 ) -> None:
     reference = told_to("kafka", launcher, tmp_path / "reference")
     compared = told_to(request.config.getoption("--broker"), launcher, tmp_path / "compared")
-    assert len(reference) == 10
+    assert len(reference) == 11
     found = []
     for stage, moment in reference.items():
         found += [f"{stage}: {difference}" for difference in differences(moment.tree, compared[stage].tree)]
