@@ -75,7 +75,7 @@ class FetchParams:
 class Visit:
     """One partition's answer; `slices` are to be released after sending."""
 
-    __slots__ = ("cached", "data", "is_cut_short", "is_special", "is_unread", "size", "slice")
+    __slots__ = ("cached", "data", "is_cut_short", "is_on_older_segment", "is_special", "is_unread", "size", "slice")
 
     def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
         self.cached = cached
@@ -85,6 +85,8 @@ class Visit:
         self.is_special = False
         self.is_cut_short = False
         """There is more than was read: no room was left in this answer, or the follower is throttled."""
+        self.is_on_older_segment = False
+        """A later segment has more: there is enough, though one read does not reach it (DelayedFetch, case F)."""
         self.is_unread = False
         """Refused before the partition was looked at."""
 
@@ -123,6 +125,7 @@ class Fetches:
                     size >= params.min_bytes
                     or unread >= len(session.partitions)
                     or any(visit.is_special and not visit.is_unread for visit in answers.values())
+                    or any(visit.is_on_older_segment for visit in answers.values())
                     or deadline <= clock.monotonic()
                 ):
                     return list(answers.values())
@@ -242,7 +245,6 @@ class Fetches:
             partition.follower_fetched(params.replica_id, cached.fetch_offset, start, session, now_ms)
             data.high_watermark = log.high_watermark  # this very fetch may have moved it
             data.last_stable_offset = log.last_stable_offset
-        visit.is_cut_short = not visit.size and cached.fetch_offset < log.log_end_offset
 
     def _is_throttled(self, partition: Partition, replica_id: int) -> bool:
         return (
@@ -305,6 +307,7 @@ class Fetches:
             found.slice.release()
             found = found._replace(slice=None)
         visit.slice = found.slice
+        visit.is_on_older_segment = found.slice is not None and found.is_on_older_segment
         data.high_watermark = log.high_watermark
         data.last_stable_offset = log.last_stable_offset
         data.log_start_offset = log.log_start_offset
@@ -317,6 +320,7 @@ class Fetches:
         data.records = b""
         if found.slice is not None:
             self._fill_records(visit, log, found.slice, params.version)
+        visit.is_cut_short = not visit.size and cached.fetch_offset < bound
 
     @staticmethod
     def _fill_records(visit: Visit, log: Log, records: FileSlice, version: int) -> None:

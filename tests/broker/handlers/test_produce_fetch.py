@@ -301,6 +301,20 @@ async def test_a_fetch_waits_until_there_is_enough(tmp_path: Path, session: tupl
         assert values(answers[0]) == {0: [b"a" * 50], 1: [b"b" * 50]}
 
 
+async def test_a_fetch_does_not_wait_for_what_lies_in_a_later_segment(tmp_path: Path) -> None:
+    """DelayedFetch, case F: one read ends with its segment, and no append makes it longer."""
+    async with running_broker(tmp_path, log_segment_bytes="150") as broker:
+        await create_topic(broker, "t")
+        for value in (b"a" * 50, b"b" * 50):
+            await write(broker, "t", value)
+        with trio.fail_after(10):
+            response = await ask(broker, fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=150), 12)
+        assert values(response) == {0: [b"a" * 50]}
+        with trio.move_on_after(0.05) as scope:
+            await ask(broker, fetch("t", {0: 1}, max_wait_ms=60_000, min_bytes=150), 12)
+        assert scope.cancelled_caught
+
+
 async def test_a_session_begun_before_the_metadata_came_hears_of_every_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,3 +412,14 @@ async def test_a_follower_that_is_no_replica_is_sent_to_the_leader(tmp_path: Pat
         (data,) = response.responses[0].partitions
         assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert data.current_leader.leader_id == response.node_endpoints[0].node_id == broker.node_id
+
+
+async def test_a_session_tells_of_a_partition_it_had_no_room_for_though_nobody_asks_again(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", partitions=2)
+        for index in range(2):
+            await write(broker, "t", b"a" * 100, index=index)
+        response = await ask(broker, fetch(topic_id, {0: 0, 1: 0}, session=(0, 0), max_bytes=1), 13)
+        assert {index: len(found) for index, found in values(response).items()} == {0: 1, 1: 0}
+        news = await ask(broker, fetch(topic_id, {0: 1}, session=(response.session_id, 1), max_bytes=1), 13)
+        assert values(news) == {1: [b"a" * 100]}
