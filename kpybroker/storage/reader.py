@@ -50,6 +50,8 @@ class FetchSlice(NamedTuple):
     segment_base_offset: int = -1
     position: int = -1
     first_entry_incomplete: bool = False
+    is_on_older_segment: bool = False
+    """There are records to be read in a later segment, where one read does not reach."""
 
     @property
     def size(self) -> int:
@@ -79,12 +81,14 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
             size = min(limit - found.position, wanted)
             if size <= 0:
                 return FetchSlice(None, start_offset, segment.base_offset, found.position)
+            following = None if segment is segments.active else segments.higher(segment.base_offset)
             return FetchSlice(
                 segment.records.slice(found.position, size),
                 start_offset,
                 segment.base_offset,
                 found.position,
                 wanted < found.size,
+                following is not None and following.base_offset < max_offset,
             )
         # Everything from the offset to the segment's end is gone: the next one has what follows.
         if not (log.config.compact or segment.base_offset < (log.cleaner_offset or 0)):
