@@ -267,7 +267,8 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
             for index in range(20_000)
         ]
         topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name="big", partition_states=states)
-        await broker.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
+        alive = [UpdateMetadataRequest.UpdateMetadataBroker(id=0)]
+        await broker.metadata.update(UpdateMetadataRequest(topic_states=[topic], live_brokers=alive))
         turns = 0
         async with trio.open_nursery() as nursery:
 
