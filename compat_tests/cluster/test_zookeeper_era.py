@@ -5,12 +5,14 @@ They find what they look for in the tree, and the controller does what they writ
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.exceptions import NoNodeError
 
 from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
@@ -173,23 +175,26 @@ class Group:
         self._tree = cluster.tree
         self._root, self._topic = f"/consumers/{group}", topic
 
-    def _children(self, path: str) -> list[str]:
-        found: list[str] = self._tree.get_children(path) if self._tree.exists(path) is not None else []
+    def _values(self, path: str) -> dict[str, str]:
+        """Name and content of each child; members come and go meanwhile."""
+        found = {}
+        with contextlib.suppress(NoNodeError):
+            for name in self._tree.get_children(path):
+                with contextlib.suppress(NoNodeError):
+                    found[name] = self._tree.get(f"{path}/{name}")[0].decode()
         return found
 
     @property
     def members(self) -> set[str]:
-        return set(self._children(f"{self._root}/ids"))
+        return set(self._values(f"{self._root}/ids"))
 
     @property
     def owners(self) -> dict[int, str]:
-        path = f"{self._root}/owners/{self._topic}"
-        return {int(part): self._tree.get(f"{path}/{part}")[0].decode() for part in self._children(path)}
+        return {int(part): owner for part, owner in self._values(f"{self._root}/owners/{self._topic}").items()}
 
     @property
     def offsets(self) -> dict[int, int]:
-        path = f"{self._root}/offsets/{self._topic}"
-        return {int(part): int(self._tree.get(f"{path}/{part}")[0]) for part in self._children(path)}
+        return {int(part): int(value) for part, value in self._values(f"{self._root}/offsets/{self._topic}").items()}
 
 
 def fill(cluster: Cluster, topic: str, tag: str, count: int = 50) -> set[str]:
