@@ -240,14 +240,14 @@ def test_the_log_start_outlives_a_stop_and_a_kill(own_broker: StartBroker) -> No
     assert log.delete_records(2) is ErrorCode.NONE
     broker.restart()
     log = RawLog(broker, "kept", exists=True)
-    assert log.holds(0, start=2)
+    eventually(lambda: log.holds(0, start=2), "a leader that has heard that it is one")
     eventually(lambda: log.delete_records(4) is ErrorCode.NONE, "a leader that knows it")
     checkpoint = broker.data_dir / "log-start-offset-checkpoint"
     eventually(lambda: "kept 0 4" in checkpoint.read_text(), "the checkpoint")
     broker.kill()
     broker.start()
     log = RawLog(broker, "kept", exists=True)
-    assert log.holds(0, start=4)
+    eventually(lambda: log.holds(0, start=4), "a leader that has heard that it is one")
     assert log.fetch(3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert log.write(NOW) == [6]
 
