@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from compat_tests.conftest import Launcher, StartBroker
-from compat_tests.support.raw_log import RawLog, batch, codecs_of
+from compat_tests.support.raw_log import EARLIEST, RawLog, batch, codecs_of
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.compression import CODEC_NAMES, Codec
@@ -240,14 +240,16 @@ def test_the_log_start_outlives_a_stop_and_a_kill(own_broker: StartBroker) -> No
     assert log.delete_records(2) is ErrorCode.NONE
     broker.restart()
     log = RawLog(broker, "kept", exists=True)
-    eventually(lambda: log.holds(0, start=2), "a leader that has heard that it is one")
+    eventually(lambda: log.lookup(EARLIEST).error_code == ErrorCode.NONE, "a leader that has heard that it is one")
+    assert log.holds(0, start=2)
     eventually(lambda: log.delete_records(4) is ErrorCode.NONE, "a leader that knows it")
     checkpoint = broker.data_dir / "log-start-offset-checkpoint"
     eventually(lambda: "kept 0 4" in checkpoint.read_text(), "the checkpoint")
     broker.kill()
     broker.start()
     log = RawLog(broker, "kept", exists=True)
-    eventually(lambda: log.holds(0, start=4), "a leader that has heard that it is one")
+    eventually(lambda: log.lookup(EARLIEST).error_code == ErrorCode.NONE, "a leader that has heard that it is one")
+    assert log.holds(0, start=4)
     assert log.fetch(3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert log.write(NOW) == [6]
 
