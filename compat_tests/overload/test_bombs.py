@@ -41,9 +41,9 @@ from tests.wire import bombs
 OTHER_PROCESS_MAX = 300 * MIB
 """Twice what one batch may take there, and the process itself."""
 LARGEST = 16 * MIB
-GROWTH_MAX = 64 * MIB + 2 * LARGEST
-"""What any input may cost, and requests that are larger than by default: this one, and the one before it, whose memory
-the allocator may still have. A bomb let through would be a thousand times its size."""
+GROWTH_MAX = 64 * MIB + LARGEST
+"""What any input may cost, and a request that is larger than by default. A bomb let through would be a thousand times
+its size."""
 RECORDS = 1000
 FALSE_TIMESTAMP = 1_700_000_000_001  # after that of every record, so that a search has to look into the batch
 

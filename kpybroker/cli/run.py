@@ -82,6 +82,7 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
 
     from kpybroker.broker.startup import StartupError
 
+    _one_heap_for_all_threads()
     for note in wanted.notes:
         log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
@@ -99,6 +100,17 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
             EXIT_FAILED,
         )
     return EXIT_OK
+
+
+def _one_heap_for_all_threads() -> None:
+    """glibc gives each thread a heap of its own (mallopt(3), M_ARENA_MAX), and what a thread has freed stays there:
+    large requests looked into by one worker after the other would cost their memory once a worker. The GIL leaves
+    nothing to gain by that. Other C libraries have one heap anyway."""
+    import ctypes  # trio has it too
+
+    arena_max = -8
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(arena_max, 1)
 
 
 def _the_only(error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ requests there are, and what they look like in text, is said by the stages of th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ EPOCH_MS = 1_000_000
 Done = Callable[[Any, ErrorCode], None]
 
 
-class MachineStage:
+class MachineStage(ABC):
     """`log` is what the machine has written; `output` what the present block of a play has brought about."""
 
     machine: Any
@@ -40,24 +41,25 @@ class MachineStage:
 
     # -- what a stage says of its machine --------------------------------------------------------------------------
 
+    @abstractmethod
     def append(self, record: Any, write: Any) -> None:
         """One of the records of a write, to the log and back into the machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def render(self, result: Any) -> str:
-        raise NotImplementedError
+        """As the stories write it."""
 
+    @abstractmethod
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         """From a line of text."""
-        raise NotImplementedError
 
     def carry_out(self, effect: object) -> None:
         """What comes of an outcome beside the log; lines for people to read are left."""
         assert isinstance(effect, LogLine)
 
+    @abstractmethod
     def check(self) -> None:
         """What is in the log is what the machine knows."""
-        raise NotImplementedError
 
     # -- the shell's part ------------------------------------------------------------------------------------------
 
