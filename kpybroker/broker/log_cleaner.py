@@ -1,6 +1,6 @@
 """Compaction: which log, by whom, and what becomes of the result. Kafka's LogCleaner with its threads as processes.
 
-Up to `log.cleaner.threads` workers, each with a process of its own (`storage.cleaner_process`) that it starts when
+Up to `log.cleaner.threads` workers, each with a process of its own (`storage.cleaning.process`) that it starts when
 there is a log to clean and lets go when there is none. The process reads segments and writes `.cleaned` ones; every
 change to a log is made here, on the loop, and only while the cleaning has not been called off (`Log.cleaning`). A
 cleaning that is called off ends with its process.
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.core.cleaner_plan import LogToClean, log_to_clean
-from kpybroker.storage.cleaned import cleaning_job, remove_leftovers, swap_in
-from kpybroker.storage.cleaner import Cleaned, CleanedSegment, Mapped
-from kpybroker.storage.cleaner_process import IO_ERROR, NO_SPACE, Event, Failed, decode_event, encode_job
+from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
+from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
+from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Event, Failed, decode_event, encode_job
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
-COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaner_process")
+COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 CRASHES_MAX = 3
 LOGS_BETWEEN_CHECKPOINTS = 50
 IO_BYTES_MIN = 64 * 1024

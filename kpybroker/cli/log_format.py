@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kpybroker.storage.dump_segment import Row
-from kpybroker.storage.verify import ERROR, Finding, Totals
+from kpybroker.storage.inspection.dump_segment import Row
+from kpybroker.storage.inspection.verify import ERROR, Finding, Totals
 
 TEXT_MAX = 200
 """Characters of a key or value in columns."""

@@ -18,7 +18,7 @@ from kpybroker.storage.errors import (
     LogDirError,
 )
 from kpybroker.storage.files import DiskUsage, Files
-from kpybroker.storage.logdir import LogDirectory, absolute
+from kpybroker.storage.log_dir import LogDirectory, absolute
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.log.LogManager")

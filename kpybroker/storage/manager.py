@@ -8,7 +8,7 @@ thread.
 A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The
 clean-shutdown marker is written only where every log closed well.
 
-Not here: the directories themselves (`log_dirs`, `logdir`), what the checkpoints hold (`offset_checkpoints`),
+Not here: the directories themselves (`log_dirs`, `log_dir`), what the checkpoints hold (`offset_checkpoints`),
 how files go (`deletions`).
 """
 
@@ -28,8 +28,8 @@ from kpybroker.storage.errors import DuplicateLogError, LogDirError, is_disk_ful
 from kpybroker.storage.files import Files
 from kpybroker.storage.flush import FlushJob
 from kpybroker.storage.log import Log
+from kpybroker.storage.log_dir import LogDirectory, absolute
 from kpybroker.storage.log_dirs import LogDirs
-from kpybroker.storage.logdir import LogDirectory, absolute
 from kpybroker.storage.names import TopicPartition
 from kpybroker.storage.offset_checkpoints import OFFSET_OF, checkpoint_job
 from kpybroker.wire.errors import ErrorCode, KafkaError

@@ -1,6 +1,6 @@
 """The offset checkpoints of the log directories: which offset of a log each one keeps, and the jobs that write them.
 
-The offsets are taken on the loop, when a job is made; a thread writes them. How one is written and read: `logdir`.
+The offsets are taken on the loop, when a job is made; a thread writes them. How one is written and read: `log_dir`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kpybroker.storage import names
 from kpybroker.storage.deletions import Job
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.log import Log
-from kpybroker.storage.logdir import LogDirectory
+from kpybroker.storage.log_dir import LogDirectory
 from kpybroker.storage.names import TopicPartition
 
 

@@ -18,7 +18,7 @@ from kpybroker.broker import log_cleaner
 from kpybroker.broker.app import Broker
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.checkpoints import decode_offsets
-from kpybroker.storage.cleaner_process import IO_ERROR, NO_SPACE, Failed, encode_event
+from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_event
 from kpybroker.storage.log import Log
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest

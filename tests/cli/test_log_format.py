@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.cli.log_format import TEXT_MAX, as_json, finding_line, moment, summary_line, summary_row, table
-from kpybroker.storage.dump_segment import Row, shown
-from kpybroker.storage.verify import NOTE, Finding, Totals
+from kpybroker.storage.inspection.dump_segment import Row, shown
+from kpybroker.storage.inspection.verify import NOTE, Finding, Totals
 
 
 def record(**parts: object) -> Row:

@@ -11,7 +11,7 @@ from kpybroker.storage.checkpoints import decode_offsets
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.files import read_file
 from kpybroker.storage.log import Log
-from kpybroker.storage.logdir import LogDirectory
+from kpybroker.storage.log_dir import LogDirectory
 from kpybroker.storage.offset_checkpoints import OFFSET_OF, checkpoint_job
 from tests.support.batches import append, open_log
 from tests.support.lossy_files import LossyFiles, failing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kpybroker.core.cleaner_plan import LogToClean, log_to_clean
-from kpybroker.storage.cleaned import cleaning_job, remove_leftovers, swap_in
-from kpybroker.storage.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, clean
+from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
+from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, clean
 from kpybroker.storage.log import Log
 from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.record import Record, iter_records

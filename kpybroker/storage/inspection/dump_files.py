@@ -19,10 +19,10 @@ from kpybroker.storage.checkpoints import (
     decode_partition_metadata,
     uuid_to_text,
 )
-from kpybroker.storage.dump_segment import Row, error_row
 from kpybroker.storage.errors import CorruptCheckpointError
 from kpybroker.storage.files import File, read_exactly
 from kpybroker.storage.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kpybroker.storage.inspection.dump_segment import Row, error_row
 from kpybroker.storage.producer_snapshots import decode_snapshot
 from kpybroker.storage.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
 from kpybroker.storage.txn_index import VERSION as TXN_VERSION

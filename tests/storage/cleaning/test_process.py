@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped
-from kpybroker.storage.cleaner_process import (
+from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped
+from kpybroker.storage.cleaning.process import (
     IO_ERROR,
     OTHER,
     Event,
@@ -40,7 +40,7 @@ def dirty_log(directory: Path) -> Log:
 
 
 def start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "kpybroker.storage.cleaner_process"]
+    command = [sys.executable, "-m", "kpybroker.storage.cleaning.process"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -130,7 +130,7 @@ def test_it_ends_within_a_job_when_nobody_wants_it_any_more(tmp_path: Path) -> N
 
 def test_it_imports_neither_the_broker_nor_its_loop() -> None:
     code = (
-        "import sys, kpybroker.storage.cleaner_process;"
+        "import sys, kpybroker.storage.cleaning.process;"
         "print([name for name in sys.modules if name.split('.')[0] == 'trio' or name.startswith('kpybroker.broker')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"

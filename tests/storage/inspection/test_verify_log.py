@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kpybroker.core.leader_epochs import EpochEntry
-from kpybroker.storage import dump_walk, names
+from kpybroker.storage import names
 from kpybroker.storage.checkpoints import encode_leader_epochs
 from kpybroker.storage.files import Files, OsFiles, write_file
-from kpybroker.storage.verify import ERROR, NOTE, Finding, Totals, verify
+from kpybroker.storage.inspection import batch_walk
+from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, verify
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.records.batch import TimestampType, iter_batches, stamp
@@ -179,8 +180,8 @@ def test_records_are_looked_at_unless_shallow() -> None:
 
 
 def test_a_batch_too_large_to_hold_is_checked_by_its_crc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_walk, "WHOLE_BATCH_MAX", 1000)
-    monkeypatch.setattr(dump_walk, "WINDOW", 300)
+    monkeypatch.setattr(batch_walk, "WHOLE_BATCH_MAX", 1000)
+    monkeypatch.setattr(batch_walk, "WINDOW", 300)
     log = chain(batch(b"a"), batch(bytes(5000)), batch(b"c"))
     (finding,) = findings(made(log))
     assert (finding.severity, finding.check, finding.offset) == (NOTE, "records", 1)

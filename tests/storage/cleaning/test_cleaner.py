@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.storage import names
-from kpybroker.storage.cleaned import remove_leftovers
-from kpybroker.storage.cleaner import Cleaned, CleanedSegment, Mapped, clean
+from kpybroker.storage.cleaning.cleaned import remove_leftovers
+from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, clean
 from kpybroker.storage.errors import SegmentOverflowError
 from kpybroker.storage.files import write_all
 from kpybroker.storage.index import INT32_MAX

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kpybroker.storage import names
-from kpybroker.storage.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
-from kpybroker.storage.dump_walk import Damage, DamageKind, Placed, crc_of, walk
 from kpybroker.storage.errors import UnknownLogDirectoryError
 from kpybroker.storage.files import File
+from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, Placed, crc_of, walk
+from kpybroker.storage.inspection.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import CODEC_MASK, BatchHeader, TimestampType

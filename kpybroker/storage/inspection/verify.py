@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 from kpybroker.storage import names
 from kpybroker.storage.checkpoints import decode_leader_epochs, decode_meta_properties, decode_offsets
-from kpybroker.storage.dump import dump, is_partition_dir, partition_dirs
-from kpybroker.storage.dump_files import OFFSET_CHECKPOINTS
-from kpybroker.storage.dump_segment import Selection
 from kpybroker.storage.errors import UnknownLogDirectoryError
 from kpybroker.storage.files import Files
+from kpybroker.storage.inspection.dump import dump, is_partition_dir, partition_dirs
+from kpybroker.storage.inspection.dump_files import OFFSET_CHECKPOINTS
+from kpybroker.storage.inspection.dump_segment import Selection
+from kpybroker.storage.inspection.verify_checks import ERROR, NOTE, Finding
+from kpybroker.storage.inspection.verify_log import LogLook, Totals, decoded, look_at, look_at_segment
 from kpybroker.storage.names import TopicPartition
-from kpybroker.storage.verify_checks import ERROR, NOTE, Finding
-from kpybroker.storage.verify_log import LogLook, Totals, decoded, look_at, look_at_segment
 
 __all__ = ["ERROR", "NOTE", "Finding", "Totals", "verify"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.storage import names
-from kpybroker.storage.dump import NotALogError, check_path, dump, kind_of
-from kpybroker.storage.dump_segment import Row, Selection
 from kpybroker.storage.files import write_file
+from kpybroker.storage.inspection.dump import NotALogError, check_path, dump, kind_of
+from kpybroker.storage.inspection.dump_segment import Row, Selection
 from tests.support.log_dir import ABORTED_FIRST, ABORTED_MARKER, ABORTED_PRODUCER, END_OFFSET, make_log_dir
 from tests.support.lossy_files import LossyFiles
 

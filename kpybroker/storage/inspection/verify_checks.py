@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Final
 
 from kpybroker.core.leader_epochs import EpochEntry
-from kpybroker.storage.dump_segment import UNCOMPRESSED_MAX
 from kpybroker.storage.index import INT32_MAX
+from kpybroker.storage.inspection.dump_segment import UNCOMPRESSED_MAX
 from kpybroker.storage.txn_index import VERSION as TXN_VERSION
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import KafkaError

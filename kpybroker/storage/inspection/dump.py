@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kpybroker.storage import names
-from kpybroker.storage.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
-from kpybroker.storage.dump_segment import Row, Selection, error_row, segment_rows
 from kpybroker.storage.errors import StorageError, UnknownLogDirectoryError
 from kpybroker.storage.files import File, Files
+from kpybroker.storage.inspection.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
+from kpybroker.storage.inspection.dump_segment import Row, Selection, error_row, segment_rows
 
 _INDEX_SUFFIXES = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX, names.TXN_INDEX_SUFFIX)
 _REPLACED_SUFFIXES = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.storage.cleaner_transactions import CleanedTransactions
+from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.records.batch import parse_header, stamp
 from kpybroker.wire.records.builder import empty_batch

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from kpybroker.core.cleaner_map import OffsetMap
 from kpybroker.core.cleaner_plan import SegmentSizes, group_segments
 from kpybroker.storage import names
-from kpybroker.storage.cleaner_filter import Filter, KeptBatch, LastRecord, iter_places, section_of
-from kpybroker.storage.cleaner_transactions import CleanedTransactions
+from kpybroker.storage.cleaning.filter import Filter, KeptBatch, LastRecord, iter_places, section_of
+from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.files import Buffer, Files, read_exactly
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.swap import create_cleaned_segment

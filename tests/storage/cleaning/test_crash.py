@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from kpybroker.storage import names
-from kpybroker.storage.cleaned import remove_leftovers
+from kpybroker.storage.cleaning.cleaned import remove_leftovers
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.log import Log
 from kpybroker.storage.manager import LogManager

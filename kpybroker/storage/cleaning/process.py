@@ -1,4 +1,4 @@
-"""The cleaner's process: `python -m kpybroker.storage.cleaner_process`, started by the broker when a log is to be
+"""The cleaner's process: `python -m kpybroker.storage.cleaning.process`, started by the broker when a log is to be
 cleaned.
 
 On stdin a job a line (JSON: the fields of CleaningJob and `io_max_bytes_per_second`), on stdout an event a line: the
@@ -20,7 +20,7 @@ import time
 import traceback
 from typing import Any, BinaryIO, NamedTuple
 
-from kpybroker.storage.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, Tick, clean
+from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, Tick, clean
 from kpybroker.storage.errors import is_disk_full
 from kpybroker.storage.files import Files, OsFiles
 

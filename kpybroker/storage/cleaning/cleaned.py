@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kpybroker.storage import maintenance, names
-from kpybroker.storage.cleaner import CleanedSegment, CleaningJob
+from kpybroker.storage.cleaning.cleaner import CleanedSegment, CleaningJob
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.segments import open_segment

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kpybroker.core.cleaner_map import NOT_FOUND, OffsetMap
-from kpybroker.storage.cleaner_transactions import CleanedTransactions
+from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.records.batch import (

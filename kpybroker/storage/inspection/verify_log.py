@@ -16,12 +16,11 @@ from kpybroker.core.leader_epochs import EpochEntry
 from kpybroker.core.producer_state import ProducerStateEntry
 from kpybroker.storage import names
 from kpybroker.storage.checkpoints import decode_leader_epochs, decode_partition_metadata
-from kpybroker.storage.dump_files import index_entries, read_small, rest_of
-from kpybroker.storage.dump_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.storage.errors import CorruptCheckpointError
 from kpybroker.storage.files import File, Files
-from kpybroker.storage.producer_snapshots import decode_snapshot
-from kpybroker.storage.verify_checks import (
+from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
+from kpybroker.storage.inspection.dump_files import index_entries, read_small, rest_of
+from kpybroker.storage.inspection.verify_checks import (
     ERROR,
     NOTE,
     Entries,
@@ -34,6 +33,7 @@ from kpybroker.storage.verify_checks import (
     TimeIndexCheck,
     TransactionsCheck,
 )
+from kpybroker.storage.producer_snapshots import decode_snapshot
 
 T = TypeVar("T")
 

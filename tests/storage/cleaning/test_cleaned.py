@@ -10,8 +10,8 @@ import pytest
 
 from kpybroker.storage import names
 from kpybroker.storage.checkpoints import decode_offsets
-from kpybroker.storage.cleaned import remove_leftovers, swap_in
-from kpybroker.storage.cleaner import CleanedSegment, clean
+from kpybroker.storage.cleaning.cleaned import remove_leftovers, swap_in
+from kpybroker.storage.cleaning.cleaner import CleanedSegment, clean
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.files import read_file, write_file
 from kpybroker.storage.log import Log

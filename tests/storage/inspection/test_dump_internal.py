@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kpybroker.storage import dump_internal
-from kpybroker.storage.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
+from kpybroker.storage.inspection import dump_internal
+from kpybroker.storage.inspection.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
 from kpybroker.wire.codec import encode
 from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kpybroker.core.cleaner_map import OffsetMap
-from kpybroker.storage.cleaner_filter import Filter, KeptBatch, LastRecord, Section, iter_places, section_of
-from kpybroker.storage.cleaner_transactions import CleanedTransactions
+from kpybroker.storage.cleaning.filter import Filter, KeptBatch, LastRecord, Section, iter_places, section_of
+from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, KafkaError

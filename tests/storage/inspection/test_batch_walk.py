@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from kpybroker.storage import dump_walk
-from kpybroker.storage.dump_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.storage.files import File, write_file
+from kpybroker.storage.inspection import batch_walk
+from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.wire.records.batch import stamp
 from tests.support.batches import batch
 from tests.support.lossy_files import LossyFiles
@@ -33,8 +33,8 @@ def log_of(sizes: list[int]) -> bytes:
 def test_any_window_gives_the_same_batches(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(window)
     data = log_of([rng.randrange(700) for _ in range(60)])
-    monkeypatch.setattr(dump_walk, "WINDOW", window)
-    monkeypatch.setattr(dump_walk, "WHOLE_BATCH_MAX", 500)
+    monkeypatch.setattr(batch_walk, "WINDOW", window)
+    monkeypatch.setattr(batch_walk, "WHOLE_BATCH_MAX", 500)
     file = opened(data)
     position = 0
     skipped = 0
