@@ -11,6 +11,7 @@ say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,11 +20,14 @@ import trio
 
 from kpybroker.broker.turns import Turns
 from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER, ZERO_UUID
+from kpybroker.core.tree import TreeError
+from kpybroker.wire import znodes
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.context import RequestContext
     from kpybroker.config.broker import BrokerConfig
+    from kpybroker.coordination.tree import Tree
 
 PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
@@ -82,6 +86,7 @@ class MetadataCache:
         self._changed = trio.Event()
         self.snapshot = MetadataSnapshot()
         self._deleted_names: dict[str, None] = {}
+        self._was_told = False
         self.local_broker_id = -1
         self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
         """The version of `/feature` (KIP-584), kept by `broker.control`."""
@@ -218,14 +223,30 @@ class MetadataCache:
             return True
         return condition(self.snapshot)
 
-    async def wait_first_update(self) -> None:
-        """Until the controller has told anything at all; at most as long as it takes to elect one.
+    async def wait_first_update(self, tree: Tree) -> None:
+        """Until the controller has told what there is; at most as long as it takes to elect one.
 
-        Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand.
+        Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand. A
+        controller that was just elected tells who lives before it tells of any partition
+        (`KafkaController.onControllerFailover`): that is all there is only where the tree has no topics.
         """
-        if not self.snapshot.brokers:
-            session_s = self._config.get_int("zookeeper.session.timeout.ms") / 1000
-            await self.wait_until(lambda snapshot: bool(snapshot.brokers), session_s + ELECTION_S)
+        if self._was_told:
+            return
+        session_s = self._config.get_int("zookeeper.session.timeout.ms") / 1000
+        with trio.move_on_after(session_s + ELECTION_S):
+            await self.wait_until(lambda snapshot: bool(snapshot.brokers), math.inf)
+            if not self.snapshot.topics and await _may_have_topics(tree):
+                await self.wait_until(lambda snapshot: bool(snapshot.topics), math.inf)
+        self._was_told = bool(self.snapshot.brokers)
+
+
+async def _may_have_topics(tree: Tree) -> bool:
+    """Also while the tree does not answer."""
+    try:
+        stat = await tree.exists(znodes.TOPICS)
+    except TreeError:
+        return True
+    return stat is not None and stat.num_children > 0
 
 
 def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[PartitionState]:

@@ -83,12 +83,17 @@ async def verify_produce(
 ) -> Verification:
     """Of every transactional batch of a produce request. Raises INVALID_PRODUCER_ID_MAPPING for several producers."""
     producers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
+    unknown: dict[TopicPartition, ErrorCode] = {}
     for topic in request.topic_data:
         if not may_write(topic.name):
             continue
         for data in topic.partition_data:
             await turns.next()
-            if not data.records or not broker.metadata.contains(topic.name, data.index):
+            if not data.records:
+                continue
+            if not broker.metadata.contains(topic.name, data.index):
+                # Kafka appends nothing here; a broker that starts may lead it a moment before its metadata says so.
+                unknown[topic.name, data.index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             try:
                 header = parse_header(data.records)
@@ -101,8 +106,9 @@ async def verify_produce(
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
+    result = Verification()
     for (producer_id, producer_epoch), sequences in producers.items():
-        return await verify(
+        result = await verify(
             broker,
             request.transactional_id or "",
             producer_id,
@@ -110,7 +116,8 @@ async def verify_produce(
             sequences,
             knows_abortable=knows_abortable,
         )
-    return Verification()
+    result.errors |= unknown
+    return result
 
 
 async def verify(

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from kpybroker.broker.metadata import DELETED_NAMES_MAX, ELECTION_S, MetadataCache
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.tree import Tree
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.core.tree import ConnectionLoss, Stat
+from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
@@ -176,18 +179,59 @@ class TestWaiting:
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
 
 
-async def test_who_comes_before_the_first_update_waits_for_it(autojump_clock: trio.testing.MockClock) -> None:
+class Topics(Tree):
+    """A tree of which only the number of topics is asked; None: it does not answer."""
+
+    def __init__(self, count: int | None) -> None:
+        self.count = count
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        assert path == znodes.TOPICS
+        if self.count is None:
+            raise ConnectionLoss(path)
+        return Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, self.count, 0)
+
+
+@pytest.mark.parametrize("topics", [0, 1, None])
+async def test_who_comes_before_the_first_update_waits_for_it(
+    topics: int | None, autojump_clock: trio.testing.MockClock
+) -> None:
     metadata = cache()
     start = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(metadata.wait_first_update)
+        nursery.start_soon(metadata.wait_first_update, Topics(topics))
         await trio.testing.wait_all_tasks_blocked()
+        assert not metadata.snapshot.brokers
+        assert nursery.child_tasks
         await metadata.update(request(state("a", 0)))
-    await metadata.wait_first_update()
+    await metadata.wait_first_update(Topics(topics))
+    assert trio.current_time() == start
+
+
+@pytest.mark.parametrize("topics", [1, None])
+async def test_brokers_without_partitions_are_not_all_where_there_are_topics(
+    topics: int | None, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A new controller's first word is who lives. librdkafka, told that its topic is not there, drops records."""
+    metadata = cache()
+    await metadata.update(request())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(metadata.wait_first_update, Topics(topics))
+        await trio.testing.wait_all_tasks_blocked()
+        assert nursery.child_tasks
+        await metadata.update(request(state("a", 0)))
+
+
+async def test_without_topics_the_brokers_are_all(autojump_clock: trio.testing.MockClock) -> None:
+    metadata = cache()
+    await metadata.update(request())
+    start = trio.current_time()
+    await metadata.wait_first_update(Topics(0))
+    await metadata.wait_first_update(Topics(1))  # made since: nobody waits for what creates it
     assert trio.current_time() == start
 
 
 async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.testing.MockClock) -> None:
     start = trio.current_time()
-    await cache().wait_first_update()
+    await cache().wait_first_update(Topics(0))
     assert trio.current_time() - start == 18 + ELECTION_S  # zookeeper.session.timeout.ms is 18 s

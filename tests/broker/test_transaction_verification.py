@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.metadata import MetadataSnapshot
 from kpybroker.broker.transaction_verification import VerificationError, verify
 from kpybroker.core.producer_state import NO_VERIFICATION
 from kpybroker.wire.api import ApiKey
@@ -86,6 +87,20 @@ async def test_partitions_that_are_not_here_are_not_asked_about(tmp_path: Path) 
             ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         }
+
+
+async def test_a_leader_whose_metadata_is_behind_refuses_for_now_only(tmp_path: Path) -> None:
+    """A broker that starts is told what it leads before it is told what there is. A batch that comes in between was not
+    verified: the log would refuse it for good.
+    """
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0)
+        snapshot, broker.metadata.snapshot = broker.metadata.snapshot, MetadataSnapshot()
+        assert await producer.write(b"a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker.metadata.snapshot = snapshot
+        assert await producer.write(b"a") is ErrorCode.NONE
 
 
 async def test_it_can_be_switched_off_while_the_broker_runs(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ NOT_ASKED_FOR = -(2**31)
 
 async def handle(broker: Broker, request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     _check_endpoint_type(request, context)
-    await broker.metadata.wait_first_update()
+    await broker.metadata.wait_first_update(broker.tree)
     nodes = broker.metadata.alive_nodes(context)
     controller_id = broker.metadata.controller_id
     is_listed = any(node.id == controller_id for node in nodes)

@@ -36,7 +36,7 @@ LEDGER = Ledger(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, {0: "pages of partitions
 async def handle(
     broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
-    await broker.metadata.wait_first_update()
+    await broker.metadata.wait_first_update(broker.tree)
     snapshot = broker.metadata.snapshot
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name

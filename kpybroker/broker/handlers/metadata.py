@@ -63,7 +63,7 @@ SLICE_S = 0.003
 
 async def handle(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     _check(request, context)
-    await broker.metadata.wait_first_update()
+    await broker.metadata.wait_first_update(broker.tree)
     asked_for = len(request.topics or ())
     await pause_after(asked_for)
     topics: list[Topic] = []
