@@ -14,8 +14,10 @@ import pytest
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
+from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.schema import Message
 from tests.cli.test_main import SECONDS_MAX, ready
 
 TRIES = 100
@@ -92,6 +94,11 @@ def insist(process: subprocess.Popen[str], number: int) -> str:
     raise AssertionError("it goes on")
 
 
+def send(client: socket.socket, key: ApiKey, request: Message, version: int) -> None:
+    frame = encode_request_header(RequestHeader(key, version, 1, "c")) + encode(request, version)
+    client.sendall(len(frame).to_bytes(4, "big") + frame)
+
+
 @pytest.mark.parametrize("number", [TERM, INT], ids=lambda number: number.name)
 def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> None:
     wait_ms = 10 * SECONDS_MAX * 1000
@@ -105,12 +112,13 @@ def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> N
     with (
         ready("dev", "--port", "0", "--data-dir", str(tmp_path)) as (process, host, port),
         socket.create_connection((host, port), timeout=SECONDS_MAX) as client,
+        socket.create_connection((host, port), timeout=SECONDS_MAX) as other,
     ):
-        for key, request, version in ((ApiKey.CREATE_TOPICS, create, 5), (ApiKey.FETCH, fetch, 4)):
-            frame = encode_request_header(RequestHeader(key, version, 1, "c")) + encode(request, version)
-            client.sendall(len(frame).to_bytes(4, "big") + frame)
-            if key is ApiKey.CREATE_TOPICS:
-                client.recv(1 << 16)
+        send(client, ApiKey.CREATE_TOPICS, create, 5)
+        assert client.recv(1 << 16)
+        send(client, ApiKey.FETCH, fetch, 4)
+        send(other, ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
+        assert other.recv(1 << 16)  # by now the fetch waits, for it came before
         process.send_signal(number)
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert client.recv(100) == b""
