@@ -104,7 +104,11 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 
 Handle = Callable[["Broker", Any, RequestContext], Any]
 """The response, or a coroutine that makes it where that takes waiting."""
+HandlePlain = Callable[["Broker", memoryview, int, RequestContext], bytes | tuple[Any, Any] | None]
+"""Of a frame and where its body begins, for the commonest requests of an API: the frame of the answer; or the request
+and what `Handle` gives for it; or None, and `Handle` is asked."""
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
+NONE = (0, -1)
 
 
 async def _in_steps(steps: Generator[None, None, T]) -> T:
@@ -126,6 +130,7 @@ class Route:
         "error_response",
         "flexible_response",
         "handle",
+        "handle_plain",
         "key",
         "request_class",
         "requests",
@@ -140,6 +145,8 @@ class Route:
         self.requests = 0
         self.answers_more = key in ANSWERS_MORE_THAN_ASKED
         self.handle: Handle = module.handle
+        oldest, newest = getattr(module, "PLAIN_VERSIONS", NONE)
+        self.handle_plain: HandlePlain | None = module.handle_plain if oldest <= version <= newest else None
         self.error_response: ErrorResponse = module.error_response
         self.request_class = info.request_class()
         self.flexible_response = info.response_header_version(version) == 1
@@ -176,10 +183,17 @@ class Dispatcher:
     async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         """Raises ProtocolError for a frame that is no request, which ends the connection."""
         answer = self.answer_now(frame, connection)
+        if isinstance(answer, bytes):
+            return [answer], RequestContext(connection, self._broker.authorizer, 0, 0)
         return answer if isinstance(answer, tuple) else await answer
 
-    def answer_now(self, frame: bytearray, connection: ConnectionInfo) -> Answer | Coroutine[Any, Any, Answer]:
-        """`answer`, at once where nothing has to be waited for."""
+    def answer_now(
+        self, frame: bytearray | memoryview, connection: ConnectionInfo
+    ) -> bytes | Answer | Coroutine[Any, Any, Answer]:
+        """`answer`, at once where nothing has to be waited for; bytes where nothing is left to do but to send them.
+
+        A frame that is a memoryview is only lent: it is copied unless it can be answered at once.
+        """
         header = parse_request_header(frame)
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
@@ -192,12 +206,29 @@ class Dispatcher:
             header.correlation_id,
             header.client_id,
         )
+        if route.handle_plain is not None:
+            try:
+                handled = route.handle_plain(self._broker, memoryview(frame), header.body_offset, context)
+            except Exception as error:
+                request, _ = decode_from(route.request_class, bytearray(frame), header.body_offset, version)
+                response = route.error_response(request, context, self._failure(route, context, error))
+                return self._answered(route, context, request, response)
+            if handled is not None:
+                return handled if isinstance(handled, bytes) else self._answered(route, context, *handled)
+        if isinstance(frame, memoryview):
+            frame = bytearray(frame)
+        return self._answer_decoded(route, context, frame, header.body_offset)
+
+    def _answer_decoded(
+        self, route: Route, context: RequestContext, frame: bytearray, body_offset: int
+    ) -> Answer | Coroutine[Any, Any, Answer]:
+        version = context.api_version
         if route.version != version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
-            request, _ = decode_from(route.request_class, memoryview(frame), header.body_offset, version)
+            request, _ = decode_from(route.request_class, memoryview(frame), body_offset, version)
         else:
-            steps = decode_steps(route.request_class, memoryview(frame)[header.body_offset :], version)
+            steps = decode_steps(route.request_class, memoryview(frame)[body_offset:], version)
             try:
                 next(steps)
             except StopIteration as finished:
@@ -210,6 +241,11 @@ class Dispatcher:
             raise
         except Exception as error:
             response = route.error_response(request, context, self._failure(route, context, error))
+        return self._answered(route, context, request, response)
+
+    def _answered(
+        self, route: Route, context: RequestContext, request: Any, response: Any
+    ) -> Answer | Coroutine[Any, Any, Answer]:
         if isinstance(response, CoroutineType):
             return self._answer_later(route, context, request, response)
         if response is None:

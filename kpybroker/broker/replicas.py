@@ -47,7 +47,7 @@ TopicError = LeaderAndIsrResponse.LeaderAndIsrTopicError
 class Replicas:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[tuple[str, int], Partition] = {}
         self.topic_names: dict[bytes, str] = {}
         """Of topics hosted here, by id."""
         self.controller_epoch = 0
@@ -67,7 +67,7 @@ class Replicas:
         return sum(partition.leader is not None for partition in self._partitions.values())
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        return self._partitions.get(TopicPartition(topic, index))
+        return self._partitions.get((topic, index))
 
     # --- what partitions ask of their surroundings
 
@@ -108,7 +108,7 @@ class Replicas:
         NOT_LEADER_OR_FOLLOWER when the cluster knows it, so that the client looks for its leader anew, else
         UNKNOWN_TOPIC_OR_PARTITION.
         """
-        partition = self._partitions.get(TopicPartition(topic, index))
+        partition = self._partitions.get((topic, index))
         if partition is not None:
             return partition
         if self._broker.metadata.contains(topic, index):
@@ -383,7 +383,7 @@ class Replicas:
         """Every partition with its log there stops serving, until the broker starts again."""
         for key, partition in list(self._partitions.items()):
             if partition.log is not None and partition.log.log_dir == directory:
-                self.fetchers.leave((key,))
+                self.fetchers.leave((TopicPartition(*key),))
                 self._broker.on_resigned(partition)
                 partition.take_offline()
                 partition.is_offline = True

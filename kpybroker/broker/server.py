@@ -216,6 +216,7 @@ class Server:
                 if connection.unsent:
                     unsent, connection.unsent = connection.unsent, b""
                     await stream.send_parts([unsent])
+                answer: bytes | Answer | Coroutine[Any, Any, Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
                     if self._memory.is_full:
@@ -233,8 +234,12 @@ class Server:
                 connection.unfinished.close()
             frames.done()
 
-    async def _finish(self, connection: Connection, answer: Answer | Coroutine[Any, Any, Answer]) -> None:
+    async def _finish(self, connection: Connection, answer: bytes | Answer | Coroutine[Any, Any, Answer]) -> None:
         """Wait for an answer and send it."""
+        if isinstance(answer, bytes):
+            await connection.stream.send_parts([answer])
+            connection.was_active = True
+            return
         if not isinstance(answer, tuple):
             connection.waiting_on_broker = True
             answer = await answer
@@ -272,11 +277,13 @@ class Server:
             if frame is None:
                 return not frames.is_stuck
             answer = answer_now(frame, connection)
-            if not isinstance(answer, tuple):
+            if isinstance(answer, bytes):
+                answers.append(answer)
+            elif not isinstance(answer, tuple):
                 connection.unfinished = answer
                 return False
-            parts, context = answer
-            if parts is not None:
+            elif (parts := answer[0]) is not None:
+                context = answer[1]
                 if context.on_sent or len(parts) != 1 or not isinstance(part := parts[0], bytes):
                     connection.unfinished = answer
                     return False

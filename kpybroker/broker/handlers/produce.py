@@ -3,6 +3,9 @@
 Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with
 acks=-1, come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
 client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
+
+Nearly every request brings one batch, outside a transaction, and waits for nothing. `handle_plain` appends it without
+ever making the messages, and leaves to `handle` whatever else a request may be.
 """
 
 from __future__ import annotations
@@ -23,10 +26,11 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.producer_state import NO_VERIFICATION
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.errors import LogDirError
+from kpybroker.wire import plain_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD, TRANSACTIONAL_MASK
+from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TRANSACTIONAL_MASK
 from kpybroker.wire.records.record_errors import RequestRecordsError
 
 if TYPE_CHECKING:
@@ -56,12 +60,20 @@ LEDGER = Ledger(
 PartitionResponse = ProduceResponse.PartitionProduceResponse
 TopicResponse = ProduceResponse.TopicProduceResponse
 TopicData = ProduceRequest.TopicProduceData
+Owed = tuple["Partition", int, PartitionResponse]
+"""An answer that waits for an end offset of a partition."""
+
+Response = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
+
+PLAIN_VERSIONS = plain_produce.VERSIONS
 _BATCH_LENGTH = struct.Struct(">i")
+_LENGTH_MAGIC_ATTRIBUTES = struct.Struct(">8xi4xb4xh")
 MAGIC_AT = 16
 MAGIC_MAX = 2
 ATTRIBUTES_AT = 22  # the low byte
 ABORTABLE_FROM = 11
-ACKS = (-1, 0, 1)
+ALL_IN_SYNC = -1
+ACKS = (ALL_IN_SYNC, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"  # may write to internal topics (AdminUtils)
 # Errors that ReplicaManager answers without the log's start, and those that never get as far as the log.
 _WITHOUT_LOG_START = frozenset(
@@ -80,10 +92,83 @@ _WITHOUT_LOG_START = frozenset(
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def handle(
-    broker: Broker, request: ProduceRequest, context: RequestContext
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Response:
     return run_steps(_handle(broker, request, context))
+
+
+def handle_plain(
+    broker: Broker, frame: memoryview, body_offset: int, context: RequestContext
+) -> bytes | tuple[ProduceRequest, Response] | None:
+    """The frame of the answer, or what `handle` gives. None: nothing was done, the request is for `handle`.
+
+    `frame` is only lent: the request that comes with a response is without its records.
+    """
+    version = context.api_version
+    plain = plain_produce.read(frame, body_offset, version)
+    if plain is None:
+        return None
+    acks, timeout_ms, topic, index, records = plain
+    partition = broker.replicas.partition(topic, index)
+    if (
+        partition is None
+        or (acks != 1 and acks != ALL_IN_SYNC)
+        or is_internal(topic)
+        or not _is_plain_batch(records)
+        or not context.authorized(Operation.WRITE, ResourceType.TOPIC, topic)
+    ):
+        return None
+    try:
+        if partition.is_long_walk(records):
+            return None
+        info = partition.append(records, acks, version, broker.clock.time_ms())
+    except (KafkaError, LogDirError) as error:
+        return _answer_one(broker, acks, timeout_ms, topic, index, partition, error, context)
+    if info.flush_required or (acks == ALL_IN_SYNC and partition.high_watermark <= info.last_offset):
+        return _answer_one(broker, acks, timeout_ms, topic, index, partition, info, context)
+    if info.rolled:
+        broker.flush_soon(partition)
+    return plain_produce.answer(
+        version,
+        context.correlation_id,
+        topic,
+        index,
+        info.first_offset,
+        info.log_append_time,
+        info.log_start_offset,
+    )
+
+
+def _answer_one(
+    broker: Broker,
+    acks: int,
+    timeout_ms: int,
+    topic: str,
+    index: int,
+    partition: Partition,
+    outcome: AppendInfo | KafkaError | LogDirError,
+    context: RequestContext,
+) -> tuple[ProduceRequest, Response]:
+    """What `handle` says of a plain request that was refused or has to wait."""
+    data = TopicData(name=topic, partition_data=[ProduceRequest.PartitionProduceData(index=index)])
+    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
+    answer = PartitionResponse(index=index)
+    flushes: list[Owed] = []
+    waits: list[Owed] = []
+    if isinstance(outcome, Exception):
+        _refuse(broker, answer, outcome, topic, index, context)
+    else:
+        _appended(broker, acks, partition, outcome, answer, flushes, waits)
+    response = ProduceResponse(responses=[TopicResponse(name=topic, partition_responses=[answer])])
+    return request, run_steps(_acknowledge(broker, acks, timeout_ms, response, flushes, waits, context))
+
+
+def _is_plain_batch(records: memoryview) -> bool:
+    """One batch of magic 2, outside a transaction."""
+    size = len(records)
+    if size <= RECORD_BATCH_OVERHEAD:
+        return False
+    length, magic, attributes = _LENGTH_MAGIC_ATTRIBUTES.unpack_from(records)
+    return length == size - LOG_OVERHEAD and magic == MAGIC_MAX and not attributes & TRANSACTIONAL_MASK
 
 
 def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Steps[ProduceResponse | None]:
@@ -92,8 +177,8 @@ def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) ->
     if (yield from _is_transactional(request, turns)):
         verified = yield partial(_verify, broker, request, context, turns)
     response = ProduceResponse()
-    waits: list[tuple[Partition, int, PartitionResponse]] = []
-    flushes: list[tuple[Partition, int, PartitionResponse]] = []
+    flushes: list[Owed] = []
+    waits: list[Owed] = []
     acks, version = request.acks, context.api_version
     now_ms = broker.clock.time_ms()
     topics = request.topic_data
@@ -120,30 +205,54 @@ def _handle(broker: Broker, request: ProduceRequest, context: RequestContext) ->
                     walk = partial(partition.walk_in_thread, records, version, now_ms, broker.long_walks)
                     checked = yield walk
                 info = partition.append(records, acks, version, now_ms, checked, guard)
-            except KafkaError as error:
-                _fill_error(broker, answer, error, topic.name, data.index, context)
-            except LogDirError as error:
-                broker.log_dir_failed(error)
-                _fill_error(broker, answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), topic.name, data.index, context)
+            except (KafkaError, LogDirError) as error:
+                _refuse(broker, answer, error, topic.name, data.index, context)
             else:
-                _fill(answer, info)
-                end = info.last_offset + 1
-                if info.rolled:
-                    broker.flush_soon(partition)
-                if info.flush_required:
-                    flushes.append((partition, end, answer))
-                if acks == -1 and partition.high_watermark < end:
-                    waits.append((partition, end, answer))
+                _appended(broker, acks, partition, info, answer, flushes, waits)
         if answers:
             response.responses.append(TopicResponse(name=topic.name, partition_responses=answers))
+    return (yield from _acknowledge(broker, acks, request.timeout_ms, response, flushes, waits, context))
+
+
+def _appended(
+    broker: Broker,
+    acks: int,
+    partition: Partition,
+    info: AppendInfo,
+    answer: PartitionResponse,
+    flushes: list[Owed],
+    waits: list[Owed],
+) -> None:
+    answer.base_offset = info.first_offset
+    answer.log_append_time_ms = info.log_append_time
+    answer.log_start_offset = info.log_start_offset
+    end = info.last_offset + 1
+    if info.rolled:
+        broker.flush_soon(partition)
+    if info.flush_required:
+        flushes.append((partition, end, answer))
+    if acks == ALL_IN_SYNC and partition.high_watermark < end:
+        waits.append((partition, end, answer))
+
+
+def _acknowledge(
+    broker: Broker,
+    acks: int,
+    timeout_ms: int,
+    response: ProduceResponse,
+    flushes: list[Owed],
+    waits: list[Owed],
+    context: RequestContext,
+) -> Steps[ProduceResponse | None]:
+    """Everything is appended or refused: what is left to wait for, and what is told."""
     if flushes:
         yield partial(_flush, broker, flushes)
     if acks == 0:
         _end_connection_on_error(response)
         return None
     if waits:
-        yield partial(_wait_for_replicas, broker, waits, request.timeout_ms)
-    if version >= 10:
+        yield partial(_wait_for_replicas, broker, waits, timeout_ms)
+    if context.api_version >= 10:
         _endpoints(broker, context, response)
     return response
 
@@ -222,20 +331,17 @@ def _checked_request(topic: str, records: bytes | memoryview | None, acks: int, 
     return records
 
 
-def _fill(answer: PartitionResponse, info: AppendInfo) -> None:
-    answer.base_offset = info.first_offset
-    answer.log_append_time_ms = info.log_append_time
-    answer.log_start_offset = info.log_start_offset
-
-
-def _fill_error(
+def _refuse(
     broker: Broker,
     answer: PartitionResponse,
-    error: KafkaError,
+    error: KafkaError | LogDirError,
     topic: str,
     index: int,
     context: RequestContext,
 ) -> None:
+    if isinstance(error, LogDirError):
+        broker.log_dir_failed(error)
+        error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     answer.error_code = error.code
     answer.base_offset = -1
     answer.log_append_time_ms = -1
@@ -283,7 +389,7 @@ def _end_connection_on_error(response: ProduceResponse) -> None:
                 raise ProtocolError(f"produce with acks=0 failed with {code} for {topic.name}-{answer.index}")
 
 
-async def _flush(broker: Broker, flushes: list[tuple[Partition, int, PartitionResponse]]) -> None:
+async def _flush(broker: Broker, flushes: list[Owed]) -> None:
     """`flush.messages` is reached: nothing is acknowledged before it is on disk."""
     for partition, end, answer in flushes:
         try:
@@ -297,9 +403,7 @@ async def _flush(broker: Broker, flushes: list[tuple[Partition, int, PartitionRe
             answer.base_offset = -1
 
 
-async def _wait_for_replicas(
-    broker: Broker, waits: list[tuple[Partition, int, PartitionResponse]], timeout_ms: int
-) -> None:
+async def _wait_for_replicas(broker: Broker, waits: list[Owed], timeout_ms: int) -> None:
     deadline = broker.clock.monotonic() + max(timeout_ms, 0) / 1000
     for partition, offset, answer in waits:
         timed_out = True

@@ -1,0 +1,171 @@
+"""Produce without messages is Produce: the same answers, and the same log, as the way that every request can go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers import produce
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.compression import Codec
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.headers import RequestHeader, encode_request_header
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.builder import build_batch
+from tests.support.batches import NOW_MS, batch
+from tests.support.fake_broker import Denying
+from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
+
+IDEMPOTENT = {"producer_id": 9, "producer_epoch": 3}
+GOOD = batch(b"a", b"b")
+CUT_OFF = GOOD[:-1]
+DAMAGED = CUT_OFF + b"\xff"
+OFFSET_5 = (5).to_bytes(8, "big") + GOOD[8:]
+NO_LENGTH = GOOD[:8] + bytes(4) + GOOD[12:]
+MAGIC_9 = GOOD[:16] + b"\x09" + GOOD[17:]
+TOPICS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "flushed": {"flush_messages": "1"},
+    "stamped": {"message_timestamp_type": "LogAppendTime"},
+    "compacted": {"cleanup_policy": "compact"},
+    "squeezed": {"compression_type": "lz4"},
+    "short": {"segment_bytes": "200"},
+}
+BATCHES = [
+    GOOD,
+    batch(b"z" * 50, codec=Codec.ZSTD),
+    batch(b"l" * 50, codec=Codec.LZ4),
+    batch(b"big" * 100),
+    batch(b"too big" * 200_000),
+    *(batch(b"%d" % sequence, base_sequence=sequence, **IDEMPOTENT) for sequence in (0, 1, 1, 0, 7, 2)),
+    batch(b"fenced", base_sequence=3, producer_id=9, producer_epoch=2),
+    batch(b"no sequence", **IDEMPOTENT),
+    batch(b"transactional", base_sequence=3, is_transactional=True, **IDEMPOTENT),
+    batch(b"control", is_control=True),
+    GOOD + GOOD,
+    b"",
+    b"short",
+    *(CUT_OFF, DAMAGED, OFFSET_5, NO_LENGTH, MAGIC_9),
+]
+VERSIONS = range(5, 12)
+
+
+def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+    data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
+    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
+
+
+class Story:
+    """What a broker is told, and all that it answers."""
+
+    def __init__(self, broker: Broker, version: int) -> None:
+        self.broker = broker
+        self.version = version
+        self.heard: list[bytes] = []
+
+    async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+        response = await ask(self.broker, request(topic, records, **changes), self.version)
+        self.heard.append(encode(response, self.version))
+        (answer,) = response.responses[0].partition_responses
+        return answer
+
+    def logs(self) -> list[bytes]:
+        """What stands in every log, but for the times of appending."""
+        found = []
+        for topic in TOPICS:
+            log = self.broker.logs.get(topic, 0)
+            assert log is not None
+            segments = [segment.records.read(0, segment.size) for segment in log.segments()]
+            found.append(repr([len(s) if topic == "stamped" else s for s in segments]).encode())
+        return found
+
+
+async def everything(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = story.broker
+    for topic, configs in TOPICS.items():
+        await create_topic(broker, topic, **configs)
+        for acks in (-1, 1):
+            for records in BATCHES:
+                answer = await story.ask(topic, records, acks=acks)
+                if topic == "stamped":
+                    assert (answer.log_append_time_ms < 0) == bool(answer.error_code)
+                    story.heard.pop()
+    await ask(broker, FindCoordinatorRequest(key="g", key_type=0), 3)
+    await story.ask(GROUP_METADATA_TOPIC_NAME, GOOD)
+    for changes in ({"index": 1}, {"index": -1}, {"acks": 2}):
+        await story.ask("plain", GOOD, **changes)
+    await story.ask("missing", GOOD)
+    broker.authorizer, allowing = Denying([(Operation.WRITE, ResourceType.TOPIC, "plain")]), broker.authorizer
+    assert (await story.ask("plain", GOOD)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    broker.authorizer = allowing
+    story.heard += story.logs()
+    await failures(story, monkeypatch)
+
+
+async def failures(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = story.broker.replicas.partition("plain", 0)
+    assert partition is not None
+    for error in (RuntimeError("a mistake of ours"), LogDirError("elsewhere", "a broken disk")):
+
+        def fail(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(partition), "append", fail)
+            assert (await story.ask("plain", GOOD)).error_code != 0
+    leader, partition.leader = partition.leader, None
+    assert (await story.ask("plain", GOOD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.leader = leader
+    assert partition.log is not None
+    story.broker.replicas.log_dir_failed(partition.log.log_dir)
+    assert (await story.ask("plain", GOOD)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    stories = []
+    for way in ("plain", "long"):
+        if way == "long":
+            monkeypatch.setattr(produce, "PLAIN_VERSIONS", (0, -1))
+        async with running_broker(tmp_path / way) as broker:
+            story = Story(broker, version)
+            await everything(story, monkeypatch)
+            stories.append(story.heard)
+    assert stories[0] == stories[1]
+
+
+async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would compare the long way with itself."""
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        monkeypatch.setattr(produce, "handle", None)
+        for version in VERSIONS:
+            for records in (GOOD, batch(b"z" * 50, codec=Codec.GZIP)):
+                response = await ask(broker, request("t", records), version)
+                assert response.responses[0].partition_responses[0].error_code == 0
+        assert broker.dispatcher.requests[0, 9] == 2
+
+
+async def test_a_frame_that_is_lent_may_change_while_its_answer_waits(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "flushed", flush_messages="1")
+        await create_topic(broker, "walked", cleanup_policy="compact")
+        keyed = build_batch([(b"key", b"v" * 100, NOW_MS)], codec=Codec.GZIP)
+        for topic, records in (("flushed", GOOD), ("walked", keyed)):
+            head = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 7, "test"))
+            frame = bytearray(head + encode(request(topic, records), 9))
+            answer: Any = broker.dispatcher.answer_now(memoryview(frame), CLIENT)
+            assert not isinstance(answer, bytes | tuple)
+            frame[:] = bytes(len(frame))
+            parts, _ = await answer
+            response = decode(ProduceResponse, b"".join(parts)[9:], 9)
+            assert response.responses[0].partition_responses[0].error_code == 0
