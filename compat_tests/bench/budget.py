@@ -25,6 +25,7 @@ from compat_tests.bench.raw_producer import request_frame
 from kpybroker.broker.app import Broker
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.handlers import fetch, produce
+from kpybroker.broker.steps import run_steps
 from kpybroker.broker.transport import SocketStream
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.file_records import FileRecords
@@ -181,13 +182,14 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
         for callback in spoken.on_sent or ():
             callback()
 
-    async def answer() -> None:
-        _, spoken = await broker.dispatcher.answer(frame, connection)
-        sent(spoken)
+    def answer() -> None:
+        answered = broker.dispatcher.answer_now(frame, connection)
+        assert isinstance(answered, tuple)
+        sent(answered[1])
 
-    async def handle() -> None:
+    def handle() -> None:
         spoken = context()
-        await fetch.handle(broker, request, spoken)
+        run_steps(fetch.handle(broker, request, spoken))
         sent(spoken)
 
     def read() -> None:
@@ -196,18 +198,18 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
         found.slice.release()
 
     spoken = context()
-    response = await fetch.handle(broker, request, spoken)
+    response = run_steps(fetch.handle(broker, request, spoken))
     sent(spoken)
     return [
         ("wait: one turn of the loop", await turn()),
         ("socket: receive and send", await socket_share(len(frame) + 4, 250)),
-        ("answer", await microseconds_async(answer)),
+        ("answer", microseconds(answer)),
         ("  header", microseconds(lambda: parse_request_header(frame))),
         (
             "  decode",
             microseconds(lambda: decode_from(FetchRequest, memoryview(frame), header.body_offset, FETCH_VERSION)),
         ),
-        ("  handler", await microseconds_async(handle)),
+        ("  handler", microseconds(handle)),
         ("    log read", microseconds(read)),
         ("  encode", microseconds(lambda: encode_parts(response, FETCH_VERSION))),
     ]

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Generator
 from importlib import import_module
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
 from kpybroker.broker.context import ConnectionInfo, RequestContext
+from kpybroker.broker.steps import Parked, Steps, Unfinished, run_steps
 from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, decode_steps, encode_parts, encode_steps
@@ -103,7 +104,7 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 }
 
 Handle = Callable[["Broker", Any, RequestContext], Any]
-"""The response, or a coroutine that makes it where that takes waiting."""
+"""The response, or a coroutine or steps that make it."""
 HandlePlain = Callable[["Broker", memoryview, int, RequestContext], bytes | tuple[Any, Any] | None]
 """Of a frame and where its body begins, for the commonest requests of an API: the frame of the answer; or the request
 and what `Handle` gives for it; or None, and `Handle` is asked."""
@@ -189,7 +190,7 @@ class Dispatcher:
 
     def answer_now(
         self, frame: bytearray | memoryview, connection: ConnectionInfo
-    ) -> bytes | Answer | Coroutine[Any, Any, Answer]:
+    ) -> bytes | Answer | Unfinished[Answer]:
         """`answer`, at once where nothing has to be waited for; bytes where nothing is left to do but to send them.
 
         A frame that is a memoryview is only lent: it is copied unless it can be answered at once.
@@ -221,7 +222,7 @@ class Dispatcher:
 
     def _answer_decoded(
         self, route: Route, context: RequestContext, frame: bytearray, body_offset: int
-    ) -> Answer | Coroutine[Any, Any, Answer]:
+    ) -> Answer | Unfinished[Answer]:
         version = context.api_version
         if route.version != version:
             request = route.request_class()  # an ApiVersions of the future: its body can't be read
@@ -245,7 +246,9 @@ class Dispatcher:
 
     def _answered(
         self, route: Route, context: RequestContext, request: Any, response: Any
-    ) -> Answer | Coroutine[Any, Any, Answer]:
+    ) -> Answer | Unfinished[Answer]:
+        if isinstance(response, GeneratorType):
+            return run_steps(self._answer_by_steps(route, context, request, response))
         if isinstance(response, CoroutineType):
             return self._answer_later(route, context, request, response)
         if response is None:
@@ -270,6 +273,17 @@ class Dispatcher:
             return await self._encode_in_steps(route, context, response)
         return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
 
+    def _answer_by_steps(
+        self, route: Route, context: RequestContext, request: Any, handling: Steps[Any]
+    ) -> Steps[Answer]:
+        try:
+            response = yield from handling
+        except ProtocolError:
+            raise
+        except Exception as error:
+            response = route.error_response(request, context, self._failure(route, context, error))
+        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+
     async def _answer_in_steps(
         self, route: Route, context: RequestContext, steps: Generator[None, None, Any]
     ) -> Answer:
@@ -278,7 +292,9 @@ class Dispatcher:
         request = await _in_steps(steps)
         try:
             response = route.handle(self._broker, request, context)
-            if isinstance(response, CoroutineType):
+            if isinstance(response, GeneratorType):
+                response = run_steps(response)
+            if isinstance(response, CoroutineType | Parked):
                 response = await response
         except ProtocolError:
             raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.replication_quota import LEADER, ReplicationQuota
+from kpybroker.broker.steps import Steps, Wait
 from kpybroker.broker.turns import in_thread
 from kpybroker.core.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
 from kpybroker.core.replica_selector import ReplicaView, replica_selector
@@ -106,7 +107,7 @@ class Fetches:
         while True:
             yield self._broker.random.randrange(1, 0x7FFFFFFF)
 
-    async def fetch(self, session: FetchSession, params: FetchParams) -> list[Visit]:
+    def fetch(self, session: FetchSession, params: FetchParams) -> Steps[list[Visit]]:
         """Visit the dirty partitions, waiting until `min_bytes` or `max_wait_ms`; every visited one is reported.
 
         The caller sends the answers and releases the slices, keeps the session or lets it go. The session hears of
@@ -118,7 +119,7 @@ class Fetches:
         try:
             while True:
                 marks = session.marks
-                await self._visit_dirty(session, params, answers)
+                yield from self._visit_dirty(session, params, answers)
                 size = sum(visit.size for visit in answers.values())
                 unread = sum(visit.is_unread for visit in answers.values())
                 if (
@@ -130,32 +131,15 @@ class Fetches:
                 ):
                     return list(answers.values())
                 if session.marks == marks:
-                    await self._wait_for_news(session, params.min_bytes - size, deadline)
+                    yield from _wait_for_news(session, params.min_bytes - size, deadline)
         except BaseException:
             release(answers.values())
             self.let_go(session)
             raise
 
-    async def _wait_for_news(self, session: FetchSession, bytes_missing: int, deadline: float) -> None:
-        woken = trio.Event()
-        missing = bytes_missing
-
-        def on_dirty(appended_bytes: int) -> None:
-            nonlocal missing
-            missing -= appended_bytes
-            if appended_bytes == 0 or missing <= 0:
-                woken.set()
-
-        session.on_dirty = on_dirty
-        try:
-            with trio.move_on_at(deadline):
-                await woken.wait()
-        finally:
-            session.on_dirty = None
-
-    async def _visit_dirty(
+    def _visit_dirty(
         self, session: FetchSession, params: FetchParams, answers: dict[PartitionKey, Visit]
-    ) -> None:
+    ) -> Steps[None]:
         left = params.max_bytes
         has_records = False
         for visited, key in enumerate(session.take_dirty(), start=1):
@@ -170,14 +154,14 @@ class Fetches:
             min_one = not has_records and not params.cuts_hard
             visit = self._visit(session, cached, params, max(left, 0), min_one=min_one, is_first=before is None)
             if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
-                await self._convert(visit, params)
+                yield partial(self._convert, visit, params)
             answers[key] = visit
             if visit.size or visit.is_special or visit.is_cut_short:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
             if visited % VISITS_BETWEEN_CHECKPOINTS == 0:
-                await trio.lowlevel.checkpoint()
+                yield trio.lowlevel.checkpoint
 
     def _visit(
         self,
@@ -429,6 +413,23 @@ class Fetches:
     def _unsubscribe(self, session: FetchSession) -> None:
         for key in session.partitions:
             self.unsubscribe(session, key)
+
+
+def _wait_for_news(session: FetchSession, bytes_missing: int, deadline: float) -> Steps[None]:
+    wait = Wait(deadline)
+    missing = bytes_missing
+
+    def on_dirty(appended_bytes: int) -> None:
+        nonlocal missing
+        missing -= appended_bytes
+        if appended_bytes == 0 or missing <= 0:
+            wait.end()
+
+    session.on_dirty = on_dirty
+    try:
+        yield wait
+    finally:
+        session.on_dirty = None
 
 
 def release(visits: Iterable[Visit]) -> None:

@@ -2,6 +2,7 @@
 
 A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, for as long as
 neither the request, nor the handler, nor the answer makes anybody wait. Then the task wakes up and goes on from there.
+It sleeps on while a request is parked (`steps`): the poller answers it too, in the turn in which its wait ends.
 
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
 closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.clock import Clock
 from kpybroker.broker.dispatch import Answer, Dispatcher
 from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader, RequestMemory
+from kpybroker.broker.steps import Parked, Unfinished
 from kpybroker.broker.transport import Listener, Stream
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
@@ -61,10 +64,12 @@ class Connection:
         "listener_name",
         "local_host",
         "local_port",
+        "parked",
         "principal",
         "scope",
         "security_protocol",
         "stream",
+        "timer",
         "unfinished",
         "unsent",
         "waiting_on_broker",
@@ -88,7 +93,10 @@ class Connection:
         self.frames: FrameReader
         # What `_serve_now` leaves to the task: bytes, and then an answer that itself or its sending has to be awaited.
         self.unsent = b""
-        self.unfinished: Answer | Coroutine[Any, Any, Answer] | None = None
+        self.unfinished: Answer | Unfinished[Answer] | None = None
+        # The request in progress, if it is a parked one; its deadline ends the sleep of the task.
+        self.parked: Parked[Answer] | None = None
+        self.timer = trio.CancelScope()
 
 
 class Server:
@@ -205,10 +213,13 @@ class Server:
         serve_now = partial(self._serve_now, connection)
         try:
             while True:
-                if self._memory.is_full:
+                if connection.parked is not None:
+                    await self._sleep(connection, serve_now)
+                elif self._memory.is_full:
                     await self._wait_for_memory(connection)
-                if not frames.has_frame:
-                    await stream.watch(serve_now)
+                    continue
+                elif not frames.has_frame:
+                    await self._sleep(connection, serve_now)
                 else:
                     await trio.lowlevel.checkpoint()
                     if serve_now():
@@ -216,10 +227,10 @@ class Server:
                 if connection.unsent:
                     unsent, connection.unsent = connection.unsent, b""
                     await stream.send_parts([unsent])
-                answer: bytes | Answer | Coroutine[Any, Any, Answer] | None
+                answer: bytes | Answer | Unfinished[Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
-                    if self._memory.is_full:
+                    if connection.parked is not None or self._memory.is_full:
                         continue
                     frame = await frames.next_frame()
                     if frame is None:
@@ -230,11 +241,25 @@ class Server:
                 del answer
                 frames.done()
         finally:
-            if isinstance(connection.unfinished, CoroutineType):
-                connection.unfinished.close()
+            for unfinished in (connection.unfinished, connection.parked):
+                if isinstance(unfinished, CoroutineType | Parked):
+                    unfinished.close()
             frames.done()
 
-    async def _finish(self, connection: Connection, answer: bytes | Answer | Coroutine[Any, Any, Answer]) -> None:
+    async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:
+        """While the poller serves, until it can't. Here a parked request's time is over."""
+        while True:
+            parked = connection.parked
+            if parked is not None and (parked.wait.is_over or parked.wait.deadline <= trio.current_time()):
+                parked.wait.is_over = True
+                if not serve_now():
+                    return
+                continue
+            with trio.CancelScope(deadline=inf if parked is None else parked.wait.deadline) as connection.timer:
+                await connection.stream.watch(serve_now)
+                return
+
+    async def _finish(self, connection: Connection, answer: bytes | Answer | Unfinished[Answer]) -> None:
         """Wait for an answer and send it."""
         if isinstance(answer, bytes):
             await connection.stream.send_parts([answer])
@@ -269,29 +294,49 @@ class Server:
         return goes_on and not connection.unsent
 
     def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
-        frames, memory, answer_now = connection.frames, self._memory, self._dispatcher.answer_now
+        frames, stream = connection.frames, connection.stream
         for _ in range(REQUESTS_AT_ONCE):
-            if memory.is_full:
-                return False
-            frame = frames.frame_now()
-            if frame is None:
-                return not frames.is_stuck
-            answer = answer_now(frame, connection)
+            if connection.parked is None:
+                if self._memory.is_full:
+                    return False
+                frame = frames.frame_now()
+                if frame is None:
+                    return not frames.is_stuck
+                answer = self._dispatcher.answer_now(frame, connection)
+            elif connection.parked.wait.is_over:
+                parked, connection.parked = connection.parked, None
+                answer = parked.go_on()
+            else:
+                stream.mute()  # another request's turn comes after this one's
+                return True
             if isinstance(answer, bytes):
                 answers.append(answer)
+            elif isinstance(answer, Parked):
+                self._park(connection, answer)
+                return True
             elif not isinstance(answer, tuple):
                 connection.unfinished = answer
                 return False
             elif (parts := answer[0]) is not None:
-                context = answer[1]
-                if context.on_sent or len(parts) != 1 or not isinstance(part := parts[0], bytes):
+                data = stream.read_now(parts) if len(parts) > 1 else parts[0]
+                if not isinstance(data, bytes):
                     connection.unfinished = answer
                     return False
-                answers.append(part)
+                answers.append(data)
+                if on_sent := answer[1].on_sent:  # nothing is needed any longer of what it was read from
+                    _run_on_sent(on_sent)
             frames.done()
             if not frames.has_frame:
                 return True
         return False
+
+    @staticmethod
+    def _park(connection: Connection, parked: Parked[Answer]) -> None:
+        connection.parked = parked
+        parked.wait.on_end = connection.stream.poke
+        # A timer that is early is put right when it rings: most requests are answered before, and none moves it.
+        if parked.wait.deadline < connection.timer.deadline:
+            connection.timer.deadline = parked.wait.deadline
 
     async def _wait_for_memory(self, connection: Connection) -> None:
         """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""
@@ -310,7 +355,7 @@ class Server:
             await trio.sleep(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
             now = self._clock.monotonic()
             for connection in list(self._connections.values()):
-                if connection.was_active or connection.waiting_on_broker:
+                if connection.was_active or connection.waiting_on_broker or connection.parked is not None:
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:

@@ -24,7 +24,7 @@ from typing import Protocol
 
 import trio
 
-from kpybroker.broker.poller import HAS_EPOLL, OnReadable, Poller, watch_alone
+from kpybroker.broker.poller import HAS_EPOLL, Alone, OnReadable, Poller
 
 if sys.platform != "win32":
     import resource
@@ -70,8 +70,20 @@ class Stream(Protocol):
         """Call `on_readable` whenever there may be something to read, until it returns False or raises."""
         ...
 
+    def mute(self) -> None:
+        """Until the next `poke` it is not called any more; for `on_readable` to say."""
+        ...
+
+    def poke(self) -> None:
+        """Call it before long, whether or not there is something to read. Does nothing where nobody watches."""
+        ...
+
     def receive_now(self, buffer: memoryview) -> int | None:
         """`receive_into` without waiting; None when there is nothing yet."""
+        ...
+
+    def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        """All parts in one, if that takes no waiting and they are small; else they are for `send_parts`."""
         ...
 
     def send_now(self, data: bytes) -> int:
@@ -182,21 +194,38 @@ class SocketStream:
         if send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self._sock = sock
-        self._poller = poller
+        self._watcher = poller or Alone()
         self.local_address = _host_and_port(sock.getsockname())
         self.remote_address = _host_and_port(sock.getpeername())
 
     async def watch(self, on_readable: OnReadable) -> None:
-        if self._poller is None:
-            await watch_alone(self._sock, on_readable)
-        else:
-            await self._poller.watch(self._sock, on_readable)
+        await self._watcher.watch(self._sock, on_readable)
+
+    def mute(self) -> None:
+        self._watcher.mute(self._sock)
+
+    def poke(self) -> None:
+        self._watcher.poke(self._sock)
 
     def receive_now(self, buffer: memoryview) -> int | None:
         try:
             return self._sock.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return None
+
+    def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        left = SMALL_SLICE_BYTES
+        buffers: list[Buffer] = []
+        for part in parts:
+            if isinstance(part, _BUFFERS):
+                left -= len(part)
+                buffers.append(part)
+            elif part.size > left or (data := _read_warm(part)) is None:
+                return None
+            else:
+                left -= part.size
+                buffers.append(data)
+        return b"".join(buffers)
 
     def send_now(self, data: bytes) -> int:
         try:
@@ -295,11 +324,30 @@ class SocketStream:
             position += sent
 
 
-async def _read_slice(part: FileSlice) -> bytes:
+async def _read_slice(part: FileSlice) -> Buffer:
     """The slice's bytes; from the page cache at once, from the disk in a thread."""
-    if _is_warm(part.fileno(), part.position, part.position + part.size):
+    data = _read_warm(part)
+    return await trio.to_thread.run_sync(part.read) if data is None else data
+
+
+_NOT_ASKED = (errno.EOPNOTSUPP, errno.EINVAL)
+"""Errors of a filesystem that can't say whether a page is cached."""
+
+
+def _read_warm(part: FileSlice) -> bytes | bytearray | None:
+    """The slice's bytes if all of them are in the page cache (or if that cannot be asked)."""
+    if not _RWF_NOWAIT:
         return part.read()
-    return await trio.to_thread.run_sync(part.read)
+    data = bytearray(part.size)
+    try:
+        count = os.preadv(part.fileno(), [data], part.position, _RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno in _NOT_ASKED:
+            return part.read()
+        raise
+    return data if count == part.size else None
 
 
 _PROBE = [bytearray(1)]
@@ -316,7 +364,7 @@ def _is_warm(file_descriptor: int, start: int, end: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.EINVAL):  # this filesystem can't say
+        if error.errno in _NOT_ASKED:
             return True
         raise
     return True

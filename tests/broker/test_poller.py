@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 
 import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.poller import EVENTS_A_POLL, HAS_EPOLL, Poller, watch_alone
+from kpybroker.broker.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 
@@ -137,6 +139,107 @@ async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callab
     assert max(calls.values()) <= 2 * min(calls.values()) + 2
 
 
+async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_its_own(
+    pairs: Callable[[], Pair],
+) -> None:
+    poller = Poller()
+    (near, far), (parked, _) = pairs(), pairs()
+    called: list[str] = []
+
+    def on_readable() -> bool:
+        near.recv(1)
+        poller.poke(parked)
+        poller.poke(parked)
+        called.append("near")
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        nursery.start_soon(poller.watch, parked, lambda: called.append("parked") is None)
+        far.send(b"x")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert called == ["near", "parked", "parked"]
+        poller.poke(parked)
+        assert len(called) == 3
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert called[3:] == ["parked"]
+        nursery.cancel_scope.cancel()
+    poller.poke(parked)  # nobody watches it any more
+
+
+@pytest.mark.parametrize("make", [Poller, Alone])
+async def test_a_muted_one_is_not_called_before_it_is_poked(
+    pairs: Callable[[], Pair], make: type[Poller] | type[Alone]
+) -> None:
+    """However much there is to read, or if its peer is gone; and it may be cancelled."""
+    watcher = make()
+    near, far = pairs()
+    calls = 0
+
+    def on_readable() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls != 3:
+            watcher.mute(near)
+            watcher.mute(near)
+        return True
+
+    async with trio.open_nursery() as nursery:
+        if isinstance(watcher, Poller):
+            nursery.start_soon(watcher.run)
+        nursery.start_soon(watcher.watch, near, on_readable)
+        far.send(b"x")
+        for expected in (1, 2):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert calls == expected
+            watcher.poke(near)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert calls == 4  # the third call left it to be told that there is something to read
+        far.close()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert calls == 4
+        nursery.cancel_scope.cancel()
+
+
+async def test_others_get_their_turn_however_many_are_poked_at_once(
+    pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand parked requests that one append answers: each takes a tenth of a turn here."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1e-6
+        return now
+
+    monkeypatch.setattr("kpybroker.broker.poller.time.perf_counter", clock)
+    poller = Poller()
+    watched = [pairs()[0] for _ in range(100)]
+    turns: list[int] = []
+    called: list[int] = []
+
+    def on_poked(number: int) -> bool:
+        nonlocal now
+        now += TURN_S / 10
+        called.append(number)
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        for number, near in enumerate(watched):
+            nursery.start_soon(poller.watch, near, partial(on_poked, number))
+        await trio.testing.wait_all_tasks_blocked()
+        for near in watched:
+            poller.poke(near)
+        while len(called) < len(watched):
+            turns.append(len(called))
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert called == list(range(100))
+    assert max(later - earlier for earlier, later in pairwise(turns)) <= 2 * 11  # of two turns before the other's
+
+
 async def test_without_a_poller_it_is_the_same(pairs: Callable[[], Pair]) -> None:
     near, far = pairs()
     heard = b""
@@ -147,5 +250,5 @@ async def test_without_a_poller_it_is_the_same(pairs: Callable[[], Pair]) -> Non
         return heard != b"abc"
 
     far.send(b"abcd")
-    await watch_alone(near, on_readable)
+    await Alone().watch(near, on_readable)
     assert near.recv(9) == b"d"

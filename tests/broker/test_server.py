@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import trio.testing
 from kpybroker.broker.clock import SystemClock
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.server import BoundListener, Server
+from kpybroker.broker.steps import Steps, Wait, run_steps
 from kpybroker.broker.transport import SocketTransport, Stream, Transport
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.errors import ProtocolError
@@ -50,11 +52,29 @@ class Echo:
         self.hold = trio.Event()
         self.in_progress = 0
         self.sent = 0
+        self.waits: dict[bytes, Wait] = {}
 
     def answer_now(self, frame: bytearray, connection: Any) -> Any:
+        if frame.startswith((b"park", b"late")):
+            return run_steps(self._answer_in_steps(bytes(frame), connection))
         if frame.startswith(b"now"):
             return [len(frame).to_bytes(4, "big") + frame], RequestContext(connection, AllowAll(), 0, 0)
         return self._answer(bytes(frame), connection)
+
+    def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[tuple[list[bytes], RequestContext]]:
+        """ "park" until its wait is ended, or until its time, in seconds, is over; "late" is over at once."""
+        _, _, seconds = body.partition(b"/")
+        deadline = trio.current_time() + float(seconds) if seconds else inf
+        wait = self.waits[body] = Wait(-inf if body.startswith(b"late") else deadline)
+        self.in_progress += 1
+        try:
+            yield wait
+        finally:
+            self.in_progress -= 1
+            del self.waits[body]
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        context.on_sent = [self._count_sent]
+        return [len(body).to_bytes(4, "big"), body], context
 
     async def _answer(self, body: bytes, connection: Any) -> tuple[list[bytes] | None, RequestContext]:
         context = RequestContext(connection, AllowAll(), 0, 0)
@@ -79,13 +99,17 @@ class Echo:
         self.sent += 1
 
 
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
 class Client:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.buffer = bytearray()
 
     async def send(self, body: bytes) -> None:
-        await self.stream.send_parts([len(body).to_bytes(4, "big") + body])
+        await self.stream.send_parts([framed(body)])
 
     async def receive(self) -> bytes | None:
         """The next frame; None at the end of the stream."""
@@ -167,6 +191,86 @@ async def test_requests_that_wait_and_those_that_do_not_are_answered_in_order(tr
             nursery.start_soon(send)
             assert [await client.receive() for _ in words] == words
         assert await client.ask(b"now") == b"now"
+
+    await House(transport, Config()).run(story)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_parked_request_is_answered_once_whatever_comes_meanwhile(transport: Transport, seed: int) -> None:
+    """Whoever ends its wait and when: before its connection sleeps, while the client reads nothing, more than once."""
+    chance = random.Random(seed)
+    kinds = [b"park%d", b"late%d", b"now%d", b"%d"]
+    words = [[chance.choice(kinds) % (100 * client + n) for n in range(30)] for client in range(4)]
+    for number, of_one in enumerate(words):
+        of_one[chance.randrange(30)] = b"now%d" % number + bytes(400_000)
+
+    async def story(house: House) -> None:
+        waits = house.echo.waits
+
+        async def end_waits() -> None:
+            while True:
+                for word in chance.sample(sorted(waits), len(waits)):
+                    if word in waits and chance.random() < 0.7:
+                        ended = waits[word]
+                        ended.end()
+                        ended.end()
+                await trio.testing.wait_all_tasks_blocked(0.0001)
+
+        async def talk(of_one: list[bytes]) -> None:
+            client = await house.connect()
+            at_once = chance.random() < 0.5
+            if at_once:
+                nursery.start_soon(client.stream.send_parts, [framed(word) for word in of_one])
+            for word in of_one:
+                assert (await client.receive() if at_once else await client.ask(word)) == word
+
+        async with trio.open_nursery() as ending:
+            ending.start_soon(end_waits)
+            async with trio.open_nursery() as nursery:
+                for of_one in words:
+                    nursery.start_soon(talk, of_one)
+            ending.cancel_scope.cancel()
+        assert not waits
+
+    await House(transport, Config()).run(story)
+
+
+async def test_a_parked_request_is_answered_when_its_time_is_over_and_the_next_one_in_its_own_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def story(house: House) -> None:
+        client, began = await house.connect(), trio.current_time()
+        for word, waited_s in [(b"park1/5", 5), (b"park2/30", 35), (b"park3/1", 36), (b"park4/7", 43)]:
+            assert await client.ask(word) == word
+            assert trio.current_time() - began == pytest.approx(waited_s)
+        await client.send(b"park5/100")
+        await trio.sleep(50)
+        house.echo.waits[b"park5/100"].end()
+        assert await client.receive() == b"park5/100"
+        assert trio.current_time() - began == pytest.approx(93)
+
+    await House(MemoryTransport(), Config(connections_max_idle_ms=20_000)).run(story)
+
+
+async def test_whoever_leaves_while_parked_takes_nothing_along(transport: Transport) -> None:
+    """Its request is over by the end of its wait at the latest, as on Kafka, and the others hear nothing of it."""
+
+    async def story(house: House) -> None:
+        leaving, staying = await house.connect(), await house.connect()
+        await leaving.send(b"park1")
+        await leaving.send(b"now")
+        await staying.send(b"park2")
+        while len(house.echo.waits) < 2:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+        leaving.stream.close()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        for wait in list(house.echo.waits.values()):
+            wait.end()
+        assert await staying.receive() == b"park2"
+        assert await staying.ask(b"x") == b"x"
+        while house.server.connection_count > 1:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+        assert not house.echo.waits
 
     await House(transport, Config()).run(story)
 
@@ -319,12 +423,13 @@ async def test_after_a_stop_no_request_is_in_progress_and_every_connection_has_e
         idle, waiting, behind = [await house.connect() for _ in range(3)]
         assert await idle.ask(b"x") == b"x"
         await waiting.send(b"hold")
-        await behind.send(b"hold")
+        await behind.send(b"park")
         await behind.send(b"x")
         while house.echo.in_progress < 2:
             await trio.testing.wait_all_tasks_blocked(0.01)
         house.listener.close()
         await house.server.stop()
+        assert not house.echo.waits
         assert house.echo.in_progress == house.server.connection_count == 0
         assert [await client.receive() for client in (idle, waiting, behind)] == [None] * 3
 

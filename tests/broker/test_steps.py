@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 import pytest
 import trio
+import trio.testing
 
-from kpybroker.broker.steps import Steps, run_steps
+from kpybroker.broker.steps import Parked, Steps, Wait, run_steps
 
 
 async def double(number: int) -> int:
@@ -63,3 +65,51 @@ async def test_cancelled_while_it_waits_it_cleans_up() -> None:
         assert going_on is not None
         await going_on
     assert cleaned == [True]
+
+
+def parks(waits: list[Wait], closed: list[bool]) -> Steps[str]:
+    try:
+        yield from waits
+    finally:
+        closed.append(True)
+    return "done"
+
+
+def test_parked_steps_go_on_without_a_task_from_one_wait_to_the_next() -> None:
+    waits, closed = [Wait(inf), Wait(inf)], list[bool]()
+    told: list[int] = []
+    parked = run_steps(parks(waits, closed))
+    for number, wait in enumerate(waits):
+        assert isinstance(parked, Parked)
+        assert parked.wait is wait
+        wait.on_end = partial(told.append, number)
+        wait.end()
+        wait.end()
+        parked = parked.go_on()
+    assert (parked, told, closed) == ("done", [0, 1], [True])
+
+
+async def test_parked_steps_are_awaited_by_who_has_a_task(autojump_clock: trio.testing.MockClock) -> None:
+    """Until their waits are ended, before or while they are awaited, or until their time is over."""
+    ended_before, ended, timed_out = waits = [Wait(inf), Wait(inf), Wait(trio.current_time() + 7)]
+    parked = run_steps(parks(waits, []))
+    assert isinstance(parked, Parked)
+    ended_before.end()
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def end() -> None:
+            await trio.sleep(3)
+            ended.end()
+
+        assert await parked == "done"
+    assert trio.current_time() == 7
+    assert timed_out.is_over
+
+
+def test_parked_steps_that_are_closed_clean_up() -> None:
+    closed: list[bool] = []
+    parked = run_steps(parks([Wait(inf)], closed))
+    assert isinstance(parked, Parked)
+    parked.close()
+    assert closed == [True]

@@ -66,17 +66,34 @@ class MemoryStream:
     def __init__(self, incoming: Pipe, outgoing: Pipe, local: tuple[str, int], remote: tuple[str, int]) -> None:
         self.incoming, self.outgoing = incoming, outgoing
         self.local_address, self.remote_address = local, remote
+        self.is_muted = False
+        self.wait = trio.CancelScope()
 
     async def receive_into(self, buffer: memoryview) -> int:
         return await self.incoming.read_into(buffer)
 
     async def watch(self, on_readable: Callable[[], bool]) -> None:
-        await self.incoming.wait_readable()
-        while on_readable():
-            await self.incoming.wait_readable()
+        self.is_muted = False
+        while True:
+            with trio.CancelScope() as self.wait:
+                if self.is_muted:
+                    await trio.sleep_forever()
+                await self.incoming.wait_readable()
+            if not on_readable():
+                return
+
+    def mute(self) -> None:
+        self.is_muted = True
+
+    def poke(self) -> None:
+        self.is_muted = False
+        self.wait.cancel()
 
     def receive_now(self, buffer: memoryview) -> int | None:
         return self.incoming.read_now(buffer)
+
+    def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        return b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
 
     def send_now(self, data: bytes) -> int:
         return self.outgoing.write_now(data)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.fetch import FetchParams, Visit, release
 from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.steps import Steps
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.fetch_session import (
     FINAL_EPOCH,
@@ -53,7 +54,7 @@ ZERO_UUID = bytes(16)
 CONSUMER = -1
 
 
-async def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
+def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
     params = _params(broker, request, context)
     if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -74,7 +75,7 @@ async def handle(broker: Broker, request: FetchRequest, context: RequestContext)
     if not is_full and not session.partitions:
         fetches.sessions.remove(session.session_id)
         session.session_id = 0
-    visits = await fetches.fetch(session, params)
+    visits = yield from fetches.fetch(session, params)
     context.on_sent = [lambda: release(visits)]
     if params.is_follower:
         fetches.record_throttled(visits)

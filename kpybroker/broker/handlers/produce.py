@@ -11,15 +11,14 @@ ever making the messages, and leaves to `handle` whatever else a request may be.
 from __future__ import annotations
 
 import struct
-from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.ledger import Ledger
-from kpybroker.broker.steps import Steps, run_steps
+from kpybroker.broker.steps import Steps, Unfinished, run_steps
 from kpybroker.broker.transaction_verification import Verification, VerificationError, verify_produce
 from kpybroker.broker.turns import Turns
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -63,7 +62,7 @@ TopicData = ProduceRequest.TopicProduceData
 Owed = tuple["Partition", int, PartitionResponse]
 """An answer that waits for an end offset of a partition."""
 
-Response = ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None
+Response = ProduceResponse | Unfinished[ProduceResponse | None] | None
 
 PLAIN_VERSIONS = plain_produce.VERSIONS
 _BATCH_LENGTH = struct.Struct(">i")
