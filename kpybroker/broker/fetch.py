@@ -76,7 +76,10 @@ class FetchParams:
 class Visit:
     """One partition's answer; `slices` are to be released after sending."""
 
-    __slots__ = ("cached", "data", "is_cut_short", "is_on_older_segment", "is_special", "is_unread", "size", "slice")
+    __slots__ = (
+        *("cached", "data", "size", "slice"),
+        *("is_cut_short", "is_on_older_segment", "is_out_of_sync", "is_special", "is_unread"),
+    )
 
     def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
         self.cached = cached
@@ -88,6 +91,8 @@ class Visit:
         """There is more than was read: no room was left in this answer, or the follower is throttled."""
         self.is_on_older_segment = False
         """A later segment has more: there is enough, though one read does not reach it (DelayedFetch, case F)."""
+        self.is_out_of_sync = False
+        """Of a follower that is not in the ISR: whether it may join is looked at in each of its fetches, as in Kafka."""
         self.is_unread = False
         """Refused before the partition was looked at."""
 
@@ -156,7 +161,7 @@ class Fetches:
             if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
                 yield partial(self._convert, visit, params)
             answers[key] = visit
-            if visit.size or visit.is_special or visit.is_cut_short:
+            if visit.size or visit.is_special or visit.is_cut_short or visit.is_out_of_sync:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
@@ -216,6 +221,7 @@ class Fetches:
             # The right epoch of an assignment that has not come here yet, or no epoch to tell by.
             is_late = cached.current_leader_epoch >= 0
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if is_late else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        visit.is_out_of_sync = params.replica_id not in partition.isr
         limit = min(left, cached.max_bytes)
         if self._is_throttled(partition, params.replica_id):
             limit, min_one = 0, False
