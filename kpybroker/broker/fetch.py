@@ -92,7 +92,7 @@ class Visit:
         self.is_on_older_segment = False
         """A later segment has more: there is enough, though one read does not reach it (DelayedFetch, case F)."""
         self.is_out_of_sync = False
-        """Of a follower that is not in the ISR: whether it may join is looked at in each of its fetches, as in Kafka."""
+        """Of a follower outside the ISR: whether it may join is looked at in each of its fetches, as in Kafka."""
         self.is_unread = False
         """Refused before the partition was looked at."""
 

@@ -1,0 +1,55 @@
+"""When the controller is asked to let a follower into the ISR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from kpybroker.broker.app import Broker
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from tests.broker.test_high_watermark import TOPIC_ID, Controller, lead, update_metadata
+from tests.support.lossy_files import LossyFiles
+from tests.support.running_broker import ask, running_broker
+
+FOLLOWER = 1
+
+
+async def fetch(broker: Broker, session: tuple[int, int], *, names_it: bool) -> FetchResponse:
+    partition = FetchRequest.FetchPartition(
+        partition=0, fetch_offset=0, current_leader_epoch=0, log_start_offset=0, partition_max_bytes=1_000_000
+    )
+    topics = [FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])] if names_it else []
+    request = FetchRequest(
+        replica_state=FetchRequest.ReplicaState(replica_id=FOLLOWER),
+        max_wait_ms=0,
+        max_bytes=1_000_000,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=topics,
+    )
+    response: FetchResponse = await ask(broker, request, 17)
+    assert response.error_code == ErrorCode.NONE
+    return response
+
+
+async def test_a_follower_that_could_not_join_at_first_joins_later_though_its_partition_is_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It names the partition once, when the leader has not heard that it lives. Storms left such partitions behind."""
+    controller = Controller(monkeypatch)
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await update_metadata(broker, [0, 2])
+        partition = await lead(broker)
+        session = (await fetch(broker, (0, 0), names_it=True)).session_id
+        for epoch in (1, 2):
+            assert (await fetch(broker, (session, epoch), names_it=False)).responses == []
+        assert partition.leader is not None
+        assert partition.leader.pending is None
+        await update_metadata(broker, [0, 1, 2])
+        assert (await fetch(broker, (session, 3), names_it=False)).responses == []
+        with trio.fail_after(10):
+            await controller.is_asked.wait()
+        assert partition.leader.maximal_isr == {0, 1, 2}
