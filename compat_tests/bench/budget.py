@@ -29,11 +29,12 @@ from kpybroker.broker.steps import run_steps
 from kpybroker.broker.transport import SocketStream
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.file_records import FileRecords
+from kpybroker.wire import plain_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
 from kpybroker.wire.messages.fetch import FetchRequest
-from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import computed_crc, parse_header
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.validate import validate_and_assign
@@ -99,11 +100,12 @@ class ProduceCalls:
 
     def __init__(self, broker: Broker, batch: bytes) -> None:
         self.broker = broker
-        self.frame = produce_frame(batch)
+        self.frame = memoryview(produce_frame(batch))
         self.connection = PlainConnectionInfo()
         self.body_offset = parse_request_header(self.frame).body_offset
-        self.request: ProduceRequest = self.decode()
-        self.records = self.request.topic_data[0].partition_data[0].records
+        plain = self.read()
+        assert plain is not None
+        self.records = plain[-1]
         self.context = RequestContext(self.connection, broker.authorizer, ApiKey.PRODUCE, PRODUCE_VERSION)
         self.partition = broker.replicas.hosted(TOPIC, 0)
         self.log = self.partition.leader_log()
@@ -113,19 +115,21 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def decode(self) -> Any:
-        return decode_from(ProduceRequest, memoryview(self.frame), self.body_offset, PRODUCE_VERSION)[0]
+    def read(self) -> plain_produce.PlainProduce | None:
+        return plain_produce.read(self.frame, self.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
         self.reset()
         answer = self.broker.dispatcher.answer_now(self.frame, self.connection)
-        assert isinstance(answer, tuple)
+        assert isinstance(answer, bytes)
 
-    def handle(self) -> ProduceResponse:
+    def handle(self) -> None:
         self.reset()
-        response = produce.handle(self.broker, self.request, self.context)
-        assert isinstance(response, ProduceResponse)
-        return response
+        answer = produce.handle_plain(self.broker, self.frame, self.body_offset, self.context)
+        assert isinstance(answer, bytes)
+
+    def encode(self) -> bytes:
+        return plain_produce.answer(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
 
     def append(self) -> None:
         self.reset()
@@ -142,8 +146,6 @@ class ProduceCalls:
 
 async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
     calls = ProduceCalls(broker, batch)
-    response = calls.handle()
-    assert response.responses[0].partition_responses[0].error_code == 0
     batch_header = parse_header(calls.pristine)
     scratch = FileRecords(broker.files, f"{calls.log.directory}/budget.scratch")
     resetting = microseconds(calls.reset)
@@ -152,14 +154,14 @@ async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
         ("socket: receive and send", await socket_share(len(calls.frame) + 4, 60)),
         ("answer", microseconds(calls.answer) - resetting),
         ("  header", microseconds(lambda: parse_request_header(calls.frame))),
-        ("  decode", microseconds(calls.decode)),
         ("  handler", microseconds(calls.handle) - resetting),
+        ("    read", microseconds(calls.read)),
         ("    partition", microseconds(calls.append) - resetting),
         ("      log", microseconds(calls.append_to_log) - resetting),
         ("        validate and stamp", microseconds(calls.validate) - resetting),
         ("          CRC-32C", microseconds(lambda: computed_crc(calls.records, 0, batch_header))),
         ("        write to the page cache", microseconds(lambda: scratch.append(calls.records))),
-        ("  encode", microseconds(lambda: encode_parts(response, PRODUCE_VERSION))),
+        ("    answer", microseconds(calls.encode)),
     ]
     scratch.close()
     calls.answer()  # which moves the high watermark, as the bare appends did not
@@ -183,7 +185,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
             callback()
 
     def answer() -> None:
-        answered = broker.dispatcher.answer_now(frame, connection)
+        answered = broker.dispatcher.answer_now(memoryview(frame), connection)
         assert isinstance(answered, tuple)
         sent(answered[1])
 
@@ -274,10 +276,10 @@ async def profile(broker: Broker, name: str) -> None:
         if enabled:
             profiler.enable()
         for _ in range(CALLS * 5):
-            sending = bytearray(frame)
-            _, context = await broker.dispatcher.answer(sending, connection)
-            for callback in context.on_sent or ():
-                callback()
+            answer = await broker.dispatcher.answer(bytearray(frame), connection)
+            if isinstance(answer, tuple):
+                for callback in answer[1].on_sent or ():
+                    callback()
     profiler.disable()
     pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Answer = tuple[list[Part] | None, RequestContext]
-"""The parts of a response frame, None when there is none (acks=0), and what is known of the request."""
+Answer = bytes | tuple[list[Part], RequestContext]
+"""A response frame, empty where there is none (acks=0); or its parts, and the context whose `on_sent` is owed then."""
 
 log = logging.getLogger("kafka.request.logger")
 api_log = logging.getLogger("kafka.server.KafkaApis")
@@ -184,14 +184,10 @@ class Dispatcher:
     async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         """Raises ProtocolError for a frame that is no request, which ends the connection."""
         answer = self.answer_now(frame, connection)
-        if isinstance(answer, bytes):
-            return [answer], RequestContext(connection, self._broker.authorizer, 0, 0)
-        return answer if isinstance(answer, tuple) else await answer
+        return answer if isinstance(answer, bytes | tuple) else await answer
 
-    def answer_now(
-        self, frame: bytearray | memoryview, connection: ConnectionInfo
-    ) -> bytes | Answer | Unfinished[Answer]:
-        """`answer`, at once where nothing has to be waited for; bytes where nothing is left to do but to send them.
+    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
+        """`answer`, at once where nothing has to be waited for.
 
         A frame that is a memoryview is only lent: it is copied unless it can be answered at once.
         """
@@ -252,10 +248,10 @@ class Dispatcher:
         if isinstance(response, CoroutineType):
             return self._answer_later(route, context, request, response)
         if response is None:
-            return None, context
+            return b""
         if route.answers_more:
             return self._encode_in_steps(route, context, response)
-        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+        return self._frame(route, context, encode_parts(response, route.version))
 
     async def _answer_later(
         self, route: Route, context: RequestContext, request: Any, handling: Coroutine[Any, Any, Any]
@@ -268,10 +264,10 @@ class Dispatcher:
             response = route.error_response(request, context, self._failure(route, context, error))
         del request  # freeing many elements takes a while too: not in the same turn as the answer's
         if response is None:
-            return None, context
+            return b""
         if route.answers_more:
             return await self._encode_in_steps(route, context, response)
-        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+        return self._frame(route, context, encode_parts(response, route.version))
 
     def _answer_by_steps(
         self, route: Route, context: RequestContext, request: Any, handling: Steps[Any]
@@ -282,7 +278,7 @@ class Dispatcher:
             raise
         except Exception as error:
             response = route.error_response(request, context, self._failure(route, context, error))
-        return self._frame(route, context.correlation_id, encode_parts(response, route.version)), context
+        return self._frame(route, context, encode_parts(response, route.version))
 
     async def _answer_in_steps(
         self, route: Route, context: RequestContext, steps: Generator[None, None, Any]
@@ -302,11 +298,11 @@ class Dispatcher:
             failure = self._failure(route, context, error)
             response = await trio.to_thread.run_sync(route.error_response, request, context, failure)
         del request
-        return (None, context) if response is None else await self._encode_in_steps(route, context, response)
+        return b"" if response is None else await self._encode_in_steps(route, context, response)
 
     async def _encode_in_steps(self, route: Route, context: RequestContext, response: Any) -> Answer:
         parts = await _in_steps(encode_steps(response, route.version))
-        return self._frame(route, context.correlation_id, parts), context
+        return self._frame(route, context, parts)
 
     def _failure(self, route: Route, context: RequestContext, error: Exception) -> KafkaError:
         """What the client is told of an exception; one that is nobody's answer is logged.
@@ -326,14 +322,14 @@ class Dispatcher:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     @staticmethod
-    def _frame(route: Route, correlation_id: int, parts: list[Part]) -> list[Part]:
-        head = correlation_id.to_bytes(4, "big", signed=True)
+    def _frame(route: Route, context: RequestContext, parts: list[Part]) -> Answer:
+        head = context.correlation_id.to_bytes(4, "big", signed=True)
         if route.flexible_response:
             head += b"\x00"
-        if len(parts) == 1 and isinstance(body := parts[0], bytes):
-            return [(len(head) + len(body)).to_bytes(4, "big") + head + body]
+        if len(parts) == 1 and isinstance(body := parts[0], bytes) and not context.on_sent:
+            return (len(head) + len(body)).to_bytes(4, "big") + head + body
         size = len(head)
         for part in parts:
             size += len(part) if isinstance(part, _BUFFERS) else part.size
         parts.insert(0, size.to_bytes(4, "big") + head)
-        return parts
+        return parts, context

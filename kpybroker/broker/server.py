@@ -227,7 +227,7 @@ class Server:
                 if connection.unsent:
                     unsent, connection.unsent = connection.unsent, b""
                     await stream.send_parts([unsent])
-                answer: bytes | Answer | Unfinished[Answer] | None
+                answer: Answer | Unfinished[Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
                     if connection.parked is not None or self._memory.is_full:
@@ -259,24 +259,19 @@ class Server:
                 await connection.stream.watch(serve_now)
                 return
 
-    async def _finish(self, connection: Connection, answer: bytes | Answer | Unfinished[Answer]) -> None:
+    async def _finish(self, connection: Connection, answer: Answer | Unfinished[Answer]) -> None:
         """Wait for an answer and send it."""
-        if isinstance(answer, bytes):
-            await connection.stream.send_parts([answer])
-            connection.was_active = True
-            return
-        if not isinstance(answer, tuple):
+        if not isinstance(answer, bytes | tuple):
             connection.waiting_on_broker = True
             answer = await answer
             connection.waiting_on_broker = False
-        parts, context = answer
-        del answer
         connection.was_active = True
+        parts, context = ([answer], None) if isinstance(answer, bytes) else answer
+        del answer
         try:
-            if parts is not None:
-                await connection.stream.send_parts(parts)
+            await connection.stream.send_parts(parts)
         finally:
-            if context.on_sent:
+            if context is not None and context.on_sent:
                 _run_on_sent(context.on_sent)
         connection.was_active = True
 
@@ -286,49 +281,46 @@ class Server:
         try:
             goes_on = self._answer_now(connection, answers)
         finally:  # what was answered before an error is owed
-            if answers:
+            can_receive = connection.frames.settle()
+            if data := answers[0] if len(answers) == 1 else b"".join(answers):
                 connection.was_active = True
-                data = answers[0] if len(answers) == 1 else b"".join(answers)
                 sent = connection.stream.send_now(data)
                 connection.unsent = data[sent:]
-        return goes_on and not connection.unsent
+        return goes_on and (can_receive or connection.parked is not None) and not connection.unsent
 
     def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
         frames, stream = connection.frames, connection.stream
-        for _ in range(REQUESTS_AT_ONCE):
+        for number in range(REQUESTS_AT_ONCE):
+            answer: Answer | Unfinished[Answer]
             if connection.parked is None:
                 if self._memory.is_full:
                     return False
+                if number == 0 and not frames.has_frame and not frames.receive_now():
+                    return not frames.has_ended
                 frame = frames.frame_now()
                 if frame is None:
-                    return not frames.is_stuck
+                    return True
                 answer = self._dispatcher.answer_now(frame, connection)
+                if isinstance(answer, bytes):
+                    answers.append(answer)
+                    continue
+                frames.hold(len(frame))
             elif connection.parked.wait.is_over:
                 parked, connection.parked = connection.parked, None
                 answer = parked.go_on()
             else:
                 stream.mute()  # another request's turn comes after this one's
                 return True
-            if isinstance(answer, bytes):
-                answers.append(answer)
-            elif isinstance(answer, Parked):
+            if isinstance(answer, Parked):
                 self._park(connection, answer)
                 return True
-            elif not isinstance(answer, tuple):
+            data = _read_now(stream, answer)
+            if data is None:
                 connection.unfinished = answer
                 return False
-            elif (parts := answer[0]) is not None:
-                data = stream.read_now(parts) if len(parts) > 1 else parts[0]
-                if not isinstance(data, bytes):
-                    connection.unfinished = answer
-                    return False
-                answers.append(data)
-                if on_sent := answer[1].on_sent:  # nothing is needed any longer of what it was read from
-                    _run_on_sent(on_sent)
+            answers.append(data)
             frames.done()
-            if not frames.has_frame:
-                return True
-        return False
+        return True
 
     @staticmethod
     def _park(connection: Connection, parked: Parked[Answer]) -> None:
@@ -361,6 +353,19 @@ class Server:
                 elif connection.last_active <= now - idle_s:
                     log.debug("About to close the idle connection from %s", connection.connection_id)
                     connection.scope.cancel()
+
+
+def _read_now(stream: Stream, answer: Answer | Unfinished[Answer]) -> bytes | None:
+    """The bytes to send, if that takes no waiting."""
+    if isinstance(answer, bytes):
+        return answer
+    if not isinstance(answer, tuple):
+        return None
+    parts, context = answer
+    data = stream.read_now(parts)
+    if data is not None and context.on_sent:  # nothing is needed any longer of what it was read from
+        _run_on_sent(context.on_sent)
+    return data
 
 
 def _run_on_sent(callbacks: list[Callable[[], None]]) -> None:

@@ -47,9 +47,9 @@ def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> N
 async def test_a_version_from_the_future_is_told_which_to_use(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         header = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 99, 5, "future"))
-        parts, _ = await broker.dispatcher.answer(bytearray(header + b"\xff\xfe\xfd"), CLIENT)
-        assert parts is not None
-        answer = b"".join(parts)[4:]  # type: ignore[arg-type]
+        frame = await broker.dispatcher.answer(bytearray(header + b"\xff\xfe\xfd"), CLIENT)
+        assert isinstance(frame, bytes)
+        answer = frame[4:]
         assert answer[:4] == (5).to_bytes(4, "big")
         response = decode(ApiVersionsResponse, answer[4:], 0)
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

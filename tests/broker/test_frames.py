@@ -32,6 +32,9 @@ class PiecewiseStream:
         buffer[: len(piece)] = piece
         return len(piece)
 
+    def receive_now(self, buffer: memoryview) -> int:
+        return run(self.receive_into(buffer))
+
     async def send_parts(self, parts: list[Part]) -> None:
         raise AssertionError("nothing is sent here")
 
@@ -43,6 +46,19 @@ def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100
     stream = PiecewiseStream(pieces)
     activity = SimpleNamespace(was_active=False)
     return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), activity)
+
+
+def reader_of(data: bytes, cuts: list[int], scratch: int) -> FrameReader:
+    pieces, position, turn = [], 0, 0
+    while position < len(data):
+        step = cuts[turn % len(cuts)]
+        pieces.append(data[position : position + step])
+        position, turn = position + step, turn + 1
+    return reader(pieces, scratch=scratch)
+
+
+def framed(bodies: list[bytes]) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
 
 
 def drain(frames: FrameReader) -> list[bytes]:
@@ -72,13 +88,85 @@ def run(coroutine):  # type: ignore[no-untyped-def]
     st.integers(8, 128),
 )
 def test_frames_are_the_same_however_they_are_cut(bodies: list[bytes], cuts: list[int], scratch: int) -> None:
-    data = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
-    pieces, position, turn = [], 0, 0
-    while position < len(data):
-        step = cuts[turn % len(cuts)]
-        pieces.append(data[position : position + step])
-        position, turn = position + step, turn + 1
-    assert drain(reader(pieces, scratch=scratch)) == bodies
+    assert drain(reader_of(framed(bodies), cuts, scratch)) == bodies
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.binary(max_size=300), max_size=8),
+    st.lists(st.integers(1, 400), min_size=1),
+    st.integers(8, 512),
+    st.lists(st.integers(0, 4), min_size=1),
+)
+def test_frames_are_the_same_lent_or_not(
+    bodies: list[bytes], cuts: list[int], scratch: int, at_once: list[int]
+) -> None:
+    """Some at a time are taken where they were received; what then is for `next_frame` only is taken by that."""
+    frames = reader_of(framed(bodies), cuts, scratch)
+    found: list[bytes] = []
+    for turn in range(10_000):
+        if frames.has_frame or frames.receive_now():
+            for _ in range(at_once[turn % len(at_once)]):
+                if (frame := frames.frame_now()) is not None:
+                    found.append(bytes(frame))
+            can_receive = frames.settle()
+            overwrite(frames)
+            if can_receive or turn % 2:
+                continue
+        elif not frames.has_ended:
+            continue
+        if (owned := run(frames.next_frame())) is None:
+            break
+        found.append(bytes(owned))
+    assert found == bodies
+
+
+def overwrite(frames: FrameReader) -> None:
+    """As others do that receive into the same place."""
+    frames._scratch[:] = bytes(len(frames._scratch))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_broken_size_is_found_when_its_turn_comes(at_once: bool) -> None:
+    """What came before it is a request as good as any."""
+    frames = reader([framed([b"a", b"b"]) + b"\xff\xff\xff\xff"])
+    if at_once:
+        assert frames.receive_now()
+        assert frames.frame_now() == b"a"
+        assert not frames.settle()
+        assert frames.frame_now() == b"b"
+        with pytest.raises(ProtocolError):
+            frames.frame_now()
+    else:
+        assert run(frames.next_frame()) == b"a"
+        assert run(frames.next_frame()) == b"b"
+        with pytest.raises(ProtocolError):
+            run(frames.next_frame())
+
+
+@pytest.mark.parametrize("size", [-1, 101])
+def test_a_broken_size_is_found_at_once_though_nothing_follows(size: int) -> None:
+    frames = reader([size.to_bytes(4, "big", signed=True)], frame_bytes_max=100)
+    assert frames.receive_now()
+    with pytest.raises(ProtocolError):
+        frames.frame_now()
+
+
+def test_memory_is_held_from_the_first_look_to_the_last() -> None:
+    memory = RequestMemory(10)
+    frames = FrameReader(
+        PiecewiseStream([framed([b"12345", b"67890"])]),  # type: ignore[arg-type]
+        memoryview(bytearray(64)),
+        100,
+        memory,
+        SimpleNamespace(was_active=False),
+    )
+    run(frames.next_frame())
+    assert (memory.used, memory.is_full) == (5, False)
+    frames.hold(5)
+    assert (memory.used, memory.is_full) == (10, True)
+    frames.done()
+    assert (memory.used, memory.is_full) == (0, False)
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])

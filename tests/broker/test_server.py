@@ -54,12 +54,13 @@ class Echo:
         self.sent = 0
         self.waits: dict[bytes, Wait] = {}
 
-    def answer_now(self, frame: bytearray, connection: Any) -> Any:
-        if frame.startswith((b"park", b"late")):
-            return run_steps(self._answer_in_steps(bytes(frame), connection))
-        if frame.startswith(b"now"):
-            return [len(frame).to_bytes(4, "big") + frame], RequestContext(connection, AllowAll(), 0, 0)
-        return self._answer(bytes(frame), connection)
+    def answer_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
+        body = bytes(frame)
+        if body.startswith((b"park", b"late")):
+            return run_steps(self._answer_in_steps(body, connection))
+        if body.startswith(b"now"):
+            return framed(body)
+        return self._answer(body, connection)
 
     def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[tuple[list[bytes], RequestContext]]:
         """ "park" until its wait is ended, or until its time, in seconds, is over; "late" is over at once."""
@@ -76,7 +77,7 @@ class Echo:
         context.on_sent = [self._count_sent]
         return [len(body).to_bytes(4, "big"), body], context
 
-    async def _answer(self, body: bytes, connection: Any) -> tuple[list[bytes] | None, RequestContext]:
+    async def _answer(self, body: bytes, connection: Any) -> bytes | tuple[list[bytes], RequestContext]:
         context = RequestContext(connection, AllowAll(), 0, 0)
         context.on_sent = [self._count_sent]
         if body == b"raise":
@@ -84,7 +85,7 @@ class Echo:
         if body == b"malformed":
             raise ProtocolError("not a request")
         if body == b"silent":
-            return None, context
+            return b""
         self.in_progress += 1
         try:
             if body == b"hold":

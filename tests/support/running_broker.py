@@ -51,12 +51,14 @@ async def ask(broker: Broker, request: Any, version: int, client_id: str = "test
     """The decoded answer; None when there is none (acks=0)."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
     frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
-    parts, context = await broker.dispatcher.answer(bytearray(frame), CLIENT)
-    if parts is None:
+    answer = await broker.dispatcher.answer(bytearray(frame), CLIENT)
+    if not isinstance(answer, bytes):
+        parts, context = answer
+        answer = b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
+        for callback in context.on_sent or ():
+            callback()
+    if not answer:
         return None
-    answer = b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
-    for callback in context.on_sent or ():
-        callback()
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     from kpybroker.wire.api import API_INFO
 
