@@ -8,9 +8,8 @@ clients so old that they need an older format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -43,8 +42,7 @@ OLD_FORMAT_READ_MAX = 1024 * 1024
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchParams:
+class FetchParams(NamedTuple):
     """What one fetch request asks for as a whole. Bytes and milliseconds."""
 
     version: int
@@ -125,18 +123,11 @@ class Fetches:
             while True:
                 marks = session.marks
                 yield from self._visit_dirty(session, params, answers)
-                size = sum(visit.size for visit in answers.values())
-                unread = sum(visit.is_unread for visit in answers.values())
-                if (
-                    size >= params.min_bytes
-                    or unread >= len(session.partitions)
-                    or any(visit.is_special and not visit.is_unread for visit in answers.values())
-                    or any(visit.is_on_older_segment for visit in answers.values())
-                    or deadline <= clock.monotonic()
-                ):
+                missing = _bytes_missing(session, params.min_bytes, answers.values())
+                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= clock.monotonic():
                     return list(answers.values())
                 if session.marks == marks:
-                    yield from _wait_for_news(session, params.min_bytes - size, deadline)
+                    yield from _wait_for_news(session, missing, deadline)
         except BaseException:
             release(answers.values())
             self.let_go(session)
@@ -154,7 +145,6 @@ class Fetches:
             before = answers.get(key)
             if before is not None:
                 release((before,))
-            self.subscribe(session, key)
             cached = session.partitions[key]
             min_one = not has_records and not params.cuts_hard
             visit = self._visit(session, cached, params, max(left, 0), min_one=min_one, is_first=before is None)
@@ -180,7 +170,11 @@ class Fetches:
     ) -> Visit:
         topic_id, _, index = cached.key
         # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
-        name = cached.resolved_name = self._topic_name(cached.key) or cached.resolved_name
+        known = self._topic_name(cached.key)
+        name = cached.resolved_name = known or cached.resolved_name
+        partition = self._broker.replicas.partition(name, index)
+        if known and partition is not None:
+            partition.subscribe(session, cached.key)
         visit = Visit(cached, PartitionData(partition_index=index))
         visit.is_unread = True
         try:
@@ -188,7 +182,8 @@ class Fetches:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
             if not params.readable(name):
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            partition = self._broker.replicas.hosted(name, index)
+            if partition is None:
+                raise self._broker.replicas.not_hosted(name, index)
             visit.is_unread = False
             if params.version >= 13 and partition.topic_id != topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -406,11 +401,6 @@ class Fetches:
         name = self._topic_name(key)
         return self._broker.replicas.partition(name, key[2]) if name else None
 
-    def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
-        partition = self._partition(key)
-        if partition is not None:
-            partition.subscribe(session, key)
-
     def unsubscribe(self, session: FetchSession, key: PartitionKey) -> None:
         partition = self._partition(key)
         if partition is not None:
@@ -419,6 +409,19 @@ class Fetches:
     def _unsubscribe(self, session: FetchSession) -> None:
         for key in session.partitions:
             self.unsubscribe(session, key)
+
+
+def _bytes_missing(session: FetchSession, min_bytes: int, visits: Iterable[Visit]) -> int:
+    """Until an answer is due; not above 0 where it is due whatever its size."""
+    missing = min_bytes
+    unread = 0
+    for visit in visits:
+        missing -= visit.size
+        if visit.is_unread:
+            unread += 1
+        elif visit.is_special or visit.is_on_older_segment:
+            return 0
+    return 0 if unread >= len(session.partitions) else missing
 
 
 def _wait_for_news(session: FetchSession, bytes_missing: int, deadline: float) -> Steps[None]:

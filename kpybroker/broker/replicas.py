@@ -109,11 +109,13 @@ class Replicas:
         UNKNOWN_TOPIC_OR_PARTITION.
         """
         partition = self._partitions.get((topic, index))
-        if partition is not None:
-            return partition
-        if self._broker.metadata.contains(topic, index):
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition is None:
+            raise self.not_hosted(topic, index)
+        return partition
+
+    def not_hosted(self, topic: str, index: int) -> KafkaError:
+        is_known = self._broker.metadata.contains(topic, index)
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     # --- LeaderAndIsr
 

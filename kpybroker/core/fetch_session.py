@@ -155,7 +155,10 @@ class FetchSession:
 
     def take_dirty(self) -> list[PartitionKey]:
         """Whom to visit, in turn. Each visit begins with `visiting` and may end with `stays_dirty`."""
-        return sorted(self.dirty, key=lambda key: self.partitions[key].turn)
+        dirty = list(self.dirty)
+        if len(dirty) > 1:
+            dirty.sort(key=lambda key: self.partitions[key].turn)
+        return dirty
 
     def visiting(self, key: PartitionKey) -> None:
         self.dirty.pop(key, None)

@@ -13,7 +13,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.storage.errors import CorruptIndexError
-from kpybroker.storage.file_records import walk_headers
+from kpybroker.storage.file_records import BatchPosition, walk_headers
 from kpybroker.storage.segment import LogSegment
 from kpybroker.storage.slice import FileSlice
 from kpybroker.storage.txn_index import AbortedTxn
@@ -74,7 +74,7 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
         if segment is None:
             raise _out_of_range(log, start_offset)
     while segment is not None:
-        found = segment.translate_offset(start_offset)
+        found = _first_batch(segment, start_offset, max_bytes)
         if found is not None:
             limit = _visible_bytes(log, segment, max_offset)
             wanted = max(max_bytes, found.size) if min_one_message else max_bytes
@@ -106,6 +106,15 @@ def _out_of_range(log: Log, offset: int) -> KafkaError:
         ErrorCode.OFFSET_OUT_OF_RANGE,
         f"Received request for offset {offset} for partition {log.partition}, but we only have log segments {bound}.",
     )
+
+
+def _first_batch(segment: LogSegment, start_offset: int, max_bytes: int) -> BatchPosition | None:
+    """Where a read begins. Its batch's size is 0 where the limit has room for all that follows, whatever that size is:
+    a reader at the tail mostly asks for what was appended last, and spares itself the look into the file."""
+    position = segment.recent_position(start_offset)
+    if position is not None and segment.records.size - position <= max_bytes:
+        return BatchPosition(position, 0)
+    return segment.translate_offset(start_offset)
 
 
 def _visible_bytes(log: Log, segment: LogSegment, max_offset: int) -> int:

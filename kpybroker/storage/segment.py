@@ -28,6 +28,7 @@ from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, Ba
 
 logger = logging.getLogger("kafka.log.LogSegment")
 
+RECENT_APPENDS_MAX = 8
 NO_TAIL = 2**63
 
 
@@ -43,10 +44,10 @@ class LogSegment:
         "_is_index_full",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "_recent",
         "_rolling_timestamp",
         "_suffix",
         "_tail_offset",
-        "_tail_position",
         "active",
         "base_offset",
         "created_ms",
@@ -93,9 +94,9 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._is_index_full: bool | None = None  # not known since the indexes changed
         self._data_damage: KafkaError | None = None
-        # Where the last append began: a reader at the tail needs no index.
+        # The last append's first offset, and where the last few began by theirs: a reader at the tail needs no index.
         self._tail_offset = NO_TAIL
-        self._tail_position = 0
+        self._recent: dict[int, int] = {}
         if create:
             self._max_timestamp = NO_TIMESTAMP
             try:
@@ -250,7 +251,10 @@ class LogSegment:
             self._bytes_since_index_entry = 0
         self._bytes_since_index_entry += len(data)
         self._tail_offset = first_offset
-        self._tail_position = position
+        recent = self._recent
+        recent[first_offset] = position
+        if len(recent) > RECENT_APPENDS_MAX:
+            del recent[next(iter(recent))]
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self._is_index_full = None
@@ -263,8 +267,16 @@ class LogSegment:
             self.records.truncate_to(position)
             self._max_timestamp = None
             self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
-            self._tail_offset = NO_TAIL
+            self._forget_tail()
             raise
+
+    def _forget_tail(self) -> None:
+        self._tail_offset = NO_TAIL
+        self._recent.clear()
+
+    def recent_position(self, offset: int) -> int | None:
+        """Where the batch begins that begins with an offset, if it was appended a moment ago."""
+        return self._recent.get(offset)
 
     def translate_offset(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is at or above one; None where there is none.
@@ -291,7 +303,7 @@ class LogSegment:
 
     def _translate(self, offset: int) -> BatchPosition | None:
         if offset >= self._tail_offset:
-            mapped_offset, mapped_position, first = 0, self._tail_position, False
+            mapped_offset, mapped_position, first = 0, self._recent[self._tail_offset], False
         else:
             mapped_offset, mapped_position = self.offset_index.lookup(offset)
             first = mapped_position > 0
@@ -413,7 +425,7 @@ class LogSegment:
 
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that ends at or above an offset; bytes removed."""
-        self._tail_offset = NO_TAIL
+        self._forget_tail()
         self._is_index_full = None
         found = self.translate_offset(offset)
         self.offset_index.truncate_to(offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from kpybroker.storage.files import OsFiles
 from kpybroker.storage.reader import HEADERS_BETWEEN_TURNS
+from kpybroker.storage.segment import LogSegment
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
@@ -61,6 +63,31 @@ def test_reads_outside_the_log_are_refused() -> None:
     assert code_of(lambda: log.read(1, 100)) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert code_of(lambda: log.read(4, 100)) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert log.read(3, 100).slice is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_read_of_what_came_a_moment_ago_is_a_read_like_any_other(seed: int) -> None:
+    """Whatever was appended and cut off before, wherever it begins, and however little it may bring."""
+    chance = random.Random(seed)
+    log = new()
+
+    def read(offset: int, limit: int, *, min_one: bool) -> tuple[int, ...]:
+        found = log.read(offset, limit, min_one_message=min_one)
+        if found.slice is not None:
+            found.slice.release()
+        return found.size, found.segment_base_offset, found.position, found.first_entry_incomplete
+
+    for _ in range(40):
+        if chance.random() < 0.85:
+            append(log, *[b"x" * chance.randrange(30) for _ in range(chance.choice([1, 3]))])
+        else:
+            log.truncate_to(max(0, log.log_end_offset - chance.randrange(6)), now_ms=NOW_MS)
+        for offset in range(max(0, log.log_end_offset - 12), log.log_end_offset):
+            limit, min_one = chance.choice([0, 60, 90, 200, 1000, 1 << 20]), chance.random() < 0.5
+            found = read(offset, limit, min_one=min_one)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(LogSegment, "recent_position", lambda _segment, _offset: None)
+                assert found == read(offset, limit, min_one=min_one)
 
 
 def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ the first may lie partly below it and may exceed the limits (KIP-74). Versions b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.context import RequestContext
@@ -76,7 +77,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         fetches.sessions.remove(session.session_id)
         session.session_id = 0
     visits = yield from fetches.fetch(session, params)
-    context.on_sent = [lambda: release(visits)]
+    context.on_sent = [partial(release, visits)]
     if params.is_follower:
         fetches.record_throttled(visits)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
@@ -140,7 +141,9 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
     topics: list[FetchResponse.FetchableTopicResponse] = []
     last_topic: str | bytes | None = None
     kept = session.session_id != 0
-    for visit in sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.turn)):
+    if len(visits) > 1:
+        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.turn))
+    for visit in visits:
         key, data = visit.cached.key, visit.data
         has_records = visit.size > 0
         if kept:
