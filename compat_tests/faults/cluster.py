@@ -36,6 +36,9 @@ T = TypeVar("T")
 
 CHROOT = "faults"
 BROKERS = (1, 2, 3)
+MAIN = "main"
+SPREAD = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+"""The replicas of the main topic's partitions, the preferred leader first."""
 STOP_S = 25.0
 RECOVERY_S = 90.0
 LOOK_S = 2.0
@@ -59,6 +62,8 @@ QUICK = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "log.segment.bytes": "262144",
     "log.flush.start.offset.checkpoint.interval.ms": "200",
+    # For so long after a start Kafka's LogManager writes no checkpoint, whatever the interval: 30 s, unless it is told.
+    "log.initial.task.delay.ms": "200",
     "controlled.shutdown.max.retries": "2",
 }
 """Everything that waits for a peer waits shortly, so that a minute holds many elections."""
@@ -82,13 +87,15 @@ class FaultyCluster:
         self._away_since: dict[int, int] = {}
         self._ended_by_us: set[int] = set()
         self._lock = threading.RLock()
+        self.peer_ports: dict[int, int] = {}
+        """Of each broker's listener for its peers, past the proxies."""
         self.client_ports = {broker_id: self._add(broker_id) for broker_id in BROKERS}
 
     def _add(self, broker_id: int) -> int:
         """One broker; returns the port at which clients find it."""
         to_zookeeper = self.network.proxy(ZOOKEEPER, self.zookeeper.port, source=broker_id)
         broker = self.cluster.add(self.kind, zookeeper_connect=f"127.0.0.1:{to_zookeeper}/{CHROOT}")
-        peers = free_port()
+        peers = self.peer_ports[broker_id] = free_port()
         for_clients = self.network.proxy(broker_id, broker.port, CLIENTS)
         for_peers = self.network.proxy(broker_id, peers)
         broker.properties |= {

@@ -1,14 +1,12 @@
-"""What can happen to a cluster, as data: a table of faults, and rounds of them drawn from a seed.
+"""What can happen to a cluster, as data: a table of faults. `rounds` draws from it.
 
-A fault has a beginning and an end; in a round several of them overlap. Its victims are drawn when the round is planned,
-while the cluster is whole and everybody's role is known. Names of faults are what `--only` takes.
+A fault has a beginning and an end. Its victims are drawn when a round is planned, while the cluster is whole and
+everybody's role is known. Names of faults are what `--only` takes.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple
@@ -18,10 +16,6 @@ from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Cut, Node
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.api import ApiKey
 
-BEGIN_S = (0.0, 2.0)
-LENGTH_S = (0.2, 6.0)
-COUNTS = (1, 1, 2, 2, 3)
-"""Of faults in one round, each as likely."""
 LOSSES_MAX = 4
 ROLLING_WAIT_S = 20.0
 
@@ -134,7 +128,7 @@ def roll(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
             with suppress(AssertionError):
                 eventually(lambda s=service, t=line: t in s.output(), "its start", ROLLING_WAIT_S)  # type: ignore[misc]
 
-    return Fault(f"rolling restart {order}", begin, _nothing)
+    return Fault(f"rolling restart {order}", begin, nothing)
 
 
 def kill_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
@@ -147,7 +141,7 @@ def pause_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fau
 
 def expire(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
     role, victim = roles.draw(random)
-    return Fault(f"expire the session of {role} {victim}", lambda: cluster.expire(victim), _nothing)
+    return Fault(f"expire the session of {role} {victim}", lambda: cluster.expire(victim), nothing)
 
 
 def cut_peers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
@@ -201,7 +195,7 @@ def lose_zookeeper_answers(cluster: FaultyCluster, roles: Roles, random: Random)
     return Fault(
         f"lose {count} answers of ZooKeeper's to {victim}",
         lambda: cluster.network.lose_answers(victim, ZOOKEEPER, ZOOKEEPER_WRITES, count),
-        _nothing,
+        nothing,
     )
 
 
@@ -226,7 +220,7 @@ def _lose(cluster: FaultyCluster, source: Node, target: Node, api: ApiKey, rando
     return Fault(
         f"lose {count} answers to {api.name} {source}->{target}",
         lambda: cluster.network.lose_answers(source, target, (api,), count),
-        _nothing,
+        nothing,
     )
 
 
@@ -238,7 +232,7 @@ def _each(action: Callable[[int], object], victims: Sequence[int]) -> Callable[[
     return act
 
 
-def _nothing() -> None:
+def nothing() -> None:
     pass
 
 
@@ -264,48 +258,3 @@ FAULTS: dict[str, tuple[Maker, int]] = {
     "lose-zookeeper-answers": (lose_zookeeper_answers, 2),
 }
 """By name: who makes it, and how often it is drawn beside the others."""
-
-
-class Planned(NamedTuple):
-    fault: Fault
-    begin_s: float
-    length_s: float
-
-
-def plan(
-    cluster: FaultyCluster, roles: Roles, random: Random, only: Collection[str] = (), length_max_s: float = LENGTH_S[1]
-) -> list[Planned]:
-    """The faults of one round; the same for the same seed and roles."""
-    names = [name for name in FAULTS if not only or name in only]
-    weights = [FAULTS[name][1] for name in names]
-    drawn = random.choices(names, weights, k=random.choice(COUNTS))
-    return [
-        Planned(
-            FAULTS[name][0](cluster, roles, random),
-            random.uniform(*BEGIN_S),
-            random.uniform(LENGTH_S[0], length_max_s),
-        )
-        for name in drawn
-    ]
-
-
-def play(planned: Sequence[Planned], say: Callable[[str], None]) -> list[str]:
-    """Begin and end each at its time, all beside each other; returns what could not be done."""
-    failures: list[str] = []
-
-    def live(one: Planned) -> None:
-        try:
-            time.sleep(one.begin_s)
-            say(f"{one.fault.text}, for {one.length_s:.1f} s")
-            one.fault.begin()
-            time.sleep(one.length_s)
-            one.fault.end()
-        except Exception as error:
-            failures.append(f"{one.fault.text}: {error!r}")
-
-    threads = [threading.Thread(target=live, args=(one,), daemon=True) for one in planned]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failures

@@ -26,7 +26,6 @@ TRIM_RECORDS = 20
 FETCH_BY_ID = 13
 ELECT_LEADERS_VERSION = 2
 PREFERRED = 0
-ELECTION_MS = 15_000
 REFUSALS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
@@ -64,13 +63,7 @@ class Housekeeping:
 
     def elect(self) -> None:
         """Leaders go back to where they belong, so that it is not one broker that leads everything."""
-        controller = quietly(self._cluster.cluster.controller)
-        if controller is not None:
-            request = ElectLeadersRequest(
-                election_type=PREFERRED, topic_partitions=None, timeout_ms=int(ADMIN_S * 1000)
-            )
-            with Raw(("127.0.0.1", self._cluster.brokers[controller].port), ADMIN_S) as connection:
-                connection.ask(request, ELECT_LEADERS_VERSION)
+        elect_preferred(self._cluster)
 
     def make_again(self) -> None:
         """Delete a topic and make another one of its name. Who read the first by its id must not get the second."""
@@ -119,3 +112,19 @@ def _fetch(topic_id: bytes) -> FetchRequest:
 def _fetch_again(session_id: int) -> FetchRequest:
     """What is new in a session."""
     return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_id=session_id, session_epoch=1)
+
+
+def elect_preferred(cluster: FaultyCluster) -> None:
+    controller = quietly(cluster.cluster.controller)
+    if controller is not None:
+        ask_for_election(cluster, controller)
+
+
+def ask_for_election(cluster: FaultyCluster, broker_id: int) -> set[ErrorCode]:
+    """Of the preferred leaders of all partitions; what the broker, controller or not, says to those that need one."""
+    request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=int(ADMIN_S * 1000))
+    with Raw(("127.0.0.1", cluster.brokers[broker_id].port), ADMIN_S) as connection:
+        answer = connection.ask(request, ELECT_LEADERS_VERSION)
+    return {
+        ErrorCode(found.error_code) for topic in answer.replica_election_results for found in topic.partition_result
+    }

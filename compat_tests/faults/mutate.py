@@ -3,7 +3,7 @@
     python -m compat_tests.faults.mutate [NAME...] --minutes 4
 
 A mutant is a patch in `mutants/`, applied to a copy of the package. Its first lines say what is wrong with it and which
-faults are to be drawn; it runs seed after seed until a problem is found, or time is up.
+faults are to be drawn, or which story is to be told; it runs seed after seed until a problem is found, or time is up.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from typing import NamedTuple
 from compat_tests.deps import ROOT
 from compat_tests.faults.check import Problem
 from compat_tests.faults.soak import run_seed
+from compat_tests.faults.stories import STORIES
 
 PATCHES = Path(__file__).with_name("mutants")
 SEED_S = 40.0
+STORY_S = 1.0
+"""One round."""
 LAUNCHER = """#!{python}
 import os, sys
 sys.path.insert(0, {directory!r})
@@ -91,11 +94,14 @@ def installed(mutant: Mutant) -> Iterator[None]:
 def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> list[Problem]:
     """Seed after seed, until something is found or time is up."""
     end = time.monotonic() + seconds
+    longest = STORY_S if STORIES.keys() >= set(mutant.faults) else SEED_S
     with installed(mutant):
         seed = first_seed
         while time.monotonic() < end:
             with contextlib.nullcontext() if aloud else contextlib.redirect_stdout(io.StringIO()):
-                problems = run_seed("kpybroker", seed, min(SEED_S, end - time.monotonic()), mutant.faults, discard=True)
+                problems = run_seed(
+                    "kpybroker", seed, min(longest, end - time.monotonic()), mutant.faults, discard=True
+                )
             if problems:
                 return problems
             seed += 1

@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from compat_tests.support.services import free_port
+from kpybroker.wire.api import ApiKey
 
 Node = int | str
 T = TypeVar("T")
@@ -29,6 +30,9 @@ ZOOKEEPER = "zookeeper"
 UNKNOWN = "unknown"
 CONTROL_DEADLINE_S = 30.0
 KNOCK_S = 0.03
+ORDERS = frozenset((ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA))
+"""What controllers send."""
+ORDERS_KEPT = 100
 
 
 class Cut(StrEnum):
@@ -47,6 +51,8 @@ class Way:
         self.losing: frozenset[int] = frozenset()
         self.to_lose = 0
         self.connections: set[_Connection] = set()
+        self.orders: deque[bytes] = deque(maxlen=ORDERS_KEPT)
+        """The latest of the controller's requests, whole frames."""
         self.heal()
 
     def heal(self) -> None:
@@ -112,6 +118,12 @@ class Network:
             way.losing, way.to_lose = frozenset(keys), count
 
         self._call(arm)
+
+    def orders(self, source: Node, target: Node) -> list[bytes]:
+        """What `source` as the controller told `target`, the latest last."""
+        found: list[bytes] = []
+        self._call(lambda: found.extend(self._ways[source, target].orders))
+        return found
 
     def close(self) -> None:
         async def end() -> None:
@@ -244,6 +256,8 @@ class _Connection:
         while True:
             number, key = (_place(frame, 4), _place(frame, 8)) if self._is_zookeeper else _kafka_request(frame)
             self._asked[number] = key
+            if key in ORDERS and not self._is_zookeeper:
+                way.orders.append(frame)
             await way.requests_flow.wait()
             self._upstream.write(frame)
             await self._upstream.drain()

@@ -24,20 +24,19 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicP
 
 from compat_tests.cluster.traffic import wait_for_equal_logs
 from compat_tests.faults.check import Problem, check
-from compat_tests.faults.cluster import BROKERS, BrokerEnded, FaultyCluster
+from compat_tests.faults.cluster import BROKERS, MAIN, SPREAD, BrokerEnded, FaultyCluster
 from compat_tests.faults.copying import Copying
-from compat_tests.faults.faults import FAULTS, LENGTH_S, Roles, plan, play
+from compat_tests.faults.faults import FAULTS, Roles
 from compat_tests.faults.history import History, Partition, Reader
 from compat_tests.faults.housekeeping import ADMIN_S, TRIMMED, Housekeeping
 from compat_tests.faults.readers import Follower, Member, read_log
+from compat_tests.faults.rounds import LENGTH_S, plan, play
+from compat_tests.faults.stories import GROUP, STORIES
 from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher
 from compat_tests.faults.writers import JavaWriter, Task, TransactionalWriter, Writer
 from compat_tests.support.quick import admin_client
 from compat_tests.support.waiting import eventually
 
-MAIN = "main"
-GROUP = "followers"
-SPREAD = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 PARTITIONS: list[Partition] = [(MAIN, index) for index in range(len(SPREAD))]
 WATCHED: list[Partition] = [*PARTITIONS, (TRIMMED, 0)]
 TOPICS = {MAIN: 3, TRIMMED: 1, "source": 2, "target": 2, "__consumer_offsets": 2, "__transaction_state": 2}
@@ -76,10 +75,12 @@ class Run:
             while time.monotonic() < end and not self.history.failures:
                 planned = plan(self.cluster, self._roles(), self.random, only, length_max_s)
                 self.history.failures += play(planned, self.say)
-                self._quiet("after the storm")
+                if not self.history.failures:
+                    self._quiet("after the storm")
         except (AssertionError, KafkaException, BrokerEnded) as error:
             self.history.failures.append(str(error))
-        if not self._becomes_whole():
+        failed_in_a_story = self.history.failures and STORIES.keys() & set(only)
+        if failed_in_a_story or not self._becomes_whole():
             return check(History(failures=self.history.failures))
         self._finish()
         return check(self.history)
@@ -274,7 +275,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
-    parser.add_argument("--only", nargs="*", choices=list(FAULTS), default=[], help="faults to draw from")
+    parser.add_argument("--only", nargs="*", choices=[*FAULTS, *STORIES], default=[], help="faults to draw from")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
     faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does

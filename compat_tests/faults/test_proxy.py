@@ -12,6 +12,7 @@ import pytest
 from compat_tests.faults.proxy import CLIENTS, UNKNOWN, Cut, Network
 from compat_tests.overload.raw import framed
 from compat_tests.support.waiting import eventually
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 
 PRODUCE, METADATA = 0, 3
@@ -99,6 +100,19 @@ def network() -> Iterator[Network]:
     made = Network()
     yield made
     made.close()
+
+
+def test_a_controllers_orders_are_kept_for_who_wants_to_repeat_them(network: Network, echo: Echo) -> None:
+    asking = Asking(network.proxy(1, echo.port))
+    for key in (METADATA, ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR):
+        asking.send(key)
+        asking.answer()
+    frames = network.orders(2, 1)
+    assert [frame[4:6] for frame in frames] == [
+        key.to_bytes(2, "big") for key in (ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR)
+    ]
+    assert all(frame == framed(frame[4:]) for frame in frames)
+    assert network.orders(3, 1) == []
 
 
 def test_requests_and_answers_pass(network: Network, echo: Echo) -> None:

@@ -33,7 +33,8 @@ DELIVERY_MS = 90_000
 END_DEADLINE_S = 120.0
 IN_FLIGHT_MAX = 1_000
 STEP_S = 5.0
-STEP_TRIES_MAX = 12
+STEP_TRIES_MAX = 6
+"""Longer than a transaction may take: by then it is aborted, and a client library that stands still is given up."""
 ABORTS = 0.2
 
 

@@ -1,0 +1,68 @@
+"""Rounds of faults: several that overlap, drawn from a seed, or one story."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from compat_tests.faults.cluster import FaultyCluster
+from compat_tests.faults.faults import FAULTS, Fault, Roles, nothing
+from compat_tests.faults.stories import STORIES
+
+BEGIN_S = (0.0, 2.0)
+LENGTH_S = (0.2, 6.0)
+COUNTS = (1, 1, 2, 2, 3)
+"""Of faults in one round, each as likely."""
+
+
+class Planned(NamedTuple):
+    fault: Fault
+    begin_s: float
+    length_s: float
+
+
+def plan(
+    cluster: FaultyCluster, roles: Roles, random: Random, only: Collection[str] = (), length_max_s: float = LENGTH_S[1]
+) -> list[Planned]:
+    """The faults of one round; the same for the same seed and roles. A story has its round to itself."""
+    stories = [name for name in STORIES if name in only]
+    if stories:
+        story = STORIES[random.choice(stories)]
+        return [Planned(Fault(story.__name__.replace("_", " "), partial(story, cluster, roles), nothing), 0.0, 0.0)]
+    names = [name for name in FAULTS if not only or name in only]
+    weights = [FAULTS[name][1] for name in names]
+    drawn = random.choices(names, weights, k=random.choice(COUNTS))
+    return [
+        Planned(
+            FAULTS[name][0](cluster, roles, random),
+            random.uniform(*BEGIN_S),
+            random.uniform(LENGTH_S[0], length_max_s),
+        )
+        for name in drawn
+    ]
+
+
+def play(planned: Sequence[Planned], say: Callable[[str], None]) -> list[str]:
+    """Begin and end each at its time, all beside each other; returns what could not be done."""
+    failures: list[str] = []
+
+    def live(one: Planned) -> None:
+        try:
+            time.sleep(one.begin_s)
+            say(f"{one.fault.text}, for {one.length_s:.1f} s" if one.length_s else one.fault.text)
+            one.fault.begin()
+            time.sleep(one.length_s)
+            one.fault.end()
+        except Exception as error:
+            failures.append(f"{one.fault.text}: {error!r}")
+
+    threads = [threading.Thread(target=live, args=(one,), daemon=True) for one in planned]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
