@@ -203,9 +203,10 @@ def test_what_a_cleanup_policy_removes(
     make_log: MakeLog, after_retention: Callable[[], None], policy: str, kept: list[int], deletes: bool
 ) -> None:
     """`min.cleanable.dirty.ratio` of 1 keeps the cleaner away."""
-    log = make_log(segment_bytes=2 * SIZE, cleanup_policy=policy, retention_ms=HOUR, min_cleanable_dirty_ratio=1)
+    log = make_log(segment_bytes=2 * SIZE, cleanup_policy=policy, retention_ms=-1, min_cleanable_dirty_ratio=1)
     for timestamp in (*[LONG_AGO] * 6, NOW):
         assert log.produce(batch(timestamp, size=SIZE, key=b"key")).error is ErrorCode.NONE
+    log.alter(retention_ms=HOUR)
     if deletes:
         eventually(lambda: log.holds(*kept, start=6), "retention by time")
     after_retention()
