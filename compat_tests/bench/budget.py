@@ -102,11 +102,10 @@ class ProduceCalls:
         self.broker = broker
         self.frame = memoryview(produce_frame(batch))
         self.connection = PlainConnectionInfo()
-        self.body_offset = parse_request_header(self.frame).body_offset
+        self.header = parse_request_header(self.frame)
         plain = self.read()
         assert plain is not None
         self.records = plain[-1]
-        self.context = RequestContext(self.connection, broker.authorizer, ApiKey.PRODUCE, PRODUCE_VERSION)
         self.partition = broker.replicas.hosted(TOPIC, 0)
         self.log = self.partition.leader_log()
         self.pristine = bytes(self.records)
@@ -116,7 +115,7 @@ class ProduceCalls:
         self.records[:12] = self.pristine[:12]
 
     def read(self) -> plain_produce.PlainProduce | None:
-        return plain_produce.read(self.frame, self.body_offset, PRODUCE_VERSION)
+        return plain_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
         self.reset()
@@ -125,7 +124,7 @@ class ProduceCalls:
 
     def handle(self) -> None:
         self.reset()
-        answer = produce.handle_plain(self.broker, self.frame, self.body_offset, self.context)
+        answer = produce.handle_plain(self.broker, self.frame, self.header, self.connection)
         assert isinstance(answer, bytes)
 
     def encode(self) -> bytes:

@@ -14,6 +14,7 @@ from kpybroker.core.authorizer import (
     ResourceType,
     authorized_operations,
 )
+from kpybroker.wire.headers import RequestHeader
 
 
 class ConnectionInfo(Protocol):
@@ -103,6 +104,12 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.on_sent: list[Callable[[], None]] | None = None
+
+    @staticmethod
+    def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
+        return RequestContext(
+            connection, authorizer, header.api_key, header.api_version, header.correlation_id, header.client_id
+        )
 
     @property
     def principal(self) -> Principal:

@@ -21,7 +21,7 @@ from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
-from kpybroker.wire.headers import parse_request_header
+from kpybroker.wire.headers import RequestHeader, parse_request_header
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -105,9 +105,10 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
 
 Handle = Callable[["Broker", Any, RequestContext], Any]
 """The response, or a coroutine or steps that make it."""
-HandlePlain = Callable[["Broker", memoryview, int, RequestContext], bytes | tuple[Any, Any] | None]
-"""Of a frame and where its body begins, for the commonest requests of an API: the frame of the answer; or the request
-and what `Handle` gives for it; or None, and `Handle` is asked."""
+HandledPlain = bytes | tuple[RequestContext, Any, Any] | None
+HandlePlain = Callable[["Broker", memoryview, RequestHeader, ConnectionInfo], HandledPlain]
+"""For the commonest requests of an API: the frame of the answer; or the request and what `Handle` gives for it; or
+None, and `Handle` is asked."""
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
 
@@ -195,25 +196,19 @@ class Dispatcher:
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
         route.requests += 1
-        context = RequestContext(
-            connection,
-            self._broker.authorizer,
-            header.api_key,
-            version,
-            header.correlation_id,
-            header.client_id,
-        )
         if route.handle_plain is not None:
             try:
-                handled = route.handle_plain(self._broker, memoryview(frame), header.body_offset, context)
+                handled = route.handle_plain(self._broker, memoryview(frame), header, connection)
             except Exception as error:
+                context = RequestContext.of(header, connection, self._broker.authorizer)
                 request, _ = decode_from(route.request_class, bytearray(frame), header.body_offset, version)
                 response = route.error_response(request, context, self._failure(route, context, error))
                 return self._answered(route, context, request, response)
             if handled is not None:
-                return handled if isinstance(handled, bytes) else self._answered(route, context, *handled)
+                return handled if isinstance(handled, bytes) else self._answered(route, *handled)
         if isinstance(frame, memoryview):
             frame = bytearray(frame)
+        context = RequestContext.of(header, connection, self._broker.authorizer)
         return self._answer_decoded(route, context, frame, header.body_offset)
 
     def _answer_decoded(

@@ -107,7 +107,7 @@ class FrameReader:
     @property
     def has_frame(self) -> bool:
         """The next frame is here already (or a size that is none)."""
-        return bool(self._whole) or self._is_complete()
+        return bool(self._whole or (self._pending and self._is_complete()))
 
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.
@@ -150,7 +150,8 @@ class FrameReader:
         if start > end:
             return None
         (size,) = _SIZE.unpack_from(self._scratch, start - 4)
-        self._check(size)
+        if not 0 <= size <= self._frame_bytes_max:
+            self._check(size)
         if size > end - start:
             return None
         self._start = start + size

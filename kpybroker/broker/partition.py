@@ -151,8 +151,9 @@ class Partition:
 
     def leader_log(self) -> Log:
         """The log, when this broker leads; raises NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR."""
-        log = self.online_log()
-        if self.leader is None:
+        log = self.log
+        if log is None or self.leader is None:
+            self.online_log()
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return log
 
@@ -279,23 +280,24 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
-        self._set_high_watermark(log, high_watermark)
+        log.update_high_watermark(high_watermark)
+        if self._offset_waiters:
+            self._wake_offset_waiters(high_watermark)
         appended_bytes, self._unread_bytes = self._unread_bytes, 0
         if self._sessions:
             self._notify_consumers(appended_bytes)
-        for session, key in self._follower_sessions.items():
-            session.mention(key)
+        if self._follower_sessions:
+            for session, key in self._follower_sessions.items():
+                session.mention(key)
 
-    def _set_high_watermark(self, log: Log, high_watermark: int) -> None:
-        log.update_high_watermark(high_watermark)
-        if self._offset_waiters:
-            waiting = []
-            for waiter in self._offset_waiters:
-                if waiter.offset <= high_watermark:
-                    waiter.event.set()
-                else:
-                    waiting.append(waiter)
-            self._offset_waiters = waiting
+    def _wake_offset_waiters(self, high_watermark: int) -> None:
+        waiting = []
+        for waiter in self._offset_waiters:
+            if waiter.offset <= high_watermark:
+                waiter.event.set()
+            else:
+                waiting.append(waiter)
+        self._offset_waiters = waiting
 
     @property
     def lags_behind_epoch_start(self) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kpybroker.storage.segment import LogSegment
 
 UNKNOWN_OFFSET = -1
+CLIENT = AppendOrigin.CLIENT  # an enum's attribute takes 0.1 µs
 
 
 class AppendInfo(NamedTuple):
@@ -101,59 +102,45 @@ def append_as_leader(
             log.log_end_offset,
             now_ms,
             leader_epoch,
-            origin is AppendOrigin.CLIENT,
+            origin is CLIENT,
             request_version,
             log.partition,
         )
-    header = checked.header
+    data, header, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, log_append_time, _ = checked
     if header is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
     changes: ProducerChanges | None = None
     plain: ProducerStateEntry | None = None
     if header.producer_id >= 0:
         producers = log.producers
-        if origin is AppendOrigin.CLIENT:
+        if origin is CLIENT:
             plain = producers.plain_next_entry(header)
             duplicate = None if plain is not None else _find_duplicate(producers, header)
             if duplicate is not None:
                 return _duplicate_info(log, duplicate)
         if plain is None:
-            changes = _check_producers(producers, ((header, checked.data),), origin, guard, log.verification_enabled)
+            changes = _check_producers(producers, ((header, data),), origin, guard, log.verification_enabled)
     if leader_epoch != log.epochs.latest_epoch:
         _note_epoch(log, header)
     rolled = _write(
         log,
-        checked.data,
-        checked.first_offset,
-        checked.last_offset,
-        checked.max_timestamp,
-        checked.offset_of_max_timestamp,
+        data,
+        first_offset,
+        last_offset,
+        max_timestamp,
+        offset_of_max_timestamp,
         now_ms,
         () if changes is None else aborted_transactions(log.producers, changes.completed),
     )
     if plain is not None:
-        plain.add_batch(
-            BatchMetadata(header.last_sequence, checked.last_offset, header.last_offset_delta, checked.max_timestamp)
-        )
-        plain.last_timestamp = checked.max_timestamp
+        plain.add_batch(BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, max_timestamp))
+        plain.last_timestamp = max_timestamp
     elif changes is not None:
         _apply(log, changes, None)
-    log.producers.map_end_offset = checked.last_offset + 1
-    return _info(log, checked, rolled)
-
-
-def _info(log: Log, checked: ValidatedRecords, rolled: bool) -> AppendInfo:
-    return AppendInfo(
-        checked.first_offset,
-        checked.last_offset,
-        checked.max_timestamp,
-        checked.log_append_time,
-        log.log_start_offset,
-        False,
-        _is_flush_due(log),
-        rolled,
-        len(checked.data),
-    )
+    log.producers.map_end_offset = last_offset + 1
+    times = max_timestamp, log_append_time
+    info = (first_offset, last_offset, *times, log.log_start_offset, False, _is_flush_due(log), rolled, len(data))
+    return tuple.__new__(AppendInfo, info)
 
 
 def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:

@@ -55,14 +55,15 @@ class FileRecords:
 
     def append(self, data: Buffer) -> None:
         """Write at the end. On OSError nothing was appended, and the file is cut back to what it was."""
+        file, end, size = self._shared.file, self.size, len(data)
         try:
-            written = self._shared.file.pwrite(data, self.size)
-            if written != len(data):
-                write_all(self._shared.file, memoryview(data)[written:], self.size + written)
+            written = file.pwrite(data, end)
+            if written != size:
+                write_all(file, memoryview(data)[written:], end + written)
         except OSError:
-            self._shared.file.truncate(self.size)
+            file.truncate(end)
             raise
-        self.size += len(data)
+        self.size = end + size
         self.dirty = True
 
     def preallocate(self, size: int) -> None:

@@ -208,14 +208,15 @@ class OffsetIndex:
             )
 
     def append(self, offset: int, position: int) -> None:
-        if self.is_full:
-            raise ValueError(f"Attempt to append to a full index (size = {self._file.entries}).")
-        if self._file.entries and offset <= self.last_offset:
+        file = self._file
+        if file.entries >= self.max_entries:
+            raise ValueError(f"Attempt to append to a full index (size = {file.entries}).")
+        if offset <= self.last_offset and file.entries:
             raise CorruptIndexError(
                 f"Attempt to append an offset {offset} no larger than the last offset appended "
-                f"({self.last_offset}) to {self._file.path}"
+                f"({self.last_offset}) to {file.path}"
             )
-        self._file.write(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
+        file.write(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
         self.last_offset, self.last_position = offset, position
 
     def lookup(self, offset: int) -> OffsetPosition:
@@ -291,15 +292,13 @@ class TimeIndex:
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
         """Append if the timestamp is greater than the last one; an equal or earlier one adds nothing to know."""
+        file, last = self._file, self.last_entry
         if not skip_full_check and self.is_full:
-            raise ValueError(f"Attempt to append to a full time index (size = {self._file.entries}).")
-        last = self.last_entry
-        if self._file.entries and (offset < last.offset or timestamp < last.timestamp):
-            raise CorruptIndexError(
-                f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {self._file.path}"
-            )
+            raise ValueError(f"Attempt to append to a full time index (size = {file.entries}).")
+        if file.entries and (offset < last.offset or timestamp < last.timestamp):
+            raise CorruptIndexError(f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.path}")
         if timestamp > last.timestamp:
-            self._file.write(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+            file.write(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
             self.last_entry = TimestampOffset(timestamp, offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:

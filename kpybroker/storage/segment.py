@@ -197,12 +197,10 @@ class LogSegment:
         now_ms: int,
     ) -> bool:
         """Whether an append of `size` bytes belongs into a new segment."""
-        if self.records.size > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
+        held = self.records.size
+        if held > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
             return True
-        if (
-            self.records.size > 0
-            and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms
-        ):
+        if held > 0 and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms:
             return True
         if self._is_index_full is None:
             self._is_index_full = self.offset_index.is_full or self.time_index.is_full
@@ -258,17 +256,19 @@ class LogSegment:
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self._is_index_full = None
-        entries = self.offset_index.entries
+        offset_index, time_index = self.offset_index, self.time_index
+        entries = offset_index.entries
         try:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+            offset_index.append(last_offset, position)
+            time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
         except OSError:
-            self.offset_index.drop_last(entries)
+            offset_index.drop_last(entries)
             self.records.truncate_to(position)
             self._max_timestamp = None
             self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
             self._forget_tail()
             raise
+        self._is_index_full = offset_index.is_full or time_index.is_full
 
     def _forget_tail(self) -> None:
         self._tail_offset = NO_TAIL

@@ -55,7 +55,9 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
     """The header at the start of a frame (its size already taken off). Raises ProtocolError."""
     try:
         api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame)
-        version = request_header_version(api_key, api_version)
+        version = _VERSIONS.get((api_key, api_version))
+        if version is None:
+            version = request_header_version(api_key, api_version)
         if version == 0:
             return RequestHeader(api_key, api_version, correlation_id, None, 8)
         (length,) = _CLIENT_ID_LENGTH.unpack_from(frame, 8)
@@ -71,7 +73,8 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
             position += 1
             if count:
                 tags, position, _ = read_tagged_fields(frame, position, len(frame), count, MAX_HEADER_TAGS)
-        return RequestHeader(api_key, api_version, correlation_id, client_id, position, tags)
+        header = (api_key, api_version, correlation_id, client_id, position, tags)
+        return tuple.__new__(RequestHeader, header)  # a third of what its constructor takes
     except (IndexError, struct.error):
         raise ProtocolError("the request header is cut short") from None
     except UnicodeDecodeError:

@@ -145,8 +145,9 @@ def test_a_broken_size_is_found_when_its_turn_comes(at_once: bool) -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 101])
-def test_a_broken_size_is_found_at_once_though_nothing_follows(size: int) -> None:
-    frames = reader([size.to_bytes(4, "big", signed=True)], frame_bytes_max=100)
+@pytest.mark.parametrize("following", [0, 101])
+def test_a_broken_size_is_found_at_once_whatever_follows(size: int, following: int) -> None:
+    frames = reader([size.to_bytes(4, "big", signed=True) + bytes(following)], frame_bytes_max=100, scratch=200)
     assert frames.receive_now()
     with pytest.raises(ProtocolError):
         frames.frame_now()

@@ -38,6 +38,8 @@ class AppendRules:
     """Whether a batch that needs no conversion can be taken without a look at its records."""
     plain: bool = field(init=False)
     """Whether besides nothing but the codec can ask for a conversion."""
+    as_sent: bool = field(init=False)
+    """Whether nothing but the batch itself can."""
     max_walked_records: int = field(init=False)
     """As many of the smallest records as fit into a batch of `max_message_bytes` without compression."""
 
@@ -49,6 +51,7 @@ class AppendRules:
         plain = opaque and self.to_magic == 2 and self.timestamp_type is TimestampType.CREATE_TIME
         object.__setattr__(self, "opaque", opaque)
         object.__setattr__(self, "plain", plain)
+        object.__setattr__(self, "as_sent", plain and self.codec is None)
         object.__setattr__(self, "max_walked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, WALKED_MIN))
 
 

@@ -31,7 +31,7 @@ def is_long_walk(records: Buffer, rules: AppendRules) -> bool:
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
         return False
-    if rules.plain and rules.codec is None and records[_MAGIC] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
+    if rules.as_sent and records[_MAGIC] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
         return False  # as nearly always
     if records[_MAGIC] != 2:
         # A compressed message after an uncompressed one is refused before anything is decompressed.

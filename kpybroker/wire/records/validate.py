@@ -115,27 +115,27 @@ def _validate_plain(
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD:
         return None
-    fields = V2_HEADER.unpack_from(records)
+    view = memoryview(records)
+    fields = V2_HEADER.unpack_from(view)
     sent_offset, length, _, magic, crc, attributes, delta, _, max_timestamp, producer_id, _, sequence, count = fields
-    codec_id = attributes & CODEC_MASK
     if (
         magic != 2
-        or length + LOG_OVERHEAD != size
-        or size > rules.max_message_bytes
-        or attributes & ~_PLAIN_ATTRIBUTES
-        or (codec_id and not _is_plain_codec(records, codec_id, request_version))
-        or (rules.codec is not None and rules.codec != codec_id)
         or sent_offset
-        or not delta + 1 == count > 0
+        or length != size - LOG_OVERHEAD
+        or size > rules.max_message_bytes
+        or (attributes and not _are_plain_attributes(attributes, view, request_version))
+        or (rules.codec is not None and rules.codec != attributes & CODEC_MASK)
+        or delta < 0
+        or count != delta + 1
         or sequence < 0 <= producer_id
-        or crc32c(memoryview(records)[ATTRIBUTES_OFFSET:]) != crc
+        or crc32c(view[ATTRIBUTES_OFFSET:]) != crc
     ):
         return None
-    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+    if view.readonly:
         records = bytearray(records)
     _STAMP.pack_into(records, 0, base_offset, length, leader_epoch)
     last_offset = base_offset + delta
-    return ValidatedRecords(
+    validated = (
         records,
         tuple.__new__(BatchHeader, (base_offset, length, leader_epoch, *fields[3:])),
         base_offset,
@@ -143,10 +143,16 @@ def _validate_plain(
         max_timestamp,
         UNKNOWN_OFFSET if max_timestamp == NO_TIMESTAMP else last_offset,
         count,
+        NO_TIMESTAMP,
+        False,
     )
+    return tuple.__new__(ValidatedRecords, validated)
 
 
-def _is_plain_codec(records: Buffer, codec_id: int, request_version: int | None) -> bool:
+def _are_plain_attributes(attributes: int, records: memoryview, request_version: int | None) -> bool:
+    codec_id = attributes & CODEC_MASK
+    if attributes & ~_PLAIN_ATTRIBUTES:
+        return False
     if codec_id == Codec.LZ4:
         return not has_linked_lz4_blocks(records, RECORD_BATCH_OVERHEAD)
     return codec_id < Codec.ZSTD or (codec_id == Codec.ZSTD and (request_version is None or request_version >= 7))
