@@ -66,12 +66,13 @@ class Copying:
         inputs = read_to_end(bootstrap, SOURCE, PARTITIONS, "read_uncommitted")
         total = sum(map(len, inputs.values()))
 
-        def all_is_copied() -> bool:
-            self.look_after()
-            assert self.reader.count >= total, f"{self.reader.count} of {total}; {self._copier.said()}"
-            return True
+        while (before := self.reader.count) < total:  # however slowly: who waited long has much to catch up with
 
-        eventually(all_is_copied, "all is copied", END_S)
+            def gets_on(before: int = before) -> bool:
+                self.look_after()
+                return self.reader.count > before
+
+            eventually(gets_on, f"copying goes on: {before} of {total}; {self._copier.said()[-500:]}", END_S)
         self._copier.kill()
         places = [(SOURCE, partition) for partition in PARTITIONS]
         copying = eos.Copying(
