@@ -5,10 +5,15 @@ The default is a short play of each; `--replication-rounds=N` repeats the deaths
 
 from __future__ import annotations
 
+import re
+import subprocess
+from itertools import takewhile
+
 import pytest
 
 from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import Reader, Writer, verify, wait_for_equal_logs
+from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 
 PARTITIONS = 3
@@ -98,3 +103,22 @@ def test_a_kpybroker_replicates_leads_and_serves_groups_among_kafka_brokers(
     _bounce(cluster, 2, writer, hard=True)
     _bounce(cluster, 3, writer, hard=False)
     _end_load(cluster, writer, reader)
+
+
+def test_kafkas_own_verification_reads_every_replica_and_finds_them_equal(cluster: Cluster, name: str) -> None:
+    """kafka-replica-verification fetches each replica from its own broker, the followers' too, and compares them."""
+    cluster.create(name, SPREAD)
+    _all_in_sync(cluster, name)
+    for partition in range(PARTITIONS):
+        quick.fill(cluster.bootstrap, name, [f"{n}" for n in range(SOME)], partition)
+    options = ["--topics-include", name, "--time", "-2", "--report-interval-ms", "200", "--max-wait-ms", "100"]
+    tool = cluster.tools.command("replica-verification", *options)
+    with subprocess.Popen(tool, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as verifying:
+        assert verifying.stdout is not None
+        at_end = re.compile(rf"max lag is 0 for partition {name}-\d at offset {SOME} among {PARTITIONS} partitions")
+        said = list(takewhile(lambda line: not at_end.search(line), verifying.stdout))
+        was_running = verifying.poll() is None
+        verifying.kill()
+    assert was_running, said
+    wrong = [line for line in said if "max lag is" not in line and "verification process is started" not in line]
+    assert not wrong, said

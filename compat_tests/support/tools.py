@@ -47,6 +47,11 @@ MAIN_CLASSES = {
     "dump-log": "kafka.tools.DumpLogSegments",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
+    "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",
+    "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
 }
 # where 3.9.1 still had the Scala one
 MAIN_CLASSES_3_9 = {
@@ -59,7 +64,13 @@ MAIN_CLASSES_ON_ZOOKEEPER = {
     "0.10.2.2": {"console-consumer": "kafka.tools.ConsoleConsumer"},
 }
 # tools that do not take --bootstrap-server
-BOOTSTRAP_OPTION = {"producer-perf-test": None, "dump-log": None, "message-copier": "--broker-list"}
+BOOTSTRAP_OPTION = {
+    "producer-perf-test": None,
+    "dump-log": None,
+    "e2e-latency": None,
+    "message-copier": "--broker-list",
+    "replica-verification": "--broker-list",
+}
 
 
 @dataclass(frozen=True, slots=True)

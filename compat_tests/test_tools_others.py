@@ -1,0 +1,79 @@
+"""Kafka's tools that measure, check and clean up: transactions of the perf tool, latency, compatibility, resets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compat_tests.conftest import MakeTopic
+from compat_tests.support import quick
+from compat_tests.support.services import Broker
+from compat_tests.support.tools import Result, Tools
+from compat_tests.support.waiting import eventually
+
+RECORDS = 5_000
+
+
+def test_producer_perf_in_transactions(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:
+    """Each transaction ends with a marker in the log; read_committed readers are given every record."""
+    made = topic()
+    sent = tools.run(
+        "producer-perf-test", "--topic", made, "--num-records", str(RECORDS), "--record-size", "100",
+        "--throughput", "10000", "--transactional-id", name, "--transaction-duration-ms", "50",
+        "--producer-props", f"bootstrap.servers={tools.bootstrap}",
+    )  # fmt: skip
+    assert re.search(rf"^{RECORDS} records sent", sent.lines[-1]), str(sent)
+    assert len(quick.read(broker.bootstrap, [(made, 0)], RECORDS)) == RECORDS
+    assert quick.end_offset(broker.bootstrap, made, 0) > RECORDS + 1, "no more than one transaction"
+    described = tools.run("transactions", "describe", "--transactional-id", name)
+    assert "CompleteCommit" in described.out, str(described)
+
+
+@pytest.mark.parametrize("acks", ["1", "all"])
+def test_end_to_end_latency(tools: Tools, topic: MakeTopic, acks: str) -> None:
+    """The tool compares what it reads with what it wrote, one record at a time."""
+    made = topic()
+    measured = tools.run("e2e-latency", tools.bootstrap, made, "200", acks, "512")
+    assert re.search(r"^Percentiles: 50th = \d+", measured.lines[-1]), str(measured)
+
+
+def test_client_compatibility(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
+    """Kafka's own check of clients against other brokers; what is not advertised must be refused as such."""
+    acls = "DescribeAcls(29): UNSUPPORTED" not in Tools("3.9.1", broker.bootstrap).run("broker-api-versions").out
+    supported = {
+        "offsets-for-times": True,
+        "cluster-id": True,
+        "create-topics": True,
+        "describe-acls": acls,
+        "describe-configs": True,
+        "idempotent-producer": True,
+    }
+    options = [word for what, has in supported.items() for word in (f"--{what}-supported", str(has))]
+    counts = ["--expect-record-too-large-exception", "False", "--num-cluster-nodes", "1"]
+    told = tools.run("client-compatibility-test", "--topic", topic(), *options, *counts)
+    assert told.lines == ["SUCCESS."], str(told)
+    tools.run("topics", "--delete", "--topic", "newtopic")  # its own, and it makes it anew each time
+    eventually(lambda: "newtopic" not in tools.run("topics", "--list").lines, "newtopic is deleted")
+
+
+def test_streams_application_reset(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:
+    """An application's group goes back to the start of its input, and its inner topics are gone."""
+    read, written = topic(partitions=2, suffix="-in"), [f"{name}-{what}" for what in ("x-changelog", "y-repartition")]
+    for inner in written:
+        quick.create_topic(broker.bootstrap, inner)
+    for partition in range(2):
+        quick.fill(broker.bootstrap, read, ["a", "b"], partition)
+    quick.read(broker.bootstrap, [(read, 0), (read, 1)], 4, name)
+    assert quick.committed(broker.bootstrap, name, [(read, 0), (read, 1)]) == [2, 2]
+    done: Result = tools.run("streams-application-reset", "--application-id", name, "--input-topics", read)
+    assert quick.committed(broker.bootstrap, name, [(read, 0), (read, 1)]) == [0, 0], str(done)
+    admin = quick.admin_client(broker.bootstrap)
+    eventually(lambda: not set(admin.list_topics(timeout=10).topics) & set(written), f"{written} are deleted")
+    assert read in admin.list_topics(timeout=10).topics
+
+
+def test_features(broker: Broker) -> None:
+    """There are none to be raised or lowered without KRaft."""
+    described = Tools("3.9.1", broker.bootstrap).run("features", "describe")
+    assert described.lines == [], str(described)
