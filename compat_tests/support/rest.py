@@ -1,0 +1,24 @@
+"""JSON over HTTP, as Trogdor's coordinator and Kafka Connect speak it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+ANSWER_S = 30.0
+
+
+def call(method: str, url: str, body: object = None) -> Any:
+    """What `url` answers; None without a body. A refusal, or nobody there, is an AssertionError: "not yet"."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+            said = answer.read()
+    except urllib.error.HTTPError as refused:
+        raise AssertionError(f"{method} {url}: {refused.code} {refused.read().decode()}") from None
+    except OSError as nobody:
+        raise AssertionError(f"{method} {url}: {nobody}") from None
+    return json.loads(said) if said else None
