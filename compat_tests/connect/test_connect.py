@@ -1,0 +1,188 @@
+"""Two workers of Kafka Connect, a file into a topic exactly once, the topic into a file, while what can die dies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka.admin import ConfigResource
+
+from compat_tests.conftest import Launcher, StartBroker
+from compat_tests.connect.workers import DEADLINE_S, Worker
+from compat_tests.support import quick
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
+
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+LINES_AT_ONCE = 500
+TOPIC = "lines"
+
+
+class Story:
+    """Two workers, the file that is read and the file that is written."""
+
+    def __init__(self, bootstrap: str, directory: Path, replicas: int = 1) -> None:
+        self.bootstrap, self.replicas = bootstrap, replicas
+        self.source, self.sink = directory / "source.txt", directory / "sink.txt"
+        self.workers = [Worker(f"worker-{n}", bootstrap, "connect", directory, replicas) for n in range(2)]
+        self.lines: list[str] = []
+        self.source.touch()
+        self.sink.touch()
+
+    def start(self) -> None:
+        for worker in self.workers:
+            worker.start()
+        quick.create_topic(self.bootstrap, TOPIC, replicas=self.replicas)
+        asker = self.workers[1]
+        once = {"exactly_once_support": "required", "batch_size": "100000"}
+        asker.configure("source", FILE_SOURCE, file=str(self.source), topic=TOPIC, **once)
+        asker.configure(
+            "sink", FILE_SINK, file=str(self.sink), topics=TOPIC, consumer_override_auto_offset_reset="earliest"
+        )
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.service.kill()
+
+    def write(self) -> None:
+        """Some more lines."""
+        new = [f"line {len(self.lines) + n}" for n in range(LINES_AT_ONCE)]
+        self.lines += new
+        with self.source.open("a") as source:
+            source.writelines(f"{line}\n" for line in new)
+
+    def arrived(self) -> None:
+        """Wait until the sink has written all lines, whatever it wrote twice."""
+
+        def all_there() -> bool:
+            missing = set(self.lines) - set(self.sunk())
+            assert not missing, f"{len(missing)} of {len(self.lines)} lines"
+            return True
+
+        eventually(all_there, "all lines in the sink's file", DEADLINE_S)
+
+    def sunk(self) -> list[str]:
+        return self.sink.read_text().splitlines()
+
+    def topic(self, count: int) -> list[str]:
+        """The first `count` committed lines."""
+        return [message.value().decode() for message in quick.read(self.bootstrap, [(TOPIC, 0)], count)]
+
+    def runner(self, connector: str) -> tuple[Worker, Worker]:
+        """Who runs the connector's task, and who does not."""
+        alive = next(worker for worker in self.workers if worker.service.running)
+        found = alive.where(connector)
+        first, second = self.workers
+        return (first, second) if first.id == found else (second, first)
+
+
+@contextmanager
+def running(story: Story) -> Iterator[Story]:
+    try:
+        story.start()
+        yield story
+    finally:
+        story.close()
+
+
+def test_a_file_through_a_topic_while_workers_and_the_broker_die(own_broker: StartBroker, tmp_path: Path) -> None:
+    """The topic has each line once and in order, and the sink has all; a worker that was away finds itself fenced."""
+    broker = own_broker()
+    with running(Story(broker.bootstrap, tmp_path)) as story:
+        _tell(story, broker)
+        assert story.topic(len(story.lines)) == story.lines
+        _check_internal_topics(broker)
+        _check_offsets(story, story.workers[0])
+
+
+def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launcher, tmp_path: Path) -> None:
+    """Leaders and coordinators move; the topic has each line once and in order."""
+    cluster = Cluster(launcher.directory / "connect", launcher.zookeeper("connect"), [launcher.kind] * 3)
+    try:
+        cluster.start()
+        with running(Story(cluster.bootstrap, tmp_path, replicas=3)) as story:
+            for broker in cluster.brokers.values():
+                story.write()
+                broker.kill()
+                story.arrived()
+                broker.start()
+                cluster.wait(lambda: _all_in_sync(cluster), "all replicas are in sync")
+            assert story.topic(len(story.lines)) == story.lines
+    finally:
+        cluster.close()
+
+
+def _all_in_sync(cluster: Cluster) -> bool:
+    for topic in cluster.tree.get_children("/brokers/topics"):
+        for partition, replicas in cluster.json(f"/brokers/topics/{topic}")["partitions"].items():
+            assert cluster.state(topic, int(partition)).isr == set(replicas), f"{topic}-{partition}"
+    return True
+
+
+def _tell(story: Story, broker: Broker) -> None:
+    """A worker is killed, the broker is killed, a worker is frozen and comes back; lines are written all the time."""
+    story.write()
+    story.arrived()
+
+    runner, other = story.runner("source")
+    runner.service.kill()
+    story.write()
+    story.arrived()
+    eventually(lambda: other.where("source") == other.id, "the other worker tells of the task", DEADLINE_S)
+    runner.start()
+
+    story.write()
+    broker.kill()
+    broker.start()
+    story.arrived()
+
+    runner, other = story.runner("source")
+    runner.service.pause()
+    story.write()
+    story.arrived()
+    runner.service.resume()
+    story.write()
+    story.arrived()
+
+
+def _check_internal_topics(broker: Broker) -> None:
+    """As Connect makes them: compacted, and the configurations in one partition."""
+    admin = quick.admin_client(broker.bootstrap)
+    partitions = {"connect-config": 1, "connect-offset": 3, "connect-status": 2}
+    topics = admin.list_topics(timeout=DEADLINE_S).topics
+    assert {name: len(topics[name].partitions) for name in partitions} == partitions
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in partitions]
+    for future in admin.describe_configs(resources).values():
+        assert future.result(DEADLINE_S)["cleanup.policy"].value == "compact"
+
+
+def _check_offsets(story: Story, asker: Worker) -> None:
+    """KIP-875: where the connectors stand, as records and as a group's offsets; then from the beginning again."""
+    written = story.source.stat().st_size
+    (stands,) = asker.insist("GET", "connectors/source/offsets")["offsets"]
+    assert stands["offset"] == {"position": written}
+    for connector in ("source", "sink"):
+        asker.insist("PUT", f"connectors/{connector}/stop")
+    eventually(lambda: _is_stopped(asker, "source") and _is_stopped(asker, "sink"), "both are stopped", DEADLINE_S)
+    (sunk,) = asker.insist("GET", "connectors/sink/offsets")["offsets"]
+    assert sunk["offset"]["kafka_offset"] >= len(story.lines)
+    moved = {"offsets": [{"partition": sunk["partition"], "offset": {"kafka_offset": 0}}]}
+    asker.insist("PATCH", "connectors/sink/offsets", moved)
+    asker.insist("DELETE", "connectors/source/offsets")
+    assert asker.insist("GET", "connectors/source/offsets") == {"offsets": []}
+    before = len(story.sunk())
+    for connector in ("source", "sink"):
+        asker.insist("PUT", f"connectors/{connector}/resume")
+    eventually(lambda: len(story.sunk()) >= before + 2 * len(story.lines), "all lines twice more", DEADLINE_S)
+    assert story.topic(2 * len(story.lines)) == story.lines * 2
+    assert story.sunk()[-2 * len(story.lines) :] == story.lines * 2
+
+
+def _is_stopped(asker: Worker, connector: str) -> bool:
+    status = asker.ask("GET", f"connectors/{connector}/status")
+    assert (status["connector"]["state"], status["tasks"]) == ("STOPPED", []), json.dumps(status)
+    return True
