@@ -244,6 +244,8 @@ class Server:
             for unfinished in (connection.unfinished, connection.parked):
                 if isinstance(unfinished, CoroutineType | Parked):
                     unfinished.close()
+                elif isinstance(unfinished, tuple) and unfinished[1].on_sent:  # never sent: its files are given back
+                    _run_on_sent(unfinished[1].on_sent)
             frames.done()
 
     async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:

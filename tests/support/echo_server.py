@@ -1,0 +1,158 @@
+"""A server whose dispatcher is an echo, and clients for it: what a connection does whatever Kafka's requests are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import trio
+
+from kpybroker.broker.clock import SystemClock
+from kpybroker.broker.context import RequestContext
+from kpybroker.broker.server import BoundListener, Server
+from kpybroker.broker.steps import Steps, Wait, run_steps
+from kpybroker.broker.transport import Stream, Transport
+from kpybroker.core.authorizer import AllowAll
+from kpybroker.storage.slice import FileSlice, SharedFile
+from kpybroker.wire.errors import ProtocolError
+
+HOST = "127.0.0.1"
+
+
+class Config:
+    """The keys the server asks for; a plain dictionary behind BrokerConfig's getters."""
+
+    def __init__(self, **changed: Any) -> None:
+        self.values: dict[str, Any] = {
+            "queued.max.request.bytes": -1,
+            "max.connections": 2**31 - 1,
+            "max.connections.per.ip": 2**31 - 1,
+            "max.connections.per.ip.overrides": [],
+            "connections.max.idle.ms": 600_000,
+            "socket.request.max.bytes": 104_857_600,
+        }
+        self.values.update({name.replace("_", "."): value for name, value in changed.items()})
+
+    def get_int(self, key: str) -> int:
+        return int(self.values[key])
+
+    def get_list(self, key: str) -> list[str]:
+        return list(self.values[key])
+
+
+class Echo:
+    """Stands for the dispatcher: answers with the frame, except to a few words."""
+
+    def __init__(self) -> None:
+        self.hold = trio.Event()
+        self.in_progress = 0
+        self.sent = 0
+        self.waits: dict[bytes, Wait] = {}
+        self.file: SharedFile | None = None
+
+    def answer_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
+        body = bytes(frame)
+        if body.startswith((b"park", b"late")):
+            return run_steps(self._answer_in_steps(body, connection))
+        if body.startswith(b"now"):
+            return framed(body)
+        if body.startswith(b"file"):
+            return self._answer_from_file(int(body[4:]), connection)
+        return self._answer(body, connection)
+
+    def _answer_in_steps(self, body: bytes, connection: Any) -> Steps[tuple[list[bytes], RequestContext]]:
+        """ "park" until its wait is ended, or until its time, in seconds, is over; "late" is over at once."""
+        _, _, seconds = body.partition(b"/")
+        deadline = trio.current_time() + float(seconds) if seconds else inf
+        wait = self.waits[body] = Wait(-inf if body.startswith(b"late") else deadline)
+        self.in_progress += 1
+        try:
+            yield wait
+        finally:
+            self.in_progress -= 1
+            del self.waits[body]
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        context.on_sent = [self._count_sent]
+        return [len(body).to_bytes(4, "big"), body], context
+
+    def _answer_from_file(self, size: int, connection: Any) -> tuple[list[Any], RequestContext]:
+        assert self.file is not None
+        part = FileSlice(self.file, 0, size)
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        context.on_sent = [part.release, self._count_sent]
+        return [size.to_bytes(4, "big"), part], context
+
+    async def _answer(self, body: bytes, connection: Any) -> bytes | tuple[list[bytes], RequestContext]:
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        context.on_sent = [self._count_sent]
+        if body == b"raise":
+            raise RuntimeError("a handler's mistake")
+        if body == b"malformed":
+            raise ProtocolError("not a request")
+        if body == b"silent":
+            return b""
+        self.in_progress += 1
+        try:
+            if body == b"hold":
+                await self.hold.wait()
+            if body.startswith(b"big"):
+                body = bytes(int(body[3:]))
+        finally:
+            self.in_progress -= 1
+        return [len(body).to_bytes(4, "big"), body], context
+
+    def _count_sent(self) -> None:
+        self.sent += 1
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+class Client:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.buffer = bytearray()
+
+    async def send(self, body: bytes) -> None:
+        await self.stream.send_parts([framed(body)])
+
+    async def receive(self, pace: int = 65536) -> bytes | None:
+        """The next frame, so much of it at a time; None at the end of the stream."""
+        scratch = memoryview(bytearray(pace))
+        while len(self.buffer) < 4 or len(self.buffer) < 4 + int.from_bytes(self.buffer[:4], "big"):
+            try:
+                count = await self.stream.receive_into(scratch)
+            except OSError:
+                return None
+            if not count:
+                return None
+            self.buffer += scratch[:count]
+        size = int.from_bytes(self.buffer[:4], "big")
+        body = bytes(self.buffer[4 : 4 + size])
+        del self.buffer[: 4 + size]
+        return body
+
+    async def ask(self, body: bytes) -> bytes | None:
+        await self.send(body)
+        return await self.receive()
+
+
+class House:
+    """A running server and the means to reach it."""
+
+    def __init__(self, transport: Transport, config: Config) -> None:
+        self.transport = transport
+        self.echo = Echo()
+        self.server = Server(config, self.echo, SystemClock())  # type: ignore[arg-type]
+        self.listener = transport.listen(HOST, 0, 50)
+
+    async def connect(self) -> Client:
+        return Client(await self.transport.connect(*self.listener.address, timeout_s=5))
+
+    async def run(self, story: Callable[[House], Any]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.server.serve, [BoundListener("PLAINTEXT", "PLAINTEXT", self.listener)])
+            await story(self)
+            nursery.cancel_scope.cancel()
