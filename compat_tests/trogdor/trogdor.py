@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,18 @@ class Trogdor:
         done = eventually(lambda: (found := call("GET", url))["state"] == "DONE" and found, f"the end of {name}", 120)
         assert not done.get("error"), f"{name}: {done.get('error')}\n{self._services[0].tail()}"
         return done["status"]
+
+    def end_when(self, name: str, satisfied: Callable[[Any], bool]) -> Any:
+        """Stop a task as soon as what it counts is so, and return that: what its end interrupts does not count."""
+        url = f"{self._url}/tasks/{name}"
+
+        def counted() -> Any:
+            status = call("GET", url).get("status")
+            assert status is not None, "nothing counted yet"
+            assert satisfied(status), status
+            return status
+
+        status = eventually(counted, f"{name} comes so far", TASK_MS_MAX / 1000)
+        call("PUT", f"{self._url}/task/stop", {"id": name})
+        self.end(name)
+        return status
