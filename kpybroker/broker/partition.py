@@ -421,6 +421,8 @@ class Partition:
             _listed(leader.isr),
             leader.partition_epoch,
         )
+        for session, key in self._follower_sessions.items():
+            session.mention(key)  # whoever has left the ISR is looked at in its next fetch, though nothing is appended
         self.advance_again()
 
     def advance_again(self) -> None:

@@ -17,13 +17,15 @@ from tests.support.running_broker import ask, running_broker
 FOLLOWER = 1
 
 
-async def fetch(broker: Broker, session: tuple[int, int], *, names_it: bool) -> FetchResponse:
+async def fetch(
+    broker: Broker, session: tuple[int, int], *, names_it: bool, replica_id: int = FOLLOWER
+) -> FetchResponse:
     partition = FetchRequest.FetchPartition(
         partition=0, fetch_offset=0, current_leader_epoch=0, log_start_offset=0, partition_max_bytes=1_000_000
     )
     topics = [FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])] if names_it else []
     request = FetchRequest(
-        replica_state=FetchRequest.ReplicaState(replica_id=FOLLOWER),
+        replica_state=FetchRequest.ReplicaState(replica_id=replica_id),
         max_wait_ms=0,
         max_bytes=1_000_000,
         session_id=session[0],
@@ -53,3 +55,22 @@ async def test_a_follower_that_could_not_join_at_first_joins_later_though_its_pa
         with trio.fail_after(10):
             await controller.is_asked.wait()
         assert partition.leader.maximal_isr == {0, 1, 2}
+
+
+async def test_a_follower_that_left_the_isr_of_an_idle_partition_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that stood still takes everybody out. Alone it refuses all writes: nothing is appended either."""
+    controller = Controller(monkeypatch)
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await update_metadata(broker, [0, 1, 2])
+        partition = await lead(broker)
+        session = (await fetch(broker, (0, 0), names_it=True, replica_id=2)).session_id
+        await fetch(broker, (session, 1), names_it=False, replica_id=2)
+        leader = partition.leader
+        assert leader is not None
+        change = leader.propose({0})
+        leader.agreed(change, 0, 1, [0])
+        partition.isr_committed()
+        await fetch(broker, (session, 2), names_it=False, replica_id=2)
+        with trio.fail_after(10):
+            await controller.is_asked.wait()
+        assert leader.maximal_isr == {0, 2}
