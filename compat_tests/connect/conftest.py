@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def wide(request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--all-versions"):
-        pytest.skip("needs --all-versions")
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return None if config.getoption("--all-versions") else True
