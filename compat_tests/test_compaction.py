@@ -94,13 +94,17 @@ def table_of(records: Mapping[int, tuple[bytes, bytes | None]]) -> dict[bytes, b
 
 
 def await_compacted(bootstrap: str, writer: Writer, records_max: int) -> dict[int, tuple[bytes, bytes | None]]:
-    """Read until no more than so many records are left; what is there is what was written there."""
+    """Read until no more than so many records are left; what is there is what was written there.
+
+    Twice: a compaction that ends amid reading leaves the beginning as it was, and the end as it is.
+    """
 
     def compacted() -> dict[int, tuple[bytes, bytes | None]]:
         found = read_all(bootstrap, writer.topic)
         assert found.items() <= writer.written.items()
         assert table_of(found) == writer.table()
         assert len(found) <= records_max, f"{len(found)} records are there"
+        assert read_all(bootstrap, writer.topic) == found
         return found
 
     return eventually(compacted, "a compacted log", CLEANED_WITHIN_S)

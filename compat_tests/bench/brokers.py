@@ -76,7 +76,7 @@ def pinned(cores: tuple[int, ...], command: list[str]) -> list[str]:
 
 
 def stock_zookeeper(directory: Path, cores: tuple[int, ...] | None = None) -> ZooKeeper:
-    zookeeper = ZooKeeper(directory)
+    zookeeper = ZooKeeper(directory, {"forceSync": "yes"})
     config = str(directory / "zookeeper.properties")
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     command = jvm(main, config, options=[*ZOOKEEPER_HEAP, *JVM_PERFORMANCE])

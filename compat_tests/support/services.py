@@ -151,6 +151,8 @@ class ZooKeeper:
                 "maxClientCnxns": "0",
                 # short ticks, so that a killed broker's session can be short too
                 "tickTime": "500",
+                # processes are killed here, not the machine: its disk may stand still for longer than a session lives
+                "forceSync": "no",
                 **(settings or {}),
             },
         )
