@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from kpybroker.broker.offset_waiters import OffsetWaiters
 from kpybroker.broker.turns import in_thread, run_flush
 from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.replica import IsrChange, LeaderState
@@ -34,17 +35,6 @@ ALL_IN_SYNC = -1
 NO_LEADER = -1
 
 
-class OffsetWaiter:
-    """Someone waits until the high watermark reaches `offset`; `error` tells why it never will."""
-
-    __slots__ = ("error", "event", "offset")
-
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-        self.event = trio.Event()
-        self.error: KafkaError | None = None
-
-
 class Surroundings(Protocol):
     """What a partition asks of the broker it lives in (`broker.replicas`)."""
 
@@ -64,7 +54,6 @@ class Partition:
         "_flushing",
         "_follower_sessions",
         "_log_start_waiters",
-        "_offset_waiters",
         "_sessions",
         "_surroundings",
         "_told_log_start",
@@ -77,6 +66,7 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "log",
+        "offset_waiters",
         "replicas",
         "topic",
         "topic_id",
@@ -97,7 +87,7 @@ class Partition:
         self.controller_epoch = -1
         self.replicas: list[int] = []
         self._surroundings = surroundings
-        self._offset_waiters: list[OffsetWaiter] = []
+        self.offset_waiters = OffsetWaiters()
         self._log_start_waiters: list[trio.Event] = []
         self._sessions: dict[FetchSession, PartitionKey] = {}
         self._follower_sessions: dict[FetchSession, PartitionKey] = {}
@@ -281,23 +271,14 @@ class Partition:
 
     def _commit_to(self, log: Log, high_watermark: int) -> None:
         log.update_high_watermark(high_watermark)
-        if self._offset_waiters:
-            self._wake_offset_waiters(high_watermark)
+        if self.offset_waiters.waiting:
+            self.offset_waiters.wake(high_watermark)
         appended_bytes, self._unread_bytes = self._unread_bytes, 0
         if self._sessions:
             self._notify_consumers(appended_bytes)
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
                 session.mention(key)
-
-    def _wake_offset_waiters(self, high_watermark: int) -> None:
-        waiting = []
-        for waiter in self._offset_waiters:
-            if waiter.offset <= high_watermark:
-                waiter.event.set()
-            else:
-                waiting.append(waiter)
-        self._offset_waiters = waiting
 
     @property
     def lags_behind_epoch_start(self) -> bool:
@@ -335,25 +316,14 @@ class Partition:
         """Until everything below `offset` is committed. Raises KafkaError when leadership is lost first."""
         if self.leader_log().high_watermark >= offset:
             return
-        waiter = OffsetWaiter(offset)
-        self._offset_waiters.append(waiter)
-        try:
-            await waiter.event.wait()
-        finally:
-            if not waiter.event.is_set():
-                self._offset_waiters.remove(waiter)
-        if waiter.error is not None:
-            raise waiter.error
+        await self.offset_waiters.wait(offset)
         if self.leader is not None:  # the ISR may have shrunk meanwhile: committed, but not as widely as asked
             in_sync = len(self.leader.maximal_isr)
             self._check_min_isr(self.online_log(), self.leader, in_sync, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def fail_waiters(self, error: KafkaError) -> None:
         self._wake_log_start_waiters()
-        waiters, self._offset_waiters = self._offset_waiters, []
-        for waiter in waiters:
-            waiter.error = error
-            waiter.event.set()
+        self.offset_waiters.fail(error)
 
     def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
         (self._follower_sessions if session.is_follower else self._sessions)[session] = key

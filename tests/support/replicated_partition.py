@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kpybroker.broker.fetch import Fetches, Visit
-from kpybroker.broker.partition import OffsetWaiter, Partition
+from kpybroker.broker.offset_waiters import OffsetWaiter
+from kpybroker.broker.partition import Partition
 from kpybroker.core.fetch_session import CachedPartition, FetchSession
 from kpybroker.core.follower import FetchState, initial_state, out_of_range, truncation
 from kpybroker.core.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
@@ -231,11 +232,8 @@ class Node:
         """A Produce with acks=all; raises what the client would be told."""
         records = memoryview(batch(b"%04d" % value))
         offset = self.partition.append(records, -1, VERSION, self._world.now).first_offset
-        waiter = OffsetWaiter(offset + 1)
-        if self.partition.high_watermark > offset:
-            waiter.event.set()
-        else:
-            self.partition._offset_waiters.append(waiter)
+        waiter = self.partition.offset_waiters.add(offset + 1)
+        self.partition.offset_waiters.wake(self.partition.high_watermark)
         return Produced(value, offset, self.partition, waiter)
 
 
