@@ -25,7 +25,8 @@ import trio
 
 from kpybroker.broker.clock import Clock
 from kpybroker.broker.dispatch import Answer, Dispatcher
-from kpybroker.broker.frames import SCRATCH_BYTES, FrameReader, RequestMemory
+from kpybroker.broker.frames import FrameReader
+from kpybroker.broker.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.steps import Parked, Unfinished
 from kpybroker.broker.transport import Listener, Stream
 from kpybroker.core.authorizer import ANONYMOUS, Principal
@@ -106,7 +107,7 @@ class Server:
         self._config = config
         self._dispatcher = dispatcher
         self._clock = clock
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._buffers = ReceiveBuffers()
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
         self._connections: dict[int, Connection] = {}
         self._per_ip: dict[str, int] = {}
@@ -208,14 +209,14 @@ class Server:
     async def _serve_requests(self, connection: Connection) -> None:
         stream = connection.stream
         frames = connection.frames = FrameReader(
-            stream, self._scratch, self._config.get_int("socket.request.max.bytes"), self._memory, connection
+            stream, self._buffers, self._config.get_int("socket.request.max.bytes"), self._memory, connection
         )
         serve_now = partial(self._serve_now, connection)
         try:
             while True:
                 if connection.parked is not None:
                     await self._sleep(connection, serve_now)
-                elif self._memory.is_full:
+                elif self._memory.is_full and not frames.is_inside_large:
                     await self._wait_for_memory(connection)
                     continue
                 elif not frames.has_frame:
@@ -230,7 +231,7 @@ class Server:
                 answer: Answer | Unfinished[Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
-                    if connection.parked is not None or self._memory.is_full:
+                    if connection.parked is not None or (self._memory.is_full and not frames.is_inside_large):
                         continue
                     frame = await frames.next_frame()
                     if frame is None:
@@ -246,7 +247,7 @@ class Server:
                     unfinished.close()
                 elif isinstance(unfinished, tuple) and unfinished[1].on_sent:  # never sent: its files are given back
                     _run_on_sent(unfinished[1].on_sent)
-            frames.done()
+            frames.close()
 
     async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:
         """While the poller serves, until it can't. Here a parked request's time is over."""
@@ -295,7 +296,7 @@ class Server:
         for number in range(REQUESTS_AT_ONCE):
             answer: Answer | Unfinished[Answer]
             if connection.parked is None:
-                if self._memory.is_full:
+                if self._memory.is_full and not frames.is_inside_large:
                     return False
                 if number == 0 and not frames.has_frame and not frames.receive_now():
                     return not frames.has_ended

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpybroker.broker.frames import SMALL_FRAME_BYTES_MAX, FrameReader, RequestMemory
+from kpybroker.broker.frames import GROWTH_BYTES_MIN, SMALL_FRAME_BYTES_MAX, FrameReader
+from kpybroker.broker.request_memory import KEPT_BUFFERS_MAX, ReceiveBuffers, RequestMemory
 from kpybroker.broker.transport import Part
 from kpybroker.wire.errors import ProtocolError
 
@@ -42,19 +43,21 @@ class PiecewiseStream:
         self.pieces = []
 
 
-def reader(pieces: list[bytes], *, scratch: int = 64, frame_bytes_max: int = 100 * 1024 * 1024) -> FrameReader:
+def reader(
+    pieces: list[bytes], *, scratch: int = 64, large: int = 1 << 30, frame_bytes_max: int = 100 * 1024 * 1024
+) -> FrameReader:
     stream = PiecewiseStream(pieces)
     activity = SimpleNamespace(was_active=False)
-    return FrameReader(stream, memoryview(bytearray(scratch)), frame_bytes_max, RequestMemory(-1), activity)
+    return FrameReader(stream, ReceiveBuffers(scratch, large), frame_bytes_max, RequestMemory(-1), activity)
 
 
-def reader_of(data: bytes, cuts: list[int], scratch: int) -> FrameReader:
+def reader_of(data: bytes, cuts: list[int], scratch: int, large: int) -> FrameReader:
     pieces, position, turn = [], 0, 0
     while position < len(data):
         step = cuts[turn % len(cuts)]
         pieces.append(data[position : position + step])
         position, turn = position + step, turn + 1
-    return reader(pieces, scratch=scratch)
+    return reader(pieces, scratch=scratch, large=large)
 
 
 def framed(bodies: list[bytes]) -> bytes:
@@ -86,9 +89,12 @@ def run(coroutine):  # type: ignore[no-untyped-def]
     st.lists(st.binary(max_size=300), max_size=6),
     st.lists(st.integers(1, 40), min_size=1),
     st.integers(8, 128),
+    st.integers(2, 400),
 )
-def test_frames_are_the_same_however_they_are_cut(bodies: list[bytes], cuts: list[int], scratch: int) -> None:
-    assert drain(reader_of(framed(bodies), cuts, scratch)) == bodies
+def test_frames_are_the_same_however_they_are_cut(
+    bodies: list[bytes], cuts: list[int], scratch: int, large: int
+) -> None:
+    assert drain(reader_of(framed(bodies), cuts, scratch, large)) == bodies
 
 
 @settings(max_examples=300, deadline=None)
@@ -96,13 +102,20 @@ def test_frames_are_the_same_however_they_are_cut(bodies: list[bytes], cuts: lis
     st.lists(st.binary(max_size=300), max_size=8),
     st.lists(st.integers(1, 400), min_size=1),
     st.integers(8, 512),
+    st.integers(2, 400),
     st.lists(st.integers(0, 4), min_size=1),
+    st.integers(0, KEPT_BUFFERS_MAX),
 )
 def test_frames_are_the_same_lent_or_not(
-    bodies: list[bytes], cuts: list[int], scratch: int, at_once: list[int]
+    bodies: list[bytes], cuts: list[int], scratch: int, large: int, at_once: list[int], busy: int
 ) -> None:
-    """Some at a time are taken where they were received; what then is for `next_frame` only is taken by that."""
-    frames = reader_of(framed(bodies), cuts, scratch)
+    """Some at a time are taken where they were received; what then is for `next_frame` only is taken by that.
+
+    Some or all of the buffers that are kept are others'.
+    """
+    frames = reader_of(framed(bodies), cuts, scratch, large)
+    for _ in range(busy):
+        frames._buffers.borrow(1)
     found: list[bytes] = []
     for turn in range(10_000):
         if frames.has_frame or frames.receive_now():
@@ -119,11 +132,17 @@ def test_frames_are_the_same_lent_or_not(
             break
         found.append(bytes(owned))
     assert found == bodies
+    frames.close()
+    assert frames._memory.used == 0
 
 
 def overwrite(frames: FrameReader) -> None:
-    """As others do that receive into the same place."""
-    frames._scratch[:] = bytes(len(frames._scratch))
+    """As others do that receive into the same places."""
+    buffers = frames._buffers
+    buffers.scratch[:] = bytes(len(buffers.scratch))
+    if (buffer := buffers.borrow(1)) is not None:
+        buffer[:1000] = bytes(1000)
+        buffers.give_back(buffer)
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -157,7 +176,7 @@ def test_memory_is_held_from_the_first_look_to_the_last() -> None:
     memory = RequestMemory(10)
     frames = FrameReader(
         PiecewiseStream([framed([b"12345", b"67890"])]),  # type: ignore[arg-type]
-        memoryview(bytearray(64)),
+        ReceiveBuffers(64),
         100,
         memory,
         SimpleNamespace(was_active=False),
@@ -170,18 +189,65 @@ def test_memory_is_held_from_the_first_look_to_the_last() -> None:
     assert (memory.used, memory.is_full) == (0, False)
 
 
+def large_frame(size: int, kept: bool) -> tuple[FrameReader, RequestMemory]:
+    """Its first ten bytes have come, in two pieces after its size, and the rest will in two."""
+    body = bytes(range(256)) * (size // 256 + 1)
+    pieces = [size.to_bytes(4, "big"), body[:3], body[3:10], body[10:1000], body[1000:size], framed([b"next"])]
+    memory = RequestMemory(1000)
+    buffers = ReceiveBuffers(64, large_frame_bytes_min=100)
+    stream = PiecewiseStream(pieces)
+    frames = FrameReader(stream, buffers, 1 << 30, memory, SimpleNamespace(was_active=False))  # type: ignore[arg-type]
+    while not kept and buffers.borrow(1) is not None:
+        pass
+    for _ in range(3):
+        assert frames.receive_now()
+        assert frames.frame_now() is None
+        assert frames.settle()
+    return frames, memory
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_large_frame_is_served_from_its_own_buffer(kept: bool) -> None:
+    size = 50_000
+    frames, memory = large_frame(size, kept)
+    assert memory.used == size if kept else memory.used <= 10 + GROWTH_BYTES_MIN
+    assert frames.is_inside_large
+    while (frame := frames.frame_now()) is None:
+        assert frames.receive_now()
+    assert bytes(frame) == (bytes(range(256)) * 200)[:size]
+    assert isinstance(frame, memoryview) == kept
+    assert (memory.used, frames.is_inside_large) == (0, False)
+    del frame
+    assert frames.settle()
+    assert frames.receive_now()
+    assert bytes(frames.frame_now() or b"") == b"next"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_large_frame_took_is_free_when_its_connection_ends_inside_it(kept: bool) -> None:
+    frames, memory = large_frame(5000, kept)
+    frames.close()
+    assert memory.used == 0
+    assert frames._buffers.borrow(1) is not None or not kept
+
+
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
 def test_a_size_out_of_bounds_is_refused_at_once(size: int) -> None:
     with pytest.raises(ProtocolError):
         drain(reader([size.to_bytes(4, "big", signed=True)], frame_bytes_max=100))
 
 
-def test_only_produce_may_be_larger_than_the_small_bound() -> None:
-    size = (SMALL_FRAME_BYTES_MAX + 1).to_bytes(4, "big")
-    with pytest.raises(ProtocolError, match="only Produce"):
-        drain(reader([size + b"\x00\x03\x00\x00"]))
-    with pytest.raises(EOFError):
-        drain(reader([size + b"\x00\x00\x00\x00"]))
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_only_produce_may_be_larger_than_the_small_bound(cut: int) -> None:
+    def pieces(api_key: int) -> list[bytes]:
+        data = (SMALL_FRAME_BYTES_MAX + 1).to_bytes(4, "big") + bytes([0, api_key, 0, 0])
+        return [data[:cut], data[cut:]]
+
+    for large in (100, 1 << 30):
+        with pytest.raises(ProtocolError, match="only Produce"):
+            drain(reader(pieces(3), large=large))
+        with pytest.raises(EOFError):
+            drain(reader(pieces(0), large=large))
 
 
 def test_a_claimed_size_takes_no_memory_before_its_bytes_come() -> None:

@@ -1,0 +1,67 @@
+"""What requests are received into, and how much of it there may be."""
+
+from __future__ import annotations
+
+import trio
+
+SCRATCH_BYTES = 256 * 1024
+LARGE_FRAME_BYTES_MIN = 32 * 1024
+KEPT_BUFFER_BYTES = 1024 * 1024 + 64 * 1024  # the largest batch that brokers accept by default, and its request
+KEPT_BUFFERS_MAX = 4
+
+
+class RequestMemory:
+    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
+
+    Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._used = 0
+        self.is_full = False
+        self._lot = trio.lowlevel.ParkingLot()
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    async def wait_room(self) -> None:
+        while self.is_full:
+            await self._lot.park()
+
+    def take(self, size: int) -> None:
+        self._used += size
+        self.is_full = 0 < self._bytes_max <= self._used
+
+    def give_back(self, size: int) -> None:
+        self._used -= size
+        self.is_full = 0 < self._bytes_max <= self._used
+        if self._lot and not self.is_full:
+            self._lot.unpark_all()
+
+
+class ReceiveBuffers:
+    """Where the connections of a server receive: `scratch` is shared by all, so that its bytes are taken out before the
+    next checkpoint; a few more are kept for large frames, since memory that is new costs a page fault every 4 KiB.
+    """
+
+    def __init__(self, scratch_bytes: int = SCRATCH_BYTES, large_frame_bytes_min: int = LARGE_FRAME_BYTES_MIN) -> None:
+        self.scratch = memoryview(bytearray(scratch_bytes))
+        self.large_frame_bytes_min = large_frame_bytes_min
+        self._free: list[bytearray] = []
+        self._made = 0
+
+    def borrow(self, size: int) -> bytearray | None:
+        """A buffer of at least this size, if there is one."""
+        if size > KEPT_BUFFER_BYTES:
+            return None
+        if self._free:
+            return self._free.pop()
+        if self._made == KEPT_BUFFERS_MAX:
+            return None
+        self._made += 1
+        return bytearray(KEPT_BUFFER_BYTES)
+
+    def give_back(self, buffer: bytearray) -> None:
+        self._free.append(buffer)
