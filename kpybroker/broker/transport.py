@@ -24,7 +24,7 @@ from typing import Protocol
 
 import trio
 
-from kpybroker.broker.poller import HAS_EPOLL, Alone, OnReadable, Poller
+from kpybroker.broker.poller import Alone, OnReadable, Poller
 
 if sys.platform != "win32":
     import resource
@@ -154,7 +154,6 @@ class SocketListener:
     def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
         self._sock = sock
         self._send_buffer_bytes = send_buffer_bytes
-        self._poller = Poller() if HAS_EPOLL else None
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
@@ -173,13 +172,13 @@ class SocketListener:
                     sock.close()
                     raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
-                    return SocketStream(sock, self._send_buffer_bytes, self._poller)
+                    return SocketStream(sock, self._send_buffer_bytes, Poller.of_this_run())
                 except OSError:  # the client left between the handshake and the accept
                     sock.close()
 
     async def poll(self) -> None:
-        if self._poller is not None:
-            await self._poller.run()
+        if (poller := Poller.of_this_run()) is not None:
+            await poller.run()
 
     def close(self) -> None:
         trio.lowlevel.notify_closing(self._sock)
