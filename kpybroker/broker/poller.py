@@ -1,17 +1,14 @@
-"""One epoll for all connections, so that what can be answered at once costs no turn of trio's loop.
+"""One epoll for all the sockets of a listener, so that what can be answered at once costs no turn of the loop.
 
 A task that waits for its socket costs a trip through trio's scheduler a request, twice what a one-record produce takes
 to serve. Here the tasks sleep on, and the poller calls their `on_readable` for as long as there is something to read
 and nothing else is kept waiting; a task wakes up when its `on_readable` says that it can't go on without it.
 
-The poller is an instrument of trio's that is told when trio is about to wait: then it waits in trio's place, for its
-sockets and for whatever trio waits for (`run_loop`), serves, and gives the loop back once trio has something to do.
-
 A socket whose request is parked (see `steps`) is watched as any other. `poke` has its `on_readable` called once the
 request can be answered, in the very turn that served whatever ended its wait, or soon. What comes meanwhile is not to
 be read yet, so that it says `mute`.
 
-Where that can't be had, each task waits for its own socket, as `Alone`.
+Where there is no epoll each task waits for its own socket, as `Alone`.
 """
 
 from __future__ import annotations
@@ -26,8 +23,6 @@ from collections.abc import Callable
 import outcome
 import trio
 
-from kpybroker.broker.run_loop import RunLoop
-
 TURN_S = 0.0005
 """How long a turn of the loop may be kept, give or take one request."""
 EVENTS_A_POLL = 16
@@ -40,59 +35,37 @@ OnReadable = Callable[[], bool]
 """Takes what is there to read. False: its task is to wake up. Raises into its task."""
 
 
-class Poller(trio.abc.Instrument):
-    """One for a `trio.run` (`of_this_run`); to be `run` for as long as sockets are watched, once for each listener."""
+class Poller:
+    """`run` it for as long as sockets are watched."""
 
-    def __init__(self, loop: RunLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._epoll.register(loop.descriptor, select.EPOLLIN)
         self._watched: dict[int, tuple[OnReadable, trio.lowlevel.Task]] = {}
         self._muted: set[int] = set()  # of those watched
         self._poked: deque[int] = deque()
-        self._gauges: list[trio.abc.Instrument] = []
-        self._failure: BaseException | None = None
-        self._failed = trio.Event()
-        self._runs = 0
+        self._between_turns = trio.lowlevel.ParkingLot()
+        self._in_turn = False
         self._vain = 0  # tries of `_wait_a_moment` in a row
         self._turns_without = 0
 
-    @staticmethod
-    def of_this_run() -> Poller | None:
-        """None where trio's loop can't be watched."""
-        poller = _POLLER.get()
-        if poller is None and HAS_EPOLL and (loop := RunLoop.of_this_run()) is not None:
-            poller = Poller(loop)
-            _POLLER.set(poller)
-        return poller
-
     async def run(self) -> None:
-        self._runs += 1
-        if self._runs == 1:
-            trio.lowlevel.add_instrument(self)
         try:
-            await self._failed.wait()
-            assert self._failure is not None
-            raise self._failure
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._run_between_turns)
+                while True:
+                    await trio.lowlevel.wait_readable(self._epoll.fileno())
+                    self._turn()
         finally:
-            self._runs -= 1
-            if not self._runs:
-                self._close()
+            self._epoll.close()
 
-    def _close(self) -> None:
-        trio.lowlevel.remove_instrument(self)
-        self._epoll.close()
-        _POLLER.set(None)
-
-    def add_gauge(self, gauge: trio.abc.Instrument) -> None:
-        self._gauges.append(gauge)
-        if self._runs:  # of the instruments the poller is to be the last one to hear of a wait, for it waits
-            trio.lowlevel.remove_instrument(self)
-            trio.lowlevel.add_instrument(self)
-
-    def remove_gauge(self, gauge: trio.abc.Instrument) -> None:
-        if gauge in self._gauges:
-            self._gauges.remove(gauge)
+    async def _run_between_turns(self) -> None:
+        """For those that are poked when nobody is being served, or whom a turn had no time for."""
+        while True:
+            if self._poked:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._between_turns.park()
+            self._turn()
 
     async def watch(self, sock: socket.socket, on_readable: OnReadable) -> None:
         """Until `on_readable` returns False or raises; meanwhile the caller sleeps."""
@@ -120,72 +93,36 @@ class Poller(trio.abc.Instrument):
         if descriptor in self._muted:
             self._muted.remove(descriptor)
             self._epoll.register(descriptor, select.EPOLLIN)
+        if not self._in_turn:
+            self._between_turns.unpark()
 
-    def before_io_wait(self, timeout: float) -> None:
-        """trio has let its tasks run, and would now wait this long for something to do."""
-        if self._failure is not None:
-            return
-        try:
-            if timeout > 0:
-                self._serve_instead(timeout)
-            else:
-                self._serve_between()
-        except BaseException as error:  # told by `run`: trio would log it and go on without
-            self._failure = error
-            self._failed.set()
-            self._loop.wake()
-
-    def _serve_between(self) -> None:
-        """trio's tasks go on at once: a turn between two of theirs."""
-        end = time.perf_counter() + TURN_S
-        has_served = False
-        while self._serve_all([] if self._poked else self._epoll.poll(0, EVENTS_A_POLL), end):
-            has_served = True
-            if time.perf_counter() > end:
+    def _turn(self) -> None:
+        """Serve whoever was poked or has something to read, until nobody has or the time is over."""
+        clock = time.perf_counter
+        end = clock() + TURN_S
+        self._in_turn = True
+        self._serve_poked(end)
+        while ready := self._epoll.poll(0, EVENTS_A_POLL) or self._wait_a_moment():
+            for descriptor, _ in ready:
+                self._serve(descriptor)
+            self._serve_poked(end)
+            if clock() > end:
                 break
-        if has_served and not self._loop.has_runnable():
-            self._loop.wake()  # a clock that jumps when nothing happens: something did
+        self._in_turn = False
+        if self._poked:
+            self._between_turns.unpark()
 
-    def _serve_instead(self, timeout: float) -> None:
-        """Wait and serve in trio's place, until it has something to do or its time is over."""
-        loop, clock = self._loop, time.perf_counter
-        end = clock() + timeout
-        deadline = loop.next_deadline()
-        has_served = False
-        while True:
-            ready: list[tuple[int, int]] = []
-            if not self._poked:
-                ready = self._wait_a_moment() or self._epoll.poll(max(end - clock(), 0.0), EVENTS_A_POLL)
-            served = self._serve_all(ready, clock() + TURN_S)
-            if any(descriptor == loop.descriptor for descriptor, _ in ready):
-                return
-            has_served = has_served or served
-            if not served or loop.has_runnable() or loop.next_deadline() < deadline or clock() >= end:
-                break
-        if has_served or not loop.is_waiting_for_idleness():
-            loop.wake()
-
-    def _serve_all(self, ready: list[tuple[int, int]], end: float) -> bool:
-        """Those that are ready, and then whoever was poked, before this time; whether there was anybody."""
-        if not self._poked and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
-            return False
-        for gauge in self._gauges:
-            gauge.after_io_wait(0)
-        for descriptor, _ in ready:
-            self._serve(descriptor)
+    def _serve_poked(self, end: float) -> None:
         poked = self._poked
         while poked:
             self._serve(poked.popleft())
             if time.perf_counter() > end:
-                break
-        for gauge in self._gauges:
-            gauge.before_io_wait(0)
-        return True
+                return
 
     def _serve(self, descriptor: int) -> None:
         watch = self._watched.get(descriptor)
         if watch is None:
-            return  # cancelled meanwhile, or trio's
+            return  # cancelled meanwhile
         on_readable, task = watch
         try:
             if on_readable():
@@ -198,13 +135,15 @@ class Poller(trio.abc.Instrument):
             trio.lowlevel.reschedule(task, result)
 
     def _wait_a_moment(self) -> list[tuple[int, int]]:
-        """A client that asks one thing after the other asks again sooner than a sleep and a wake-up would take.
+        """A client that asks one thing after the other asks again sooner than the loop could go to sleep and wake up.
 
         Whether such clients are there is tried, and after a vain try not tried again for a while.
         """
         if self._turns_without > 0:
             self._turns_without -= 1
             return []
+        if trio.lowlevel.current_statistics().tasks_runnable:
+            return []  # an answer may have been waited for by one of them
         end = time.perf_counter() + MOMENT_S
         while time.perf_counter() < end:
             if ready := self._epoll.poll(0, EVENTS_A_POLL):
@@ -220,22 +159,6 @@ class Poller(trio.abc.Instrument):
             self._muted.remove(descriptor)
         elif not self._epoll.closed:
             self._epoll.unregister(descriptor)
-
-
-_POLLER: trio.lowlevel.RunVar[Poller | None] = trio.lowlevel.RunVar("poller", None)
-
-
-def measure(gauge: trio.abc.Instrument) -> None:
-    """Add an instrument of trio's that measures turns of the loop: what is served in trio's place is one too."""
-    trio.lowlevel.add_instrument(gauge)
-    if (poller := Poller.of_this_run()) is not None:
-        poller.add_gauge(gauge)
-
-
-def measure_no_more(gauge: trio.abc.Instrument) -> None:
-    trio.lowlevel.remove_instrument(gauge)
-    if (poller := _POLLER.get()) is not None:
-        poller.remove_gauge(gauge)
 
 
 class Alone:

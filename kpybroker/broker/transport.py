@@ -24,7 +24,7 @@ from typing import Protocol
 
 import trio
 
-from kpybroker.broker.poller import Alone, OnReadable, Poller
+from kpybroker.broker.poller import HAS_EPOLL, Alone, OnReadable, Poller
 
 if sys.platform != "win32":
     import resource
@@ -154,6 +154,7 @@ class SocketListener:
     def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
         self._sock = sock
         self._send_buffer_bytes = send_buffer_bytes
+        self._poller = Poller() if HAS_EPOLL else None
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
@@ -172,13 +173,13 @@ class SocketListener:
                     sock.close()
                     raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
-                    return SocketStream(sock, self._send_buffer_bytes, Poller.of_this_run())
+                    return SocketStream(sock, self._send_buffer_bytes, self._poller)
                 except OSError:  # the client left between the handshake and the accept
                     sock.close()
 
     async def poll(self) -> None:
-        if (poller := Poller.of_this_run()) is not None:
-            await poller.run()
+        if self._poller is not None:
+            await self._poller.run()
 
     def close(self) -> None:
         trio.lowlevel.notify_closing(self._sock)
