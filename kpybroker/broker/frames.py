@@ -15,7 +15,7 @@ import struct
 from collections import deque
 from typing import Protocol
 
-from kpybroker.broker.request_memory import ReceiveBuffers, RequestMemory
+from kpybroker.broker.request_memory import Held, ReceiveBuffers, RequestMemory
 from kpybroker.broker.transport import Stream
 from kpybroker.wire.errors import ProtocolError
 
@@ -35,18 +35,16 @@ class Activity(Protocol):
 class LargeFrame:
     """A frame of which a part has come: in a borrowed buffer, or in one of its own that grows as bytes come."""
 
-    __slots__ = ("_buffer", "_buffers", "_filled", "_held", "_is_borrowed", "_memory", "_size")
+    __slots__ = ("_buffer", "_buffers", "_filled", "_held", "_is_borrowed", "_size")
 
     def __init__(self, size: int, buffers: ReceiveBuffers, memory: RequestMemory) -> None:
         borrowed = buffers.borrow(size)
         self._buffer = bytearray() if borrowed is None else borrowed
         self._is_borrowed = borrowed is not None
         self._buffers = buffers
-        self._memory = memory
+        self._held = Held(memory)
         self._size = size
-        self._filled = self._held = 0
-        if borrowed is not None:
-            self._hold(size)
+        self._filled = 0
 
     @property
     def is_complete(self) -> bool:
@@ -56,41 +54,35 @@ class LargeFrame:
         """Where the next bytes go: there is always some before it is complete."""
         if self._filled == len(self._buffer):
             growth = min(self._size - self._filled, max(self._filled, GROWTH_BYTES_MIN), GROWTH_BYTES_MAX)
-            self._hold(growth)
+            self._held.take(growth)
             self._buffer += bytes(growth)
         return memoryview(self._buffer)[self._filled : self._size]
 
     def has_come(self, count: int) -> None:
         """So many bytes were placed at the start of `room`."""
         self._filled += count
+        if self._is_borrowed:  # as if it grew with them: a client that claims a size takes nothing from the others
+            self._held.take(count)
 
     def append(self, data: memoryview) -> None:
         end = self._filled + len(data)
         if self._is_borrowed:
             memoryview(self._buffer)[self._filled : end] = data
         else:
-            self._hold(len(data))
             self._buffer += data
+        self._held.take(len(data))
         self._filled = end
 
     def lend(self) -> bytearray | memoryview:
         """The frame, until `release`; its memory is no longer accounted for here."""
-        self._let_go()
+        self._held.give_back()
         return memoryview(self._buffer)[: self._size] if self._is_borrowed else self._buffer
 
     def release(self) -> None:
-        self._let_go()
+        self._held.give_back()
         if self._is_borrowed:
             self._buffers.give_back(self._buffer)
             self._buffer, self._is_borrowed = bytearray(), False
-
-    def _hold(self, size: int) -> None:
-        self._held += size
-        self._memory.take(size)
-
-    def _let_go(self) -> None:
-        self._memory.give_back(self._held)
-        self._held = 0
 
 
 class FrameReader:
@@ -127,7 +119,7 @@ class FrameReader:
         activity: Activity,
     ) -> None:
         self._memory = memory
-        self._held = 0
+        self._held = Held(memory)
         self._stream = stream
         self._buffers = buffers
         self._scratch = buffers.scratch
@@ -175,7 +167,7 @@ class FrameReader:
 
     def receive_now(self) -> bool:
         """Receive what has come, without waiting; False where that is nothing, or the end."""
-        received = self._stream.receive_now(self._scratch if self._large is None else self._large.room())
+        received = self._stream.receive_now(self._room())
         if not received:
             self.has_ended = received is not None
             return False
@@ -214,13 +206,11 @@ class FrameReader:
 
     def hold(self, size: int) -> None:
         """A frame of this size is being served."""
-        self._held += size
-        self._memory.take(size)
+        self._held.take(size)
 
     def done(self) -> None:
         """The last frame was served: its bytes are free again."""
-        self._memory.give_back(self._held)
-        self._held = 0
+        self._held.give_back()
 
     def close(self) -> None:
         """The connection ends, wherever it was."""

@@ -41,6 +41,25 @@ class RequestMemory:
             self._lot.unpark_all()
 
 
+class Held:
+    """What one holder has taken of it."""
+
+    __slots__ = ("_memory", "_size")
+
+    def __init__(self, memory: RequestMemory) -> None:
+        self._memory = memory
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        self._size += size
+        self._memory.take(size)
+
+    def give_back(self) -> None:
+        """All of it."""
+        self._memory.give_back(self._size)
+        self._size = 0
+
+
 class ReceiveBuffers:
     """Where the connections of a server receive: `scratch` is shared by all, so that its bytes are taken out before the
     next checkpoint; a few more are kept for large frames, since memory that is new costs a page fault every 4 KiB.
