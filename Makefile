@@ -66,7 +66,7 @@ fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
 
-bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 18 quiet minutes; BENCH=--quick takes 5 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 40 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes

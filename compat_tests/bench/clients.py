@@ -15,6 +15,8 @@ from functools import cache
 from io import BufferedReader
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from compat_tests.bench.brokers import CLIENT_HEAP, JVM_PERFORMANCE, pinned
 from compat_tests.bench.costs import cpu_seconds
 from compat_tests.deps import CACHE, ROOT, jars_dir
@@ -23,6 +25,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 
 CLIENT_DEADLINE_S = 300.0
+LOG_LINES_SHOWN = 40
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 END_TO_END = Path(__file__).with_name("EndToEnd.java")
 IDLE_PRIORITY = ["chrt", "--idle", "0"]
@@ -85,7 +88,11 @@ class Run:
             yield self.topic
         finally:
             admin = admin_client(self.bootstrap)
-            admin.delete_topics([self.topic])[self.topic].result(timeout=30)
+            try:
+                admin.delete_topics([self.topic])[self.topic].result(timeout=30)
+            except KafkaException as error:
+                said = "\n".join(self.broker.service.output().splitlines()[-LOG_LINES_SHOWN:])
+                raise AssertionError(f"{self.topic} at {self.broker.service.name}: {error}\n{said}") from error
 
 
 def raw_arguments(bootstrap: str, topic: str, **options: object) -> list[str]:
@@ -110,6 +117,15 @@ def producer_performance(
         *("--topic", topic, "--num-records", str(records), "--record-size", str(record_bytes)),
         *("--throughput", "-1", "--producer-props", f"bootstrap.servers={bootstrap}", *props),
     )
+
+
+def produced_reports(client: subprocess.Popen[bytes]) -> Iterator[int]:
+    """How many records each 5 s of a running `kafka-producer-perf-test` had, as soon as it says so."""
+    assert client.stdout is not None
+    for line in client.stdout:
+        if found := PRODUCED.match(line.decode()):
+            yield int(found[1])
+    raise AssertionError("the producer ended by itself")
 
 
 @dataclass(frozen=True, slots=True)

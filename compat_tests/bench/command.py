@@ -38,7 +38,8 @@ class Clock:
 
     def conditions(self, rounds: int, running: Iterable[int] = ()) -> Conditions:
         """`running` are the processes of ours that have not ended."""
-        return Conditions(rounds, self._machine.share_of_others(running), self.seconds() / 60)
+        machine = self._machine
+        return Conditions(rounds, machine.share_of_others(running), machine.share_stolen(), self.seconds() / 60)
 
 
 def prepare() -> tuple[Clock, Cores, Cores]:

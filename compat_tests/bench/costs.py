@@ -104,6 +104,7 @@ class Machine:
     def __init__(self) -> None:
         self._begin = time.monotonic()
         self._busy = _busy_seconds()
+        self._stolen = _stolen_seconds()
 
     def share_of_others(self, pids: Iterable[int]) -> float:
         """`pids` are ours that still run; what we started and waited for is known to the system."""
@@ -111,6 +112,15 @@ class Machine:
         ours = sum(ended[:4]) + sum(map(cpu_seconds, pids))
         elapsed = (time.monotonic() - self._begin) * (os.cpu_count() or 1)
         return max(_busy_seconds() - self._busy - ours, 0.0) / elapsed
+
+    def share_stolen(self) -> float:
+        """Of the time that processes here wanted, how much the host gave to other guests; 0 where it does not say."""
+        stolen = _stolen_seconds() - self._stolen
+        return stolen / max(_busy_seconds() - self._busy + stolen, 1e-9)
+
+
+def _stolen_seconds() -> float:
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 def _busy_seconds() -> float:

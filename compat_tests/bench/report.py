@@ -119,6 +119,7 @@ class Conditions:
 
     rounds: int
     share_of_others: float
+    share_stolen: float
     minutes: float
 
     @property
@@ -129,7 +130,8 @@ class Conditions:
         runs = "one round" if self.rounds == 1 else f"median (range) of {self.rounds} alternating rounds"
         return (
             f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, of which other processes used "
-            f"{self.share_of_others:.0%}, {self.minutes:.0f} minutes, {runs}."
+            f"{self.share_of_others:.0%} and the host took away {self.share_stolen:.0%} of what was wanted, "
+            f"{self.minutes:.0f} minutes, {runs}."
         )
 
 

@@ -20,8 +20,10 @@ OVERRIDES = {
     "group.max.size": "4",
     "message.max.bytes": "100000",
     "transaction.state.log.num.partitions": "5",
-    # the records of the scripts are of 2023: retention would take them amid a script, every five minutes
+    # the records of the scripts are of 2023: retention would take them amid a script, and what DeleteRecords left
     "log.retention.hours": "-1",
+    "log.retention.check.interval.ms": "86400000",
+    "log.initial.task.delay.ms": "86400000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     # Requests are handled one after the other, in the order in which they came. With Kafka's three and eight threads a
     # request that is sent without waiting for the answer of another may overtake it, and two that touch one partition

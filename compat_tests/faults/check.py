@@ -257,7 +257,8 @@ def _in_sync(history: History) -> Found:
     """Acknowledged with acks=all means: every member of the ISR has it. One that stood still all the while has not.
 
     The ISR is that of the state znode where it was the same before the record was sent and after its acknowledgement,
-    and the record is of that leader epoch: a leader that was not told yet of the next one goes by its own ISR.
+    and the record is of that leader epoch: a leader that was not told yet of the next one goes by its own ISR. So does
+    one that has not heard yet that the ISR is as small as it proposed.
     """
     for partition, acknowledged in history.acknowledged.items():
         states = sorted(history.states[partition])
@@ -267,7 +268,8 @@ def _in_sync(history: History) -> Found:
             if state is None or epochs.get(ack.offset) != state.leader_epoch:
                 continue
             isr = state.isr
-            if len(isr) < history.min_isr:
+            heard_ns = history.heard[partition].get(state.version, ack.told_ns)
+            if len(isr) < history.min_isr and heard_ns <= ack.sent_ns:
                 yield Problem(
                     Kind.BELOW_MIN_ISR,
                     f"{_name(ack.record)} at {_at(partition, ack.offset)}, while the ISR was {sorted(isr)}",

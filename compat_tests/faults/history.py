@@ -170,6 +170,8 @@ class History:
     looks: dict[Partition, list[Look]] = field(default_factory=_lists)
     follower_looks: dict[Partition, list[FollowerLook]] = field(default_factory=_lists)
     states: dict[Partition, list[StateLook]] = field(default_factory=_lists)
+    heard: dict[Partition, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    """When the leader took up a version of the state; until then it goes by the one before."""
     absences: list[Absence] = field(default_factory=list)
     commits_acknowledged: dict[Partition, list[tuple[int, int]]] = field(default_factory=_lists)
     """(time, offset)"""

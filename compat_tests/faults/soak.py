@@ -32,7 +32,7 @@ from compat_tests.faults.housekeeping import ADMIN_S, TRIMMED, Housekeeping
 from compat_tests.faults.readers import Follower, Member, read_log
 from compat_tests.faults.rounds import LENGTH_S, plan, play
 from compat_tests.faults.stories import GROUP, STORIES
-from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher
+from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
 from compat_tests.faults.writers import JavaWriter, Task, TransactionalWriter, Writer
 from compat_tests.support.quick import admin_client
 from compat_tests.support.waiting import eventually
@@ -201,6 +201,7 @@ class Run:
         for task in (*self.watchers, self.states, *self.members, *self.followers):
             task.stop()
         self._look_at_commits()
+        self._look_at_logs()
         self.say(f"the end: {self._counts()}, {self._numbers()}")
 
     def _read_all(self) -> None:
@@ -222,9 +223,23 @@ class Run:
     def _look_at_commits(self) -> None:
         wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(*partition) for partition in PARTITIONS])
         admin = admin_client(self.cluster.bootstrap)
-        (found,) = admin.list_consumer_group_offsets([wanted], request_timeout=ADMIN_S).values()
-        for place in found.result(timeout=ADMIN_S).topic_partitions:
-            self.history.commits_found[place.topic, place.partition] = place.offset
+
+        def tell() -> bool:  # on a busy machine a session expires in quiet times as well, and a coordinator moves
+            (found,) = admin.list_consumer_group_offsets([wanted], request_timeout=ADMIN_S).values()
+            try:
+                places = found.result(timeout=ADMIN_S).topic_partitions
+            except KafkaException as error:
+                raise AssertionError(str(error)) from error
+            self.history.commits_found |= {(place.topic, place.partition): place.offset for place in places}
+            return True
+
+        eventually(tell, "the group's coordinator tells what it committed", END_S)
+
+    def _look_at_logs(self) -> None:
+        for broker in self.cluster.brokers.values():
+            for partition, version, time_ns in heard_states(broker.service.log_file.read_text(errors="replace")):
+                heard = self.history.heard[partition]
+                heard[version] = min(time_ns, heard.get(version, time_ns))
 
     def _numbers(self) -> str:
         history = self.history

@@ -40,6 +40,7 @@ def sound() -> History:
         history.log[P].append(Stored(n, Record("a", n), epoch))
         history.acknowledged[P].append(Acknowledged(Record("a", n), n, 100 * n, 100 * n + 50, 1 + epoch))
         history.looks[P].append(Look(100 * n + 60, 1 + epoch, epoch, 0, n + 1, n + 2))
+        history.heard[P].setdefault(7 + epoch, 100 * n - 35)
         history.states[P].append(StateLook(100 * n + 65, 100 * n + 70, 7 + epoch, 1 + epoch, epoch, 1, IN_SYNC))
         history.follower_looks[P].append(FollowerLook(100 * n + 75, 100 * n + 85, 3, n + 1))
         history.commit_looks[P].append(CommitLook(100 * n + 80, 1, 0, n))
@@ -277,6 +278,20 @@ def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr() -> No
     ]
     found = [problem.text.split()[0] for problem in check(history) if problem.kind is Kind.BELOW_MIN_ISR]
     assert found == [f"a.{n}" for n in range(SECOND_EPOCH_AT, 10)]
+
+
+@pytest.mark.parametrize(("heard_ns", "below"), [(250, ["a.3", "a.4"]), (350, ["a.4"]), (None, [])])
+def test_a_leader_that_has_not_heard_of_a_smaller_isr_goes_by_the_last_one(
+    heard_ns: int | None, below: list[str]
+) -> None:
+    history = sound()
+    acknowledge_below_min_isr(history)
+    del history.heard[P][7]
+    if heard_ns is not None:
+        history.heard[P][7] = heard_ns
+    found = check(history)
+    assert {problem.kind for problem in found} <= {Kind.BELOW_MIN_ISR}
+    assert [problem.text.split()[0] for problem in found] == below
 
 
 def test_a_group_may_read_again() -> None:

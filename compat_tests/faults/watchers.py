@@ -8,8 +8,9 @@ to whatever that broker takes, so that who acknowledged is known, also where cli
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -255,6 +256,23 @@ class StateWatcher(Task):
         )
         self.history.states[partition].append(look)
         self.latest[partition] = look
+
+
+_HEARD = re.compile(
+    r"\[([-\d]+ [:\d]+),(\d{3})\] INFO .*"
+    r"(?:\[Partition (\S+)-(\d+) broker=\d+\] ISR updated to .* and version updated to"
+    r"|Leader (\S+)-(\d+) with .* starts at leader epoch .* with partition epoch) (\d+)"
+)
+
+
+def heard_states(log: str) -> Iterator[tuple[Partition, int, int]]:
+    """Partition, version of its state and monotonic time of each that a leader took up, by what either broker logs."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    for line in log.splitlines():
+        if found := _HEARD.match(line):
+            at, ms, changed, changed_index, led, led_index, version = found.groups()
+            at_ns = int(time.mktime(time.strptime(at, "%Y-%m-%d %H:%M:%S"))) * 10**9 + int(ms) * 10**6
+            yield (changed or led, int(changed_index or led_index)), int(version), at_ns - offset_ns
 
 
 def _topics(partitions: Collection[Partition]) -> list[str]:

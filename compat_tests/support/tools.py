@@ -71,6 +71,9 @@ BOOTSTRAP_OPTION = {
     "message-copier": "--broker-list",
     "replica-verification": "--broker-list",
 }
+# A tool's own patience, where it is too short for a busy machine: the console producer waits 1.5 s for an answer, and
+# what it then could not write is a line in its log, with exit code 0.
+PATIENCE = {"console-producer": ["--request-timeout-ms", "60000"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class Tools:
         is_old = self.version in MAIN_CLASSES_ON_ZOOKEEPER
         option = "--zookeeper" if is_old else BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
         where = [option, self.bootstrap] if option else []
-        return [*self._java(main), main, *where, *arguments]
+        return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *arguments]
 
     def run(
         self,

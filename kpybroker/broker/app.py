@@ -27,6 +27,7 @@ from kpybroker.broker.fetch import Fetches
 from kpybroker.broker.metadata import MetadataCache
 from kpybroker.broker.open_tree import coordination_failed, open_tree
 from kpybroker.broker.peers import ask_once
+from kpybroker.broker.poller import measure, measure_no_more
 from kpybroker.broker.producer_ids import ProducerIds
 from kpybroker.broker.replicas import Replicas
 from kpybroker.broker.server import BoundListener, Server
@@ -138,7 +139,7 @@ class Broker:
             raise failure
 
     async def _start(self) -> None:
-        trio.lowlevel.add_instrument(self.stall)
+        measure(self.stall)
         self.logs = startup.lock_log_dirs(self)
         self.tree = await open_tree(self)
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
@@ -169,7 +170,7 @@ class Broker:
         # coordinator is not available they would look for another one, on connections that are about to end.
         await self.server.stop()
         await self._close_parts()
-        trio.lowlevel.remove_instrument(self.stall)
+        measure_no_more(self.stall)
         log.info("[KafkaServer id=%d] shut down completed", self.node_id)
 
     async def _close_parts(self) -> None:

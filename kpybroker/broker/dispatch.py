@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from kpybroker.broker.context import ConnectionInfo, RequestContext
+from kpybroker.broker.sending import Part
 from kpybroker.broker.steps import Parked, Steps, Unfinished, run_steps
-from kpybroker.broker.transport import Part
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -273,6 +273,8 @@ class Dispatcher:
             raise
         except Exception as error:
             response = route.error_response(request, context, self._failure(route, context, error))
+        if response is None:
+            return b""
         return self._frame(route, context, encode_parts(response, route.version))
 
     async def _answer_in_steps(

@@ -1,10 +1,12 @@
 """Following one leader: Kafka's `ReplicaFetcherThread`, as a task with one connection.
 
-It truncates what has to be truncated, then fetches, over and over, and appends what comes. Between reading a
+It truncates what has to be truncated, then fetches, over and over, and appends what comes. While there is no more to do
+than that, answers are taken without the task (`_answered`), which wakes up for all that takes time. Between reading a
 partition's state and appending to its log there is no checkpoint, and what an answer says is taken only for partitions
 that still stand where they stood when it was asked for. Rules of where to fetch and cut are `core.follower`'s.
 
-A partition that fails waits for `replica.fetch.backoff.ms`; one that cannot go on (a fenced epoch, a log that
+A partition that fails waits for `replica.fetch.backoff.ms`, or less where its leader is only about to hear of its
+leadership (`FetchState.refused`); one that cannot go on (a fenced epoch, a log that
 contradicts itself) is given up until the controller speaks again. What is to be flushed is flushed before the next
 fetch tells the leader that it is here.
 """
@@ -13,12 +15,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.leader_endpoint import LeaderEndpoint
-from kpybroker.broker.peer_connection import PEER_FAILURES
+from kpybroker.broker.peer_connection import PEER_FAILURES, Request
+from kpybroker.broker.steps import Steps, Unfinished, run_steps
 from kpybroker.core.follower import FetchState, out_of_range, truncation
 from kpybroker.core.follower_session import Position
 from kpybroker.core.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 PartitionData = FetchResponse.PartitionData
+
+BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+PARTITION_BYTES = 1024
+"""What a partition in an answer counts for beside its records."""
 
 _QUIET_ERRORS = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -57,6 +65,9 @@ class Fetcher:
         self._news = trio.Event()
         self._endpoint = LeaderEndpoint(broker, leader_id, number)
         self._scope = trio.CancelScope()
+        self._asked: dict[TopicPartition, FetchState] = {}
+        self._positions: dict[tuple[str, int], Position] = {}
+        self._unfinished: Unfinished[None] | None = None
         self.has_ended = False
         self.partitions: dict[TopicPartition, FetchState] = {}
 
@@ -93,9 +104,8 @@ class Fetcher:
     async def _wait(self) -> None:
         """Until something may be fetched again, or there are more partitions."""
         now = trio.current_time()
-        backoff_s = self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
         waits = [state.delayed_until for state in self.partitions.values() if state.delayed_until > now]
-        with trio.move_on_at(min([now + backoff_s, *waits])):
+        with trio.move_on_at(min([now + self._backoff_s, *waits])):
             await self._news.wait()
         self._news = trio.Event()
 
@@ -103,10 +113,20 @@ class Fetcher:
         now = trio.current_time()
         return [state for state in self.partitions.values() if state.delayed_until <= now]
 
+    @property
+    def _backoff_s(self) -> float:
+        return self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
+
     def _delay(self, states: Iterable[FetchState]) -> None:
-        until = trio.current_time() + self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
+        until = trio.current_time() + self._backoff_s
         for state in states:
             state.delayed_until = until
+
+    def _delay_after(self, code: int, state: FetchState) -> None:
+        if code in _QUIET_ERRORS:
+            state.refused(trio.current_time(), self._backoff_s)
+        else:
+            self._delay((state,))
 
     def _give_up(self, state: FetchState) -> None:
         """Kafka's markPartitionFailed: until the next LeaderAndIsr."""
@@ -145,7 +165,7 @@ class Fetcher:
             if end.error_code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._give_up(state)
             elif end.error_code:
-                self._delay((state,))
+                self._delay_after(end.error_code, state)
             else:
                 await self._truncate_to_epoch_end(state, EpochEndOffset(end.leader_epoch, end.end_offset))
 
@@ -182,7 +202,21 @@ class Fetcher:
     # --- fetching
 
     async def _fetch(self) -> bool:
-        """One request and its answer; False where there is nothing to ask for."""
+        """Ask and take what is answered, again and again, until something else has to be done first.
+
+        False where there is nothing to ask for.
+        """
+        request = self._ask()
+        if request is None:
+            return False
+        await self._endpoint.fetch(request, self._answered)
+        if self._unfinished is not None:
+            unfinished, self._unfinished = self._unfinished, None
+            await unfinished
+        return True
+
+    def _ask(self) -> Request | None:
+        """The next fetch, to be sent now; None where there is nothing to ask for."""
         asked: dict[TopicPartition, FetchState] = {}
         positions: dict[tuple[str, int], Position] = {}
         max_bytes = self._broker.config.get_int("replica.fetch.max.bytes")
@@ -203,19 +237,23 @@ class Fetcher:
                 state.leader_epoch,
                 state.last_fetched_epoch if self._endpoint.truncates_on_fetch else UNDEFINED_EPOCH,
             )
-        response = await self._endpoint.fetch(positions)
-        if response is None:
-            return False
+        self._asked, self._positions = asked, positions
+        return self._endpoint.fetch_request(positions)
+
+    def _answered(self, response: FetchResponse) -> Request | None:
+        """Take an answer; the next fetch, unless that has to wait for something."""
         if not self._endpoint.session.answered(response.error_code, response.session_id):
             log.info("%s Fetch was refused with %s", self._name, ErrorCode(response.error_code).name)
             if response.error_code not in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
             ):
-                self._delay(asked.values())
-            return True
-        await self._take(response, asked, positions)
-        return True
+                self._delay(self._asked.values())
+            return None
+        self._unfinished = run_steps(self._take(response, self._asked, self._positions))
+        if self._unfinished is not None or any(state.is_truncating for state in self._ready()):
+            return None
+        return self._ask()
 
     def _is_throttled(self, state: FetchState) -> bool:
         return (
@@ -224,15 +262,16 @@ class Fetcher:
             and self._quota.is_exceeded(self._broker.clock.time_ms())
         )
 
-    async def _take(
+    def _take(
         self,
         response: FetchResponse,
         asked: dict[TopicPartition, FetchState],
         positions: dict[tuple[str, int], Position],
-    ) -> None:
-        """Every partition in an answer, each in its own turn, then what is to be flushed."""
+    ) -> Steps[None]:
+        """Every partition in an answer, then what is to be flushed."""
         by_id = {state.topic_id: state.topic for state in asked.values()}
         flushes: list[tuple[Partition, int]] = []
+        appended = 0
         for topic in response.responses:
             name = topic.topic or by_id.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -240,19 +279,25 @@ class Fetcher:
                 state = asked.get(key)
                 if state is None:
                     continue
+                if appended >= BYTES_BETWEEN_CHECKPOINTS:
+                    appended = 0
+                    yield trio.lowlevel.checkpoint
                 stands = self._is_current(state) and not state.is_truncating
                 if not stands or state.fetch_offset != positions[key].fetch_offset:
                     # High watermark and log start are told once a session: another one tells them again.
                     self._endpoint.session.lost()
-                    continue
-                if data.error_code:
-                    await self._take_error(state, data.error_code)
+                elif data.error_code:
+                    yield partial(self._take_error, state, data.error_code)
                 elif data.diverging_epoch is not None and data.diverging_epoch.epoch != UNDEFINED_EPOCH:
                     diverging = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-                    await self._truncate_to_epoch_end(state, diverging)
+                    yield partial(self._truncate_to_epoch_end, state, diverging)
                 else:
                     self._append(state, data, flushes)
-                await trio.lowlevel.checkpoint()
+                appended += PARTITION_BYTES + len(data.records or b"")
+        if flushes:
+            yield partial(self._flush, flushes)
+
+    async def _flush(self, flushes: list[tuple[Partition, int]]) -> None:
         for partition, end in flushes:
             try:
                 await partition.flush(end)
@@ -303,7 +348,7 @@ class Fetcher:
         level = logging.INFO if code in _QUIET_ERRORS else logging.ERROR
         name = ErrorCode(code).name
         log.log(level, "%s Error for partition %s-%d: %s", self._name, state.topic, state.index, name)
-        self._delay((state,))
+        self._delay_after(code, state)
 
     async def _find_range(self, state: FetchState) -> None:
         """The leader's log begins after or ends before where we are (fetchOffsetAndTruncate)."""

@@ -50,6 +50,9 @@ class LargeFrame:
     def is_complete(self) -> bool:
         return self._filled == self._size
 
+    def may_go_on(self) -> bool:
+        return self.is_complete or self._held.may_take_more()
+
     def room(self) -> memoryview:
         """Where the next bytes go: there is always some before it is complete."""
         if self._filled == len(self._buffer):
@@ -139,10 +142,12 @@ class FrameReader:
             return bool(self._whole) or self._large.is_complete
         return bool(self._whole or (self._pending and self._is_decided()))
 
-    @property
-    def is_inside_large(self) -> bool:
-        """A large frame has begun: the room that it takes is given back only when it was served."""
-        return self._large is not None
+    def may_go_on(self) -> bool:
+        """Whether `memory` lets it receive or serve: always while there is room; without, what a large frame takes is
+        given back only when that was served."""
+        if not self._memory.is_full:
+            return True
+        return self._large is not None and self._large.may_go_on()
 
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.

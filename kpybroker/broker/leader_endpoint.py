@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.peer_connection import PeerConnection
+from kpybroker.broker.peer_connection import OnAnswer, PeerConnection, Request
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.follower import FetchState
 from kpybroker.core.follower_session import FollowerSession, Position
 from kpybroker.storage.names import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from kpybroker.wire.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -48,8 +48,8 @@ class LeaderEndpoint:
     def _timeout_s(self) -> float:
         return self._broker.config.get_int("replica.socket.timeout.ms") / 1000
 
-    async def fetch(self, positions: dict[tuple[str, int], Position]) -> FetchResponse | None:
-        """The answer to a fetch from these positions; None where there is nothing to ask for."""
+    def fetch_request(self, positions: dict[tuple[str, int], Position]) -> Request | None:
+        """A fetch from these positions, which is to be sent then; None where there is nothing to ask for."""
         asked = self.session.request(positions, self._fetch_version)
         if asked is None:
             return None
@@ -64,8 +64,11 @@ class LeaderEndpoint:
             )
         else:
             request.replica_id = self._broker.node_id
-        response: FetchResponse = await self._connection.ask(ApiKey.FETCH, request, version, self._timeout_s())
-        return response
+        return Request(ApiKey.FETCH, request, version)
+
+    async def fetch(self, request: Request, on_answer: OnAnswer) -> None:
+        """Until `on_answer` has nothing more to fetch."""
+        await self._connection.converse(request, on_answer, self._timeout_s())
 
     async def epoch_ends(
         self, wanted: Mapping[TopicPartition, tuple[int, int]]
@@ -85,7 +88,7 @@ class LeaderEndpoint:
             )
         request = OffsetForLeaderEpochRequest(replica_id=self._broker.node_id, topics=list(topics.values()))
         response: OffsetForLeaderEpochResponse = await self._connection.ask(
-            ApiKey.OFFSET_FOR_LEADER_EPOCH, request, self._epoch_version, self._timeout_s()
+            Request(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, self._epoch_version), self._timeout_s()
         )
         answers = {
             TopicPartition(topic.topic, end.partition): end for topic in response.topics for end in topic.partitions
@@ -112,7 +115,7 @@ class LeaderEndpoint:
         topic = ListOffsetsRequest.ListOffsetsTopic(name=state.topic, partitions=[partition])
         request = ListOffsetsRequest(replica_id=self._broker.node_id, topics=[topic])
         response: ListOffsetsResponse = await self._connection.ask(
-            ApiKey.LIST_OFFSETS, request, self._list_version, self._timeout_s()
+            Request(ApiKey.LIST_OFFSETS, request, self._list_version), self._timeout_s()
         )
         answer = response.topics[0].partitions[0]
         if answer.error_code:

@@ -86,7 +86,8 @@ class MetadataCache:
         self._changed = trio.Event()
         self.snapshot = MetadataSnapshot()
         self._deleted_names: dict[str, None] = {}
-        self._was_told = False
+        self.was_told = False
+        """Nobody needs `wait_first_update` any longer."""
         self.local_broker_id = -1
         self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
         """The version of `/feature` (KIP-584), kept by `broker.control`."""
@@ -230,14 +231,14 @@ class MetadataCache:
         controller that was just elected tells who lives before it tells of any partition
         (`KafkaController.onControllerFailover`): that is all there is only where the tree has no topics.
         """
-        if self._was_told:
+        if self.was_told:
             return
         session_s = self._config.get_int("zookeeper.session.timeout.ms") / 1000
         with trio.move_on_after(session_s + ELECTION_S):
             await self.wait_until(lambda snapshot: bool(snapshot.brokers), math.inf)
             if not self.snapshot.topics and await _may_have_topics(tree):
                 await self.wait_until(lambda snapshot: bool(snapshot.topics), math.inf)
-        self._was_told = bool(self.snapshot.brokers)
+        self.was_told = bool(self.snapshot.brokers)
 
 
 async def _may_have_topics(tree: Tree) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import trio
-
+from kpybroker.broker.steps import Steps, Wait
 from kpybroker.wire.errors import KafkaError
 
 
-class OffsetWaiter:
+class OffsetWaiter(Wait):
     """`error` tells why `offset` will never be reached."""
 
-    __slots__ = ("error", "event", "offset")
+    __slots__ = ("error", "is_reached", "offset")
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, deadline: float) -> None:
+        super().__init__(deadline)
         self.offset = offset
-        self.event = trio.Event()
+        self.is_reached = False
         self.error: KafkaError | None = None
 
 
@@ -26,27 +26,29 @@ class OffsetWaiters:
     def __init__(self) -> None:
         self.waiting: list[OffsetWaiter] = []
 
-    def add(self, offset: int) -> OffsetWaiter:
-        waiter = OffsetWaiter(offset)
+    def add(self, offset: int, deadline: float) -> OffsetWaiter:
+        waiter = OffsetWaiter(offset, deadline)
         self.waiting.append(waiter)
         return waiter
 
-    async def wait(self, offset: int) -> None:
-        """Raises the KafkaError of `fail`."""
-        waiter = self.add(offset)
+    def until(self, offset: int, deadline: float) -> Steps[bool]:
+        """Whether the offset is reached in time, on trio's clock. Raises the KafkaError of `fail`."""
+        waiter = self.add(offset, deadline)
         try:
-            await waiter.event.wait()
+            yield waiter
         finally:
-            if not waiter.event.is_set():
+            if not waiter.is_reached and waiter.error is None:
                 self.waiting.remove(waiter)
         if waiter.error is not None:
             raise waiter.error
+        return waiter.is_reached
 
     def wake(self, high_watermark: int) -> None:
         waiting = []
         for waiter in self.waiting:
             if waiter.offset <= high_watermark:
-                waiter.event.set()
+                waiter.is_reached = True
+                waiter.end()
             else:
                 waiting.append(waiter)
         self.waiting = waiting
@@ -56,4 +58,4 @@ class OffsetWaiters:
         waiters, self.waiting = self.waiting, []
         for waiter in waiters:
             waiter.error = error
-            waiter.event.set()
+            waiter.end()

@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from kpybroker.broker.offset_waiters import OffsetWaiters
+from kpybroker.broker.steps import Steps, run_to_end
 from kpybroker.broker.turns import in_thread, run_flush
 from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.replica import IsrChange, LeaderState
-from kpybroker.storage.append import UnexpectedAppendOffsetError
+from kpybroker.storage.append import UnexpectedAppendOffsetError, find_duplicate
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.long_walk import is_long_walk
@@ -200,7 +202,12 @@ class Partition:
         leader = self.leader
         assert leader is not None
         if required_acks == ALL_IN_SYNC:
-            self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
+            try:
+                self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
+            except KafkaError:  # refused, what is there already would be written twice: docs/decisions/duplicates.md
+                if (known := find_duplicate(log, records)) is not None:
+                    return known
+                raise
         info = log.append_as_leader(
             records,
             self.leader_epoch,
@@ -312,14 +319,20 @@ class Partition:
 
     # --- waiting
 
-    async def wait_high_watermark(self, offset: int) -> None:
-        """Until everything below `offset` is committed. Raises KafkaError when leadership is lost first."""
+    def until_committed(self, offset: int, deadline: float) -> Steps[bool]:
+        """Whether everything below `offset` is committed in time. Raises KafkaError when leadership is lost first."""
         if self.leader_log().high_watermark >= offset:
-            return
-        await self.offset_waiters.wait(offset)
+            return True
+        if not (yield from self.offset_waiters.until(offset, deadline)):
+            return False
         if self.leader is not None:  # the ISR may have shrunk meanwhile: committed, but not as widely as asked
             in_sync = len(self.leader.maximal_isr)
             self._check_min_isr(self.online_log(), self.leader, in_sync, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    async def wait_high_watermark(self, offset: int) -> None:
+        """`until_committed`, for as long as it takes, in a task."""
+        await run_to_end(self.until_committed(offset, inf))
 
     def fail_waiters(self, error: KafkaError) -> None:
         self._wake_log_start_waiters()

@@ -14,6 +14,7 @@ class RequestMemory:
     """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
 
     Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
+    Of those that have begun one goes on even without: none gives its room back before it is complete.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -21,14 +22,21 @@ class RequestMemory:
         self._used = 0
         self.is_full = False
         self._lot = trio.lowlevel.ParkingLot()
+        self._one_that_goes_on: Held | None = None
 
     @property
     def used(self) -> int:
         return self._used
 
-    async def wait_room(self) -> None:
-        while self.is_full:
-            await self._lot.park()
+    def lets_go_on(self, begun: Held) -> bool:
+        """Whether a frame that holds this much already may take more."""
+        if self.is_full and self._one_that_goes_on is None:
+            self._one_that_goes_on = begun
+        return not self.is_full or self._one_that_goes_on is begun
+
+    async def wait_change(self) -> None:
+        """Until there is room, or another one may go on."""
+        await self._lot.park()
 
     def take(self, size: int) -> None:
         self._used += size
@@ -38,6 +46,12 @@ class RequestMemory:
         self._used -= size
         self.is_full = 0 < self._bytes_max <= self._used
         if self._lot and not self.is_full:
+            self._lot.unpark_all()
+
+    def ended(self, begun: Held) -> None:
+        """Its frame is complete, or will never be."""
+        if self._one_that_goes_on is begun:
+            self._one_that_goes_on = None
             self._lot.unpark_all()
 
 
@@ -54,10 +68,14 @@ class Held:
         self._size += size
         self._memory.take(size)
 
+    def may_take_more(self) -> bool:
+        return self._memory.lets_go_on(self)
+
     def give_back(self) -> None:
         """All of it."""
         self._memory.give_back(self._size)
         self._size = 0
+        self._memory.ended(self)
 
 
 class ReceiveBuffers:

@@ -2,7 +2,8 @@
 
 A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, for as long as
 neither the request, nor the handler, nor the answer makes anybody wait. Then the task wakes up and goes on from there.
-It sleeps on while a request is parked (`steps`): the poller answers it too, in the turn in which its wait ends.
+It sleeps on while a request is parked (`steps`): the poller answers it too, in the turn in which its wait ends. And
+while a large answer leaves as the client takes it, unless a part of it has to come from the disk first.
 
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
 closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
@@ -24,11 +25,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.clock import Clock
+from kpybroker.broker.context import RequestContext
 from kpybroker.broker.dispatch import Answer, Dispatcher
 from kpybroker.broker.frames import FrameReader
 from kpybroker.broker.request_memory import ReceiveBuffers, RequestMemory
+from kpybroker.broker.sending import Part, Progress
 from kpybroker.broker.steps import Parked, Unfinished
-from kpybroker.broker.transport import Listener, Stream
+from kpybroker.broker.transport import AnswerOut, Listener, Stream
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
@@ -69,6 +72,7 @@ class Connection:
         "principal",
         "scope",
         "security_protocol",
+        "sending",
         "stream",
         "timer",
         "unfinished",
@@ -92,9 +96,11 @@ class Connection:
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
         self.frames: FrameReader
-        # What `_serve_now` leaves to the task: bytes, and then an answer that itself or its sending has to be awaited.
+        # What `_serve_now` leaves to the task: bytes, and then an answer that has to be awaited.
         self.unsent = b""
-        self.unfinished: Answer | Unfinished[Answer] | None = None
+        self.unfinished: Unfinished[Answer] | None = None
+        # The answer that leaves as the client takes it: nothing else is in progress then.
+        self.sending: tuple[AnswerOut, RequestContext] | None = None
         # The request in progress, if it is a parked one; its deadline ends the sleep of the task.
         self.parked: Parked[Answer] | None = None
         self.timer = trio.CancelScope()
@@ -214,9 +220,9 @@ class Server:
         serve_now = partial(self._serve_now, connection)
         try:
             while True:
-                if connection.parked is not None:
+                if connection.parked is not None or connection.sending is not None:
                     await self._sleep(connection, serve_now)
-                elif self._memory.is_full and not frames.is_inside_large:
+                elif not frames.may_go_on():
                     await self._wait_for_memory(connection)
                     continue
                 elif not frames.has_frame:
@@ -225,13 +231,17 @@ class Server:
                     await trio.lowlevel.checkpoint()
                     if serve_now():
                         continue
+                if connection.sending is not None:
+                    await connection.sending[0].finish()
+                    self._sent(connection)
+                    continue
                 if connection.unsent:
                     unsent, connection.unsent = connection.unsent, b""
                     await stream.send_parts([unsent])
                 answer: Answer | Unfinished[Answer] | None
                 answer, connection.unfinished = connection.unfinished, None
                 if answer is None:
-                    if connection.parked is not None or (self._memory.is_full and not frames.is_inside_large):
+                    if connection.parked is not None or not frames.may_go_on():
                         continue
                     frame = await frames.next_frame()
                     if frame is None:
@@ -245,8 +255,8 @@ class Server:
             for unfinished in (connection.unfinished, connection.parked):
                 if isinstance(unfinished, CoroutineType | Parked):
                     unfinished.close()
-                elif isinstance(unfinished, tuple) and unfinished[1].on_sent:  # never sent: its files are given back
-                    _run_on_sent(unfinished[1].on_sent)
+            if connection.sending is not None:
+                self._sent(connection)
             frames.close()
 
     async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:
@@ -274,12 +284,14 @@ class Server:
         try:
             await connection.stream.send_parts(parts)
         finally:
-            if context is not None and context.on_sent:
-                _run_on_sent(context.on_sent)
+            if context is not None:
+                _run_on_sent(context)
         connection.was_active = True
 
     def _serve_now(self, connection: Connection) -> bool:
         """Answer the requests that have come as far as that takes no waiting; False: now the task must go on."""
+        if connection.sending is not None and (progress := self._send(connection)) is not Progress.SENT:
+            return progress is Progress.FULL
         answers: list[bytes] = []
         try:
             goes_on = self._answer_now(connection, answers)
@@ -289,14 +301,15 @@ class Server:
                 connection.was_active = True
                 sent = connection.stream.send_now(data)
                 connection.unsent = data[sent:]
-        return goes_on and (can_receive or connection.parked is not None) and not connection.unsent
+        can_receive = can_receive or connection.parked is not None or connection.sending is not None
+        return goes_on and can_receive and not connection.unsent
 
     def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
         frames, stream = connection.frames, connection.stream
         for number in range(REQUESTS_AT_ONCE):
             answer: Answer | Unfinished[Answer]
             if connection.parked is None:
-                if self._memory.is_full and not frames.is_inside_large:
+                if self._memory.is_full and not frames.may_go_on():
                     return False
                 if number == 0 and not frames.has_frame and not frames.receive_now():
                     return not frames.has_ended
@@ -317,13 +330,46 @@ class Server:
             if isinstance(answer, Parked):
                 self._park(connection, answer)
                 return True
-            data = _read_now(stream, answer)
-            if data is None:
+            if not isinstance(answer, bytes | tuple):
                 connection.unfinished = answer
                 return False
-            answers.append(data)
-            frames.done()
+            if (data := _read_now(stream, answer)) is not None:
+                answers.append(data)
+                frames.done()
+            elif isinstance(answer, tuple) and (progress := self._begin_sending(connection, answers, *answer)):
+                return progress is Progress.FULL
         return True
+
+    def _begin_sending(
+        self, connection: Connection, answers: list[bytes], parts: list[Part], context: RequestContext
+    ) -> Progress | None:
+        """A large answer, and those before it; None when all of it is sent."""
+        connection.sending = connection.stream.begin_sending([*answers, *parts]), context
+        answers.clear()
+        progress = self._send(connection)
+        if progress is Progress.FULL:
+            connection.stream.want_room()
+        return None if progress is Progress.SENT else progress
+
+    def _send(self, connection: Connection) -> Progress:
+        """Send on, as far as that takes no waiting."""
+        assert connection.sending is not None
+        progress = connection.sending[0].go_on()
+        connection.was_active = True
+        if progress is Progress.SENT:
+            self._sent(connection)
+        return progress
+
+    @staticmethod
+    def _sent(connection: Connection) -> None:
+        """Or it never will be."""
+        assert connection.sending is not None
+        _, context = connection.sending
+        connection.sending = None
+        connection.was_active = True
+        connection.stream.want_data()
+        _run_on_sent(context)
+        connection.frames.done()
 
     @staticmethod
     def _park(connection: Connection, parked: Parked[Answer]) -> None:
@@ -336,7 +382,8 @@ class Server:
     async def _wait_for_memory(self, connection: Connection) -> None:
         """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""
         connection.waiting_on_broker = True
-        await self._memory.wait_room()
+        while not connection.frames.may_go_on():
+            await self._memory.wait_change()
         connection.was_active = True
         connection.waiting_on_broker = False
 
@@ -358,19 +405,17 @@ class Server:
                     connection.scope.cancel()
 
 
-def _read_now(stream: Stream, answer: Answer | Unfinished[Answer]) -> bytes | None:
-    """The bytes to send, if that takes no waiting."""
+def _read_now(stream: Stream, answer: Answer) -> bytes | None:
+    """The bytes to send, if they are few and that takes no waiting."""
     if isinstance(answer, bytes):
         return answer
-    if not isinstance(answer, tuple):
-        return None
     parts, context = answer
     data = stream.read_now(parts)
-    if data is not None and context.on_sent:  # nothing is needed any longer of what it was read from
-        _run_on_sent(context.on_sent)
+    if data is not None:  # nothing is needed any longer of what it was read from
+        _run_on_sent(context)
     return data
 
 
-def _run_on_sent(callbacks: list[Callable[[], None]]) -> None:
-    for callback in callbacks:
+def _run_on_sent(context: RequestContext) -> None:
+    for callback in context.on_sent or ():
         callback()

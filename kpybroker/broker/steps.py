@@ -81,6 +81,16 @@ def run_steps(steps: Steps[T]) -> T | Unfinished[T]:
     return Parked(steps, wanted) if isinstance(wanted, Wait) else _go_on(steps, wanted)
 
 
+async def run_to_end(steps: Steps[T]) -> T:
+    """In a task of one's own, whatever they wait for."""
+    try:
+        wanted = next(steps)
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+    return await _go_on(steps, wanted)
+
+
 async def _go_on(steps: Steps[T], wanted: Wanted) -> T:
     try:
         while True:

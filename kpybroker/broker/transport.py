@@ -1,13 +1,11 @@
 """The transport seam: bytes in and out of sockets, nothing about Kafka.
 
 `SocketTransport` works on raw non-blocking sockets: it tries the system call first and waits for readiness only
-when the kernel says so, which on one core costs half of what `trio.SocketStream` does. A part of an answer is
-bytes, or a slice of a segment file: small slices are read and leave in one `sendmsg` with their neighbours, large
-ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for as long as the
-disk takes, so its first and last page are probed with `preadv(RWF_NOWAIT)`, and a cold slice is read once in a
-thread before it is sent.
+when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How parts of an answer leave,
+bytes and slices of segment files, is `sending`'s; a slice that is cold is read in a thread first.
 
-Streams that a listener accepts are watched by its `Poller` while they wait for a request; see there.
+Streams that a listener accepts are watched by its `Poller` while they wait for a request, or for room to send more of
+an answer; see there.
 
 Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
 serve all connections.
@@ -16,7 +14,6 @@ serve all connections.
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import sys
 from collections.abc import Sequence
@@ -24,34 +21,20 @@ from typing import Protocol
 
 import trio
 
-from kpybroker.broker.poller import HAS_EPOLL, Alone, OnReadable, Poller
+from kpybroker.broker.poller import Alone, OnReady, Poller
+from kpybroker.broker.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
 
 if sys.platform != "win32":
     import resource
 
-SMALL_SLICE_BYTES = 32 * 1024
-SENDFILE_STEP_BYTES = 128 * 1024
-SENDMSG_BUFFERS_MAX = 64
 DESCRIPTORS_KEPT_MAX = 256
 
-HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
-_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
+class AnswerOut(Protocol):
+    """An answer on its way out; see `sending.Sending`."""
 
-class FileSlice(Protocol):
-    """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def position(self) -> int: ...
-    def fileno(self) -> int: ...
-    def read(self) -> bytes: ...
-
-
-Buffer = bytes | bytearray | memoryview
-_BUFFERS = (bytes, bytearray, memoryview)
-Part = Buffer | FileSlice
+    def go_on(self) -> Progress: ...
+    async def finish(self) -> None: ...
 
 
 class Stream(Protocol):
@@ -66,12 +49,24 @@ class Stream(Protocol):
         """All parts, in order. Raises OSError when the peer is gone."""
         ...
 
-    async def watch(self, on_readable: OnReadable) -> None:
-        """Call `on_readable` whenever there may be something to read, until it returns False or raises."""
+    def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
+        """All parts, in order, as the answer goes on; nothing is sent by this call."""
+        ...
+
+    async def watch(self, on_ready: OnReady) -> None:
+        """Call `on_ready` whenever there may be something to read, until it returns False or raises."""
+        ...
+
+    def want_room(self) -> None:
+        """Call it whenever more can be sent, instead, until `want_data`; for `on_ready` to say."""
+        ...
+
+    def want_data(self) -> None:
+        """There may be something to read: that is when it is called again."""
         ...
 
     def mute(self) -> None:
-        """Until the next `poke` it is not called any more; for `on_readable` to say."""
+        """Until the next `poke` it is not called any more; for `on_ready` to say."""
         ...
 
     def poke(self) -> None:
@@ -146,7 +141,8 @@ class SocketTransport:
         with trio.move_on_after(timeout_s):
             stream = await trio.open_tcp_stream(host, port)
             sock = socket.socket(fileno=stream.socket.detach())
-            return SocketStream(sock, self._send_buffer_bytes)
+            poller = Poller.of_this_run()
+            return SocketStream(sock, self._send_buffer_bytes, poller if poller and poller.is_running else None)
         raise TimeoutError(errno.ETIMEDOUT, f"no connection to {host}:{port} within {timeout_s:g} s")
 
 
@@ -154,7 +150,6 @@ class SocketListener:
     def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
         self._sock = sock
         self._send_buffer_bytes = send_buffer_bytes
-        self._poller = Poller() if HAS_EPOLL else None
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
@@ -173,13 +168,13 @@ class SocketListener:
                     sock.close()
                     raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
-                    return SocketStream(sock, self._send_buffer_bytes, self._poller)
+                    return SocketStream(sock, self._send_buffer_bytes, Poller.of_this_run())
                 except OSError:  # the client left between the handshake and the accept
                     sock.close()
 
     async def poll(self) -> None:
-        if self._poller is not None:
-            await self._poller.run()
+        if (poller := Poller.of_this_run()) is not None:
+            await poller.run()
 
     def close(self) -> None:
         trio.lowlevel.notify_closing(self._sock)
@@ -195,11 +190,21 @@ class SocketStream:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self._sock = sock
         self._watcher = poller or Alone()
+        self._wants_room = False
         self.local_address = _host_and_port(sock.getsockname())
         self.remote_address = _host_and_port(sock.getpeername())
 
-    async def watch(self, on_readable: OnReadable) -> None:
-        await self._watcher.watch(self._sock, on_readable)
+    async def watch(self, on_ready: OnReady) -> None:
+        await self._watcher.watch(self._sock, on_ready, self._wants_room)
+
+    def want_room(self) -> None:
+        self._wants_room = True
+        self._watcher.want_room(self._sock)
+
+    def want_data(self) -> None:
+        if self._wants_room:
+            self._wants_room = False
+            self._watcher.want_data(self._sock)
 
     def mute(self) -> None:
         self._watcher.mute(self._sock)
@@ -217,10 +222,10 @@ class SocketStream:
         left = SMALL_SLICE_BYTES
         buffers: list[Buffer] = []
         for part in parts:
-            if isinstance(part, _BUFFERS):
+            if isinstance(part, BUFFERS):
                 left -= len(part)
                 buffers.append(part)
-            elif part.size > left or (data := _read_warm(part)) is None:
+            elif part.size > left or (data := read_warm(part)) is None:
                 return None
             else:
                 left -= part.size
@@ -246,128 +251,18 @@ class SocketStream:
     async def send_parts(self, parts: Sequence[Part]) -> None:
         if len(parts) == 1 and isinstance(answer := parts[0], bytes):
             sent = self.send_now(answer)
-            if sent != len(answer):
-                await self._send(memoryview(answer)[sent:], 0)
-            return
-        buffers: list[Buffer] = []
-        for part in parts:
-            if isinstance(part, _BUFFERS):
-                buffers.append(part)
-            elif part.size <= SMALL_SLICE_BYTES or not HAS_SENDFILE:
-                buffers.append(await _read_slice(part))
-            else:
-                await self._send_buffers(buffers, more=True)
-                buffers = []
-                await self._send_file(part)
-        await self._send_buffers(buffers, more=False)
+            if sent == len(answer):
+                return
+            parts = [memoryview(answer)[sent:]]
+        await self.begin_sending(parts).finish()
+
+    def begin_sending(self, parts: Sequence[Part]) -> Sending:
+        return Sending(self._sock, parts)
 
     def close(self) -> None:
         if self._sock.fileno() >= 0:
             trio.lowlevel.notify_closing(self._sock)
             self._sock.close()
-
-    async def _send_buffers(self, buffers: list[Buffer], more: bool) -> None:
-        if not buffers:
-            return
-        flags = socket.MSG_MORE if more and HAS_SENDFILE else 0
-        if len(buffers) == 1:
-            await self._send(buffers[0], flags)
-        elif sum(map(len, buffers)) <= SMALL_SLICE_BYTES:
-            await self._send(b"".join(buffers), flags)
-        else:
-            await self._send_many(buffers, flags)
-
-    async def _send(self, view: Buffer, flags: int) -> None:
-        sock = self._sock
-        while True:
-            try:
-                sent = sock.send(view, flags)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(sock)
-                continue
-            if sent == len(view):
-                return
-            view = memoryview(view)[sent:]
-
-    async def _send_many(self, buffers: list[Buffer], flags: int) -> None:
-        sock = self._sock
-        left = [memoryview(buffer) for buffer in buffers]
-        first = 0
-        while first < len(left):
-            try:
-                sent = sock.sendmsg(left[first : first + SENDMSG_BUFFERS_MAX], (), flags)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(sock)
-                continue
-            while first < len(left) and sent >= len(left[first]):
-                sent -= len(left[first])
-                first += 1
-            if sent:
-                left[first] = left[first][sent:]
-
-    async def _send_file(self, part: FileSlice) -> None:
-        out, source = self._sock.fileno(), part.fileno()
-        position, end = part.position, part.position + part.size
-        warm_until = position
-        while position < end:
-            if position >= warm_until:
-                warm_until = min(position + SENDFILE_STEP_BYTES, end)
-                if not _is_warm(source, position, warm_until):
-                    await trio.to_thread.run_sync(os.pread, source, warm_until - position, position)
-            try:
-                sent = os.sendfile(out, source, position, warm_until - position)
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._sock)
-                continue
-            if sent == 0:
-                raise OSError(errno.EIO, "segment file is shorter than the slice being sent")
-            position += sent
-
-
-async def _read_slice(part: FileSlice) -> Buffer:
-    """The slice's bytes; from the page cache at once, from the disk in a thread."""
-    data = _read_warm(part)
-    return await trio.to_thread.run_sync(part.read) if data is None else data
-
-
-_NOT_ASKED = (errno.EOPNOTSUPP, errno.EINVAL)
-"""Errors of a filesystem that can't say whether a page is cached."""
-
-
-def _read_warm(part: FileSlice) -> bytes | bytearray | None:
-    """The slice's bytes if all of them are in the page cache (or if that cannot be asked)."""
-    if not _RWF_NOWAIT:
-        return part.read()
-    data = bytearray(part.size)
-    try:
-        count = os.preadv(part.fileno(), [data], part.position, _RWF_NOWAIT)
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        if error.errno in _NOT_ASKED:
-            return part.read()
-        raise
-    return data if count == part.size else None
-
-
-_PROBE = [bytearray(1)]
-
-
-def _is_warm(file_descriptor: int, start: int, end: int) -> bool:
-    """Whether the first and the last page are in the page cache (True where that cannot be asked)."""
-    if not _RWF_NOWAIT or start >= end:
-        return True
-    try:
-        os.preadv(file_descriptor, _PROBE, start, _RWF_NOWAIT)
-        if end - start > 4096:
-            os.preadv(file_descriptor, _PROBE, end - 1, _RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno in _NOT_ASKED:
-            return True
-        raise
-    return True
 
 
 def _descriptors_for_sockets() -> int:

@@ -15,6 +15,11 @@ _INT_MASK = 0xFFFFFFFF
 _INT_MIN = -(1 << 31)
 
 
+FIRST_REFUSAL_DELAY_S = 0.01
+REFUSALS_MAX = 16
+"""Counted on no further: the delay has long been the whole backoff."""
+
+
 class FetchState:
     """One partition in a fetcher. `lag` is None until the leader has answered once; times are monotonic seconds."""
 
@@ -26,6 +31,7 @@ class FetchState:
         "lag",
         "last_fetched_epoch",
         "leader_epoch",
+        "refusals",
         "topic",
         "topic_id",
     )
@@ -40,6 +46,7 @@ class FetchState:
         self.last_fetched_epoch = UNDEFINED_EPOCH
         self.is_truncating = False
         self.delayed_until = 0.0
+        self.refusals = 0
 
     def __repr__(self) -> str:
         return (
@@ -53,10 +60,20 @@ class FetchState:
 
     def fetched(self, next_offset: int, high_watermark: int, last_epoch: int) -> None:
         """The log has grown to `next_offset`, by batches of `last_epoch` (-1: by none)."""
+        self.refusals = 0
         self.fetch_offset = next_offset
         self.lag = max(0, high_watermark - next_offset)
         if last_epoch != UNDEFINED_EPOCH:
             self.last_fetched_epoch = last_epoch
+
+    def refused(self, now: float, backoff_s: float) -> None:
+        """The leader has not heard of its leadership yet, and will before long: ask soon, and later each time.
+
+        Kafka waits for the whole backoff; a leader that stopped in order has a successor whose acks=all writes wait as
+        long for a follower that heard of it first.
+        """
+        self.delayed_until = now + min(FIRST_REFUSAL_DELAY_S * 2**self.refusals, backoff_s)
+        self.refusals = min(self.refusals + 1, REFUSALS_MAX)
 
     def truncated(self, offset: int, latest_epoch: int, *, is_complete: bool) -> None:
         """The log ends at `offset` now."""

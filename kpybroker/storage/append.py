@@ -143,6 +143,19 @@ def append_as_leader(
     return tuple.__new__(AppendInfo, info)
 
 
+def find_duplicate(log: Log, records: Buffer) -> AppendInfo | None:
+    """Where a batch lies already, if it is one of its producer's last five; None as well for what is damaged."""
+    try:
+        position, header = next(iter_batches(records), (0, None))
+        if header is None or header.producer_id < 0 or position + header.size != len(records):
+            return None
+        verify_crc(records, position, header)
+    except KafkaError:
+        return None
+    duplicate = _find_duplicate(log.producers, header)
+    return None if duplicate is None else _duplicate_info(log, duplicate)
+
+
 def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
     return AppendInfo(
         duplicate.first_offset,

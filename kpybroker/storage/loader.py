@@ -53,6 +53,7 @@ class LogLoader:
     first_dirty_offset: int = 0  # segments below it may have been compacted
     segments: LogSegments = field(default_factory=LogSegments)
     snapshots: ProducerSnapshots = field(init=False)
+    _recovered: ProducerSnapshots | None = field(init=False, default=None)
     next_offset: int = 0
     deleted_paths: list[str] = field(default_factory=list)
 
@@ -70,7 +71,7 @@ class LogLoader:
         # The earliest epoch may not have been written before a hard failure.
         self.epochs.truncate_from_start(self.log_start_offset)
         self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
-        self.snapshots = self._new_snapshots()
+        self.snapshots = self._snapshots_at(self.next_offset)
         self.snapshots.remove_stray(self.segments.base_offsets)
         rebuild_producer_state(
             self.snapshots,
@@ -84,6 +85,14 @@ class LogLoader:
     def _new_snapshots(self) -> ProducerSnapshots:
         state = ProducerState(str(names.parse_dir_name(self.directory)), self.producer_id_expiration_ms)
         return ProducerSnapshots(self.files, self.directory, state)
+
+    def _snapshots_at(self, offset: int) -> ProducerSnapshots:
+        """With the state that recovery left at this offset, if it came so far: a snapshot has only each producer's last
+        batch, and of several that were not acknowledged when the broker died each may be sent again."""
+        recovered, self._recovered = self._recovered, None
+        if recovered is not None and recovered.state.map_end_offset == offset:
+            return recovered
+        return self._new_snapshots()
 
     def _open_segment(self, base_offset: int, *, create: bool = False, suffix: str = "") -> LogSegment:
         return open_segment(
@@ -197,7 +206,7 @@ class LogLoader:
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
-        snapshots = self._new_snapshots()
+        snapshots = self._snapshots_at(segment.base_offset)
         rebuild_producer_state(
             snapshots,
             self.segments,
@@ -208,6 +217,7 @@ class LogLoader:
         )
         removed = recover_segment(segment, snapshots, self.epochs, may_overflow=self._may_be_compacted(segment))
         snapshots.take(sync=True)  # so that the next segment need not replay this one
+        self._recovered = snapshots
         return removed
 
     def _recover_log(self) -> None:

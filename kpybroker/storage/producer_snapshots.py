@@ -4,8 +4,8 @@ there are.
 Layout, big endian: version int16, CRC-32C of all that follows it (uint32), count int32, then per producer: id
 int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator
 epoch int32, first offset of the current transaction int64 (-1 for none). A snapshot holds the state *before*
-its offset and only the last batch of a producer, so after a restart only the last of the five batches is
-known as a duplicate, as in Kafka.
+its offset and only the last batch of a producer, so after an orderly restart only the last of the five batches
+is known as a duplicate, as in Kafka. What was recovered by reading the batches knows all five (`loader`).
 
 A file is written straight under its name: one cut short by a crash fails its checksum, is deleted, and the
 one before it is taken.

@@ -7,6 +7,7 @@ serves is in the ledgers of its handlers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 
 from kpybroker.wire.messages.keys import APIS, ApiKey
@@ -46,9 +47,14 @@ class ApiInfo:
         return self.valid_versions[0] <= version <= self.valid_versions[1]
 
     def _message_class(self, suffix: str) -> type[Message]:
-        module = import_module(f"kpybroker.wire.messages.{self.key.name.lower()}")
-        message_class: type[Message] = getattr(module, self.name + suffix)
-        return message_class
+        return _message_class(self.key, self.name + suffix)
+
+
+@cache
+def _message_class(key: ApiKey, name: str) -> type[Message]:
+    module = import_module(f"kpybroker.wire.messages.{key.name.lower()}")
+    message_class: type[Message] = getattr(module, name)
+    return message_class
 
 
 API_INFO: dict[ApiKey, ApiInfo] = {

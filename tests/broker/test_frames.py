@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kpybroker.broker.frames import GROWTH_BYTES_MIN, SMALL_FRAME_BYTES_MAX, FrameReader
 from kpybroker.broker.request_memory import KEPT_BUFFERS_MAX, ReceiveBuffers, RequestMemory
-from kpybroker.broker.transport import Part
+from kpybroker.broker.sending import Part
 from kpybroker.wire.errors import ProtocolError
 
 
@@ -49,11 +49,11 @@ def reader(
     scratch: int = 64,
     large: int = 1 << 30,
     frame_bytes_max: int = 100 * 1024 * 1024,
-    memory_bytes_max: int = -1,
+    memory: RequestMemory | None = None,
 ) -> FrameReader:
     stream = PiecewiseStream(pieces)
     activity = SimpleNamespace(was_active=False)
-    memory = RequestMemory(memory_bytes_max)
+    memory = memory or RequestMemory(-1)
     return FrameReader(stream, ReceiveBuffers(scratch, large), frame_bytes_max, memory, activity)
 
 
@@ -179,8 +179,8 @@ def test_a_broken_size_is_found_at_once_whatever_follows(size: int, following: i
 
 
 def test_memory_is_held_from_the_first_look_to_the_last() -> None:
-    frames = reader([framed([b"12345", b"67890"])], memory_bytes_max=10)
-    memory = frames._memory
+    memory = RequestMemory(10)
+    frames = reader([framed([b"12345", b"67890"])], memory=memory)
     run(frames.next_frame())
     assert (memory.used, memory.is_full) == (5, False)
     frames.hold(5)
@@ -189,18 +189,19 @@ def test_memory_is_held_from_the_first_look_to_the_last() -> None:
     assert (memory.used, memory.is_full) == (0, False)
 
 
-def large_frame(size: int, kept: bool) -> tuple[FrameReader, RequestMemory]:
+def large_frame(size: int, kept: bool, memory: RequestMemory | None = None) -> tuple[FrameReader, RequestMemory]:
     """Its first ten bytes have come, in two pieces after its size, and the rest will in two."""
     body = bytes(range(256)) * (size // 256 + 1)
     pieces = [size.to_bytes(4, "big"), body[:3], body[3:10], body[10:1000], body[1000:size], framed([b"next"])]
-    frames = reader(pieces, large=100, memory_bytes_max=1000)
+    memory = memory or RequestMemory(1000)
+    frames = reader(pieces, large=100, memory=memory)
     while not kept and frames._buffers.borrow(1) is not None:
         pass
     for _ in range(3):
         assert frames.receive_now()
         assert frames.frame_now() is None
         assert frames.settle()
-    return frames, frames._memory
+    return frames, memory
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -208,12 +209,11 @@ def test_a_large_frame_is_served_from_its_own_buffer(kept: bool) -> None:
     size = 50_000
     frames, memory = large_frame(size, kept)
     assert memory.used == 10 if kept else memory.used <= 10 + GROWTH_BYTES_MIN  # whatever size is claimed
-    assert frames.is_inside_large
     while (frame := frames.frame_now()) is None:
         assert frames.receive_now()
     assert bytes(frame) == (bytes(range(256)) * 200)[:size]
     assert isinstance(frame, memoryview) == kept
-    assert (memory.used, frames.is_inside_large) == (0, False)
+    assert memory.used == 0
     del frame
     assert frames.settle()
     assert frames.receive_now()
@@ -226,6 +226,24 @@ def test_what_a_large_frame_took_is_free_when_its_connection_ends_inside_it(kept
     frames.close()
     assert memory.used == 0
     assert frames._buffers.borrow(1) is not None or not kept
+
+
+def test_without_room_one_large_frame_goes_on_and_then_the_next() -> None:
+    first, memory = large_frame(5000, kept=True)
+    second = large_frame(5000, kept=True, memory=memory)[0]
+    small = reader([framed([b"12345"])], memory=memory)
+    assert all(frames.may_go_on() for frames in (first, second, small))
+    memory.take(1000)
+    assert memory.is_full
+    assert [frames.may_go_on() for frames in (first, second, small)] == [True, False, False]
+    while (first.frame_now()) is None:
+        assert first.may_go_on()
+        assert first.receive_now()
+    assert memory.is_full
+    assert [frames.may_go_on() for frames in (first, second, small)] == [False, True, False]
+    second.close()
+    memory.give_back(1000)
+    assert all(frames.may_go_on() for frames in (first, small))
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])

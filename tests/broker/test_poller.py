@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller
+from kpybroker.broker.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller, measure, measure_no_more
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 
@@ -34,8 +34,14 @@ def pairs() -> Iterator[Callable[[], Pair]]:
         sock.close()
 
 
+def new_poller() -> Poller:
+    poller = Poller.of_this_run()
+    assert poller is not None
+    return poller
+
+
 async def test_it_calls_for_as_long_as_it_is_told_to(pairs: Callable[[], Pair]) -> None:
-    poller = Poller()
+    poller = new_poller()
     near, far = pairs()
     heard: list[bytes] = []
 
@@ -55,7 +61,7 @@ async def test_it_calls_for_as_long_as_it_is_told_to(pairs: Callable[[], Pair]) 
 
 
 async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[], Pair]) -> None:
-    poller = Poller()
+    poller = new_poller()
     (near, far), (other, other_far) = pairs(), pairs()
     served: list[bytes] = []
 
@@ -79,7 +85,7 @@ async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[]
 
 async def test_whoever_is_cancelled_is_not_called_any_more(pairs: Callable[[], Pair]) -> None:
     """Not even when another that is served in the same turn cancels it, or when it cancels itself."""
-    poller = Poller()
+    poller = new_poller()
     sockets = [pairs() for _ in range(3)]
     scopes = [trio.CancelScope() for _ in sockets]
     called: list[int] = []
@@ -106,7 +112,7 @@ async def test_whoever_is_cancelled_is_not_called_any_more(pairs: Callable[[], P
 
 
 async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callable[[], Pair]) -> None:
-    poller = Poller()
+    poller = new_poller()
     turns = 0
 
     async def count() -> None:
@@ -142,7 +148,7 @@ async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callab
 async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_its_own(
     pairs: Callable[[], Pair],
 ) -> None:
-    poller = Poller()
+    poller = new_poller()
     (near, far), (parked, _) = pairs(), pairs()
     called: list[str] = []
 
@@ -168,9 +174,9 @@ async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_it
     poller.poke(parked)  # nobody watches it any more
 
 
-@pytest.mark.parametrize("make", [Poller, Alone])
+@pytest.mark.parametrize("make", [new_poller, Alone])
 async def test_a_muted_one_is_not_called_before_it_is_poked(
-    pairs: Callable[[], Pair], make: type[Poller] | type[Alone]
+    pairs: Callable[[], Pair], make: Callable[[], Poller | Alone]
 ) -> None:
     """However much there is to read, or if its peer is gone; and it may be cancelled."""
     watcher = make()
@@ -214,7 +220,7 @@ async def test_others_get_their_turn_however_many_are_poked_at_once(
         return now
 
     monkeypatch.setattr("kpybroker.broker.poller.time.perf_counter", clock)
-    poller = Poller()
+    poller = new_poller()
     watched = [pairs()[0] for _ in range(100)]
     turns: list[int] = []
     called: list[int] = []
@@ -238,6 +244,146 @@ async def test_others_get_their_turn_however_many_are_poked_at_once(
         nursery.cancel_scope.cancel()
     assert called == list(range(100))
     assert max(later - earlier for earlier, later in pairwise(turns)) <= 2 * 11  # of two turns before the other's
+
+
+class Busy:
+    """A socket that always has something to read, whoever reads."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.near, far = pair
+        self.calls = 0
+        far.send(b"x")
+
+    def __call__(self) -> bool:
+        self.calls += 1
+        return True
+
+
+async def test_trio_goes_on_while_the_poller_serves_in_its_place(pairs: Callable[[], Pair]) -> None:
+    """Its timers, its threads, its sockets: none waits until there is nothing left to read."""
+    poller, busy = new_poller(), Busy(pairs())
+    near, far = pairs()
+    far.send(b"y")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, busy.near, busy)
+        with trio.fail_after(30):
+            await trio.sleep(0.01)
+            await trio.to_thread.run_sync(lambda: None)
+            await trio.lowlevel.wait_readable(near)
+        assert busy.calls > 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_served_may_wake_a_task_or_move_its_deadline(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    near, far = pairs()
+    woken = trio.Event()
+    scope = trio.CancelScope()
+
+    def on_readable() -> bool:
+        if near.recv(1) == b"w":
+            woken.set()
+        else:
+            scope.deadline = trio.current_time()
+        return True
+
+    async def sleep() -> None:
+        with scope:
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        with trio.fail_after(30):
+            async with trio.open_nursery() as sleepers:
+                sleepers.start_soon(sleep)
+                await trio.testing.wait_all_tasks_blocked()
+                await trio.to_thread.run_sync(far.send, b"d")
+            assert scope.cancelled_caught
+            await trio.to_thread.run_sync(far.send, b"w")
+            await woken.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_clock_does_not_jump_before_everything_is_served(
+    pairs: Callable[[], Pair], autojump_clock: trio.testing.MockClock
+) -> None:
+    poller = new_poller()
+    near, far = pairs()
+    times: list[float] = []
+
+    def on_readable() -> bool:
+        near.recv(1)
+        times.append(trio.current_time())
+        if len(times) < 20:
+            far.send(b"x")
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        began = trio.current_time()
+        far.send(b"x")
+        await trio.sleep(100)
+        assert times == [began] * 20
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_gauge_hears_of_turns_in_trios_place_and_not_of_waits(pairs: Callable[[], Pair]) -> None:
+    poller, busy = new_poller(), Busy(pairs())
+    heard: list[str] = []
+
+    class Gauge(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            heard.append("after")
+
+        def before_io_wait(self, timeout: float) -> None:
+            heard.append("before")
+
+    early, late = Gauge(), Gauge()
+    measure(early)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        await trio.testing.wait_all_tasks_blocked()
+        measure(late)
+        heard.clear()
+        nursery.start_soon(poller.watch, busy.near, busy)
+        while busy.calls < 100:
+            await trio.to_thread.run_sync(lambda: None)
+        nursery.cancel_scope.cancel()
+    measure_no_more(early)
+    measure_no_more(late)
+    assert heard.count("before") >= 2 * 50
+    pairs_of_both = ["before", "before", "after", "after"]
+    assert heard[: len(heard) // 4 * 4] == pairs_of_both * (len(heard) // 4)  # both turns end before anything waits
+
+
+async def test_a_run_has_one_poller_for_as_long_as_it_is_run(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(new_poller().run)
+            nursery.start_soon(new_poller().run)
+            await trio.testing.wait_all_tasks_blocked()
+            assert new_poller() is poller
+            nursery.cancel_scope.cancel()
+        poller, ended = new_poller(), poller
+        assert poller is not ended
+
+
+async def test_whatever_breaks_the_poller_ends_its_run_and_not_in_silence(pairs: Callable[[], Pair]) -> None:
+    poller, busy = new_poller(), Busy(pairs())
+
+    class Broken(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            raise LookupError
+
+    poller.add_gauge(Broken())
+    with trio.fail_after(30), pytest.RaisesGroup(LookupError):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.watch, busy.near, busy)
+            nursery.start_soon(poller.run)
 
 
 async def test_without_a_poller_it_is_the_same(pairs: Callable[[], Pair]) -> None:

@@ -382,7 +382,7 @@ class Replication:
         """As `Partition.wait_high_watermark` ends."""
         waiting, self.waiting = self.waiting, []
         for produced in waiting:
-            if not produced.waiter.event.is_set():
+            if not produced.waiter.is_over:
                 self.waiting.append(produced)
             elif produced.waiter.error is None:
                 leader = produced.leader.leader

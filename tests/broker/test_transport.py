@@ -10,20 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.transport import SMALL_SLICE_BYTES, Part, SocketTransport, Stream
-
-
-class Slice:
-    """A file slice as storage hands it out."""
-
-    def __init__(self, descriptor: int, position: int, size: int) -> None:
-        self.descriptor, self.position, self.size = descriptor, position, size
-
-    def fileno(self) -> int:
-        return self.descriptor
-
-    def read(self) -> bytes:
-        return os.pread(self.descriptor, self.size, self.position)
+from kpybroker.broker.sending import SMALL_SLICE_BYTES, Part
+from kpybroker.broker.transport import SocketTransport, Stream
+from tests.support.file_slice import Slice
 
 
 async def pair() -> tuple[Stream, Stream]:

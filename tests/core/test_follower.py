@@ -102,3 +102,21 @@ def test_a_follower_is_in_sync_once_it_has_the_high_watermark() -> None:
 def test_a_partition_has_the_fetcher_that_it_has_in_kafka(topic: str, index: int, fetchers: int, expected: int) -> None:
     """`Utils.abs(31 * topic.hashCode() + partition) % fetchers`, from a JVM."""
     assert fetcher_id(topic, index, fetchers) == expected
+
+
+def test_a_leader_that_has_not_heard_of_itself_is_asked_soon_and_ever_later() -> None:
+    state = FetchState("t", 0, bytes(16), leader_epoch=4, fetch_offset=10)
+    delays = []
+    for _ in range(9):
+        state.refused(now=100.0, backoff_s=1.0)
+        delays.append(round(state.delayed_until - 100.0, 3))
+    assert delays == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
+    state.fetched(11, 11, 4)
+    state.refused(now=200.0, backoff_s=1.0)
+    assert state.delayed_until == pytest.approx(200.01)
+
+
+def test_no_delay_is_longer_than_the_backoff() -> None:
+    state = FetchState("t", 0, bytes(16), leader_epoch=4, fetch_offset=10)
+    state.refused(now=100.0, backoff_s=0.005)
+    assert state.delayed_until == pytest.approx(100.005)

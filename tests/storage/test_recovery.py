@@ -261,6 +261,7 @@ def test_aborts_are_indexed_again() -> None:
         files.unlink(path)
     recovered = open_log(files.snapshot(), PATH, CONFIG, had_clean_shutdown=False)
     assert recovered.collect_aborted_transactions(0, 100) == expected
+    recovered.update_high_watermark(recovered.log_end_offset)
     assert recovered.first_unstable_offset is None or recovered.first_unstable_offset >= 16
 
 
@@ -278,6 +279,24 @@ def test_an_open_transaction_is_known_after_a_kill() -> None:
         again.update_high_watermark(again.log_end_offset)
         assert again.last_stable_offset == 1
         assert again.has_ongoing_transaction(5)
+
+
+@pytest.mark.parametrize("rolls_after", [None, 3])
+def test_each_of_the_last_five_batches_is_known_when_it_is_sent_again_after_a_kill(rolls_after: int | None) -> None:
+    """Several may have been on their way unacknowledged, if their connections were; Kafka knows the last one only."""
+    files = LossyFiles()
+    log = open_log(files, "/logs/t-0")
+    for sequence in range(7):
+        append(log, b"%d" % sequence, producer_id=9, producer_epoch=0, base_sequence=sequence)
+        if sequence == rolls_after:
+            log.roll(NOW_MS)
+    log = open_log(files.snapshot(), "/logs/t-0", had_clean_shutdown=False)
+    for sequence in range(2, 7):
+        assert append(log, b"%d" % sequence, producer_id=9, producer_epoch=0, base_sequence=sequence) == sequence
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"1", producer_id=9, producer_epoch=0, base_sequence=1)
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(log, b"7", producer_id=9, producer_epoch=0, base_sequence=7) == log.log_end_offset - 1 == 7
 
 
 def test_a_cleanly_closed_log_that_cannot_be_read_is_refused() -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from kpybroker.broker.transport import Listener, Part, Stream
+from kpybroker.broker.sending import BUFFERS, SMALL_SLICE_BYTES, Part, Progress
+from kpybroker.broker.transport import Listener, Stream
 
 
 class Pipe:
@@ -41,6 +42,11 @@ class Pipe:
         while not self.data and not self.closed:
             await self.changed.park()
 
+    async def wait_writable(self) -> None:
+        await trio.lowlevel.checkpoint()
+        while len(self.data) >= self.capacity and not self.closed:
+            await self.changed.park()
+
     async def read_into(self, buffer: memoryview) -> int:
         count = self.read_now(buffer)
         while count is None:
@@ -62,25 +68,54 @@ class Pipe:
         self.changed.unpark_all()
 
 
+class MemoryAnswer:
+    """All parts in one, as far as the pipe takes them."""
+
+    def __init__(self, parts: Sequence[Part], outgoing: Pipe) -> None:
+        self.left = _joined(parts)
+        self.outgoing = outgoing
+
+    def go_on(self) -> Progress:
+        self.left = self.left[self.outgoing.write_now(self.left) :]
+        return Progress.FULL if self.left else Progress.SENT
+
+    async def finish(self) -> None:
+        await self.outgoing.write(self.left)
+
+
+def _joined(parts: Sequence[Part]) -> bytes:
+    return b"".join(part if isinstance(part, BUFFERS) else part.read() for part in parts)
+
+
 class MemoryStream:
     def __init__(self, incoming: Pipe, outgoing: Pipe, local: tuple[str, int], remote: tuple[str, int]) -> None:
         self.incoming, self.outgoing = incoming, outgoing
         self.local_address, self.remote_address = local, remote
         self.is_muted = False
+        self.wants_room = False
         self.wait = trio.CancelScope()
 
     async def receive_into(self, buffer: memoryview) -> int:
         return await self.incoming.read_into(buffer)
 
-    async def watch(self, on_readable: Callable[[], bool]) -> None:
+    async def watch(self, on_ready: Callable[[], bool]) -> None:
         self.is_muted = False
         while True:
             with trio.CancelScope() as self.wait:
                 if self.is_muted:
                     await trio.sleep_forever()
-                await self.incoming.wait_readable()
-            if not on_readable():
+                elif self.wants_room:
+                    await self.outgoing.wait_writable()
+                else:
+                    await self.incoming.wait_readable()
+            if not on_ready():
                 return
+
+    def want_room(self) -> None:
+        self.wants_room = True
+
+    def want_data(self) -> None:
+        self.wants_room = False
 
     def mute(self) -> None:
         self.is_muted = True
@@ -93,14 +128,17 @@ class MemoryStream:
         return self.incoming.read_now(buffer)
 
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
-        return b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)
+        data = _joined(parts)
+        return data if len(data) <= SMALL_SLICE_BYTES else None
 
     def send_now(self, data: bytes) -> int:
         return self.outgoing.write_now(data)
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            await self.outgoing.write(part if isinstance(part, bytes | bytearray | memoryview) else part.read())
+        await self.begin_sending(parts).finish()
+
+    def begin_sending(self, parts: Sequence[Part]) -> MemoryAnswer:
+        return MemoryAnswer(parts, self.outgoing)
 
     def close(self) -> None:
         self.incoming.close()

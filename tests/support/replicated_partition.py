@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from kpybroker.broker.fetch import Fetches, Visit
@@ -232,7 +233,7 @@ class Node:
         """A Produce with acks=all; raises what the client would be told."""
         records = memoryview(batch(b"%04d" % value))
         offset = self.partition.append(records, -1, VERSION, self._world.now).first_offset
-        waiter = self.partition.offset_waiters.add(offset + 1)
+        waiter = self.partition.offset_waiters.add(offset + 1, inf)
         self.partition.offset_waiters.wake(self.partition.high_watermark)
         return Produced(value, offset, self.partition, waiter)
 

@@ -10,6 +10,7 @@ from typing import Any
 from kpybroker.broker.app import Broker
 from kpybroker.broker.clock import Clock, SystemClock
 from kpybroker.broker.context import PlainConnectionInfo
+from kpybroker.broker.metadata import MetadataCache, MetadataSnapshot
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.storage.files import Files
@@ -17,6 +18,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.memory_transport import MemoryTransport
 
 CLIENT = PlainConnectionInfo(connection_id="test")
@@ -65,6 +67,18 @@ async def ask(broker: Broker, request: Any, version: int, client_id: str = "test
     correlation_id, position = parse_response_header(answer[4:], key, version)
     assert correlation_id == 7
     return decode(API_INFO[key].response_class(), answer[4 + position :], version)
+
+
+def forget_what_was_told(metadata: MetadataCache) -> UpdateMetadataRequest:
+    """It knows what it knew when its broker started; `update` with what is returned tells it again."""
+    known = metadata.snapshot
+    topics = [
+        UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))
+        for name, partitions in known.topics.items()
+    ]
+    alive = [UpdateMetadataRequest.UpdateMetadataBroker(id=node) for node in known.brokers]
+    metadata.snapshot, metadata.was_told = MetadataSnapshot(), False
+    return UpdateMetadataRequest(topic_states=topics, live_brokers=alive)
 
 
 async def create_topic(broker: Broker, name: str, partitions: int = 1, **configs: str) -> bytes:

@@ -8,7 +8,6 @@ import trio.testing
 
 from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.handlers import metadata
-from kpybroker.broker.metadata import MetadataSnapshot
 from kpybroker.broker.topics import NewTopic
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, ResourceType
 from kpybroker.wire.api import ApiKey
@@ -17,6 +16,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.control_broker import ControlBroker, Denying, running_broker
+from tests.support.running_broker import forget_what_was_told
 
 ALL_VERSIONS = range(13)
 Topic = MetadataResponse.MetadataResponseTopic
@@ -289,16 +289,7 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
 async def test_a_broker_that_was_told_nothing_yet_answers_when_it_was(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker() as broker:
         await create(broker, "a")
-        known = broker.metadata.snapshot
-        update = UpdateMetadataRequest(
-            topic_states=[
-                UpdateMetadataRequest.UpdateMetadataTopicState(
-                    topic_name="a", partition_states=list(known.topics["a"].values())
-                )
-            ],
-            live_brokers=[UpdateMetadataRequest.UpdateMetadataBroker(id=0)],
-        )
-        broker.metadata.snapshot = MetadataSnapshot()
+        update = forget_what_was_told(broker.metadata)
 
         async def ask_early() -> None:
             assert codes(await ask(broker, MetadataRequest(topics=names("a")), 4)) == {"a": ErrorCode.NONE}

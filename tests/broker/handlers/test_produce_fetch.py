@@ -22,7 +22,7 @@ from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
 from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import ask, create_topic, running_broker
+from tests.support.running_broker import ask, create_topic, forget_what_was_told, running_broker
 
 ZERO = bytes(16)
 
@@ -85,6 +85,31 @@ def values(response: FetchResponse) -> dict[int, list[bytes | None]]:
 def only(response: FetchResponse) -> FetchResponse.PartitionData:
     ((data,),) = [topic.partitions for topic in response.responses]
     return data
+
+
+async def test_a_broker_that_was_told_nothing_yet_takes_records_when_it_was(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For as long as the producer waits; then the answer is Kafka's."""
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "a")
+        update = forget_what_was_told(broker.metadata)
+        with monkeypatch.context() as before_it_leads:
+            before_it_leads.setattr(broker.replicas, "_partitions", {})
+            refused = await write(broker, "a", b"refused")
+            assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert trio.current_time() == pytest.approx(1)  # `timeout_ms`
+            answers: list[ProduceResponse.PartitionProduceResponse] = []
+
+            async def write_early() -> None:
+                answers.append(await write(broker, "a", b"one"))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(write_early)
+                await trio.testing.wait_all_tasks_blocked()
+                before_it_leads.undo()
+                await broker.metadata.update(update)
+        assert [(answer.error_code, answer.base_offset) for answer in answers] == [(ErrorCode.NONE, 0)]
 
 
 @pytest.mark.parametrize("version", range(12))

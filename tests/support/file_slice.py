@@ -1,0 +1,16 @@
+"""A slice of a file as a transport takes it, without the counting of its readers."""
+
+from __future__ import annotations
+
+import os
+
+
+class Slice:
+    def __init__(self, descriptor: int, position: int, size: int) -> None:
+        self.descriptor, self.position, self.size = descriptor, position, size
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def read(self) -> bytes:
+        return os.pread(self.descriptor, self.size, self.position)
