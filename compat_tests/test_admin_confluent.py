@@ -33,7 +33,7 @@ from compat_tests.support.members import Member
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
-DEADLINE_S = 30
+DEADLINE_S = 90
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def clean_with_kafka(broker: Broker, wanted: dict[int, int]) -> None:
 
     broker.start()
     try:
-        eventually(cleaned, f"a cleaner checkpoint of {wanted}", 60)
+        eventually(cleaned, f"a cleaner checkpoint of {wanted}", 180)
     finally:
         broker.stop()
 

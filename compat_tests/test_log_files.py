@@ -58,7 +58,7 @@ def dump(files: list[Path], *options: str, compacted: set[str] | None = None) ->
     for at in range(0, len(files), FILES_PER_RUN):
         names = ",".join(map(str, files[at : at + FILES_PER_RUN]))
         results.append(
-            tools.run("dump-log", "--files", names, "--max-message-size", "70000000", *options, deadline_s=150)
+            tools.run("dump-log", "--files", names, "--max-message-size", "70000000", *options, deadline_s=300)
         )
     if compacted is None:
         compacted = compacted_topics(files[0].parent.parent)

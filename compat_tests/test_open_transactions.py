@@ -33,7 +33,6 @@ OFFSET = 4
 def broker_after_kill(launcher: Launcher) -> Iterator[Broker]:
     """A broker that was killed after the producer of every one of NAMES."""
     settings = {
-        "zookeeper_session_timeout_ms": "2000",
         "transaction_state_log_num_partitions": "4",
         "offsets_topic_num_partitions": "4",
         "transaction_abort_timed_out_transaction_cleanup_interval_ms": "500",

@@ -38,7 +38,7 @@ def test_clean_restart(own_broker: StartBroker) -> None:
 
 def test_killed_broker_keeps_what_it_acknowledged(own_broker: StartBroker) -> None:
     """SIGKILL under load: what the producer was told is stored is there, once and in order, after it has retried."""
-    broker = own_broker(zookeeper_session_timeout_ms=2000)
+    broker = own_broker()
     quick.create_topic(broker.bootstrap, "loaded")
     acknowledged: list[int] = []
     settings = {"bootstrap.servers": broker.bootstrap, "linger.ms": 1, "log_level": 0, "message.timeout.ms": 60_000}

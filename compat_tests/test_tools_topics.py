@@ -132,7 +132,7 @@ def test_topic_configs(tools: Tools, topic: MakeTopic) -> None:
     def described() -> dict[str, str]:
         return entity_configs(tools.run("configs", "--describe", *entity))
 
-    eventually(lambda: described() == {"retention.ms": "12345", "cleanup.policy": "compact,delete"}, "both set", 10)
+    eventually(lambda: described() == {"retention.ms": "12345", "cleanup.policy": "compact,delete"}, "both set")
     everything = tools.run("configs", "--describe", "--all", *entity)
     values = entity_configs(everything)
     assert values["retention.ms"] == "12345"
@@ -142,7 +142,7 @@ def test_topic_configs(tools: Tools, topic: MakeTopic) -> None:
     assert "DYNAMIC_TOPIC_CONFIG:retention.ms=12345" in everything.out
     assert "DEFAULT_CONFIG:log.segment.bytes=1073741824" in everything.out
     tools.run("configs", "--alter", *entity, "--delete-config", "retention.ms")
-    eventually(lambda: described() == {"cleanup.policy": "compact,delete"}, "retention.ms gone", 10)
+    eventually(lambda: described() == {"cleanup.policy": "compact,delete"}, "retention.ms gone")
 
 
 def test_topic_configs_refused(tools: Tools, topic: MakeTopic) -> None:
@@ -165,7 +165,7 @@ def test_broker_configs(tools: Tools, broker: Broker) -> None:
         return entity_configs(tools.run("configs", "--describe", *entity))
 
     tools.run("configs", "--alter", *entity, "--add-config", "log.cleaner.threads=2")
-    eventually(lambda: described() == {"log.cleaner.threads": "2"}, "set", 10)
+    eventually(lambda: described() == {"log.cleaner.threads": "2"}, "set")
     everything = tools.run("configs", "--describe", "--all", *entity)
     values = entity_configs(everything)
     assert values["log.dirs"] == str(broker.data_dir)
@@ -173,7 +173,7 @@ def test_broker_configs(tools: Tools, broker: Broker) -> None:
     assert len(values) >= 200
     assert "DYNAMIC_BROKER_CONFIG:log.cleaner.threads=2, DEFAULT_CONFIG:log.cleaner.threads=1" in everything.out
     tools.run("configs", "--alter", *entity, "--delete-config", "log.cleaner.threads")
-    eventually(lambda: described() == {}, "gone", 10)
+    eventually(lambda: described() == {}, "gone")
 
 
 def test_broker_default_configs(tools: Tools) -> None:

@@ -253,7 +253,7 @@ def test_kafkas_message_copier(broker: Broker, topic: MakeTopic, name: str, mode
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_an_open_transaction_survives_a_restart(own_broker: StartBroker, begin: Begin, library: str, how: str) -> None:
-    broker = own_broker(zookeeper_session_timeout_ms=2000)
+    broker = own_broker()
     quick.create_topic(broker.bootstrap, "t")
     # librdkafka waits for ever for a group's coordinator that is only just being made, as Kafka does it
     quick.committed(broker.bootstrap, "g", [("t", 0)])

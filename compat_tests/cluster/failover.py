@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from compat_tests.bench.brokers import scratch_directory
 from compat_tests.overload.raw import Raw
-from compat_tests.support.cluster import SESSION_TIMEOUT_MS, Cluster
+from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, ZooKeeper
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.produce import ProduceRequest
@@ -50,7 +50,9 @@ class Case(NamedTuple):
         return f"{self.name} of {'the controller that leads' if self.leads_cluster else 'a leader'}"
 
 
-KILL_FLOOR_S = SESSION_TIMEOUT_MS / 1000 + 1
+SESSION_MS = 3_000
+SESSION = {"zookeeper.session.timeout.ms": str(SESSION_MS)}
+KILL_FLOOR_S = SESSION_MS / 1000 + 1
 CASES = (
     Case("kill", is_hard=True, leads_cluster=False, floor_s=KILL_FLOOR_S),
     Case("kill", is_hard=True, leads_cluster=True, floor_s=KILL_FLOOR_S),
@@ -106,7 +108,7 @@ Results = dict[tuple[Case, str], list[float]]
 def run(directory: Path, cases: list[Case], rounds: int) -> Results:
     zookeeper = ZooKeeper(directory / "zookeeper")
     zookeeper.start()
-    clusters = {kind: Cluster(directory / kind, f"{zookeeper.connect}/{kind}", [kind] * 3) for kind in KINDS}
+    clusters = {kind: Cluster(directory / kind, f"{zookeeper.connect}/{kind}", [kind] * 3, SESSION) for kind in KINDS}
     results: Results = {(case, kind): [] for case in cases for kind in KINDS}
     try:
         for cluster in clusters.values():

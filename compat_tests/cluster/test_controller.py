@@ -192,6 +192,7 @@ def test_a_controller_that_slept_beyond_its_session_changes_nothing_any_more(clu
     cluster.create(name, f"{old}:{others[0]}:{others[1]}")
     cluster.brokers[old].service.pause()
     try:
+        cluster.expire(old)
         cluster.wait(lambda: cluster.controller() in others, "another controller")
         cluster.wait_for_leader(name, others[0])
     finally:

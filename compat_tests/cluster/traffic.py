@@ -18,7 +18,7 @@ from compat_tests.support.waiting import eventually
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
 DELIVERY_MS = 120_000
 IN_FLIGHT_MAX = 500
-READ_DEADLINE_S = 60.0
+READ_DEADLINE_S = 180.0
 IMPLICITLY = -1
 """The offset of a record that librdkafka acknowledges because a later one of its partition was (its function
 `rd_kafka_dr_implicit_ack`): it was told that the first one timed out, or nothing, and the sequence numbers say that it

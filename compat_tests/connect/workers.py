@@ -13,7 +13,7 @@ from compat_tests.support.waiting import eventually
 from tests.support.ports import free_port
 
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}")
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 
 

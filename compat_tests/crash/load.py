@@ -24,7 +24,7 @@ BURST_MAX = 20
 PACE_S = 0.03
 BATCH_BYTES_MAX = 100_000  # below the smallest segment.bytes in use
 MESSAGE_TIMEOUT_MS = 300_000
-READ_DEADLINE_S = 60.0
+READ_DEADLINE_S = 180.0
 UNKNOWN_FOR_A_MOMENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 """Kafka 3.9 knows no topics for a moment after its start, and librdkafka believes it."""
 CHURN_KEPT_MAX = 10

@@ -60,10 +60,9 @@ OVERRIDES = {
     "log.flush.interval.ms": "500",
     "log.segment.delete.delay.ms": "500",
     "offsets.topic.num.partitions": "4",
-    "zookeeper.session.timeout.ms": "2000",
 }
 ANSWERS_BEFORE_KILL = 300
-PROGRESS_DEADLINE_S = 60.0
+PROGRESS_DEADLINE_S = 180.0
 KILL_AFTER_S_MAX = 0.6
 KILLED_WHILE_STARTING = 0.25
 

@@ -18,7 +18,7 @@ from compat_tests.support.waiting import eventually
 WORKER = ROOT / "compat_tests" / "workers" / "confluent_copier.py"
 TRANSACTION_SIZE = 10
 TRANSACTION_TIMEOUT_MS = 10_000
-END_DEADLINE_S = 60.0
+END_DEADLINE_S = 180.0
 LINES_KEPT_MAX = 400
 
 JAVA, CONFLUENT = "java", "confluent"

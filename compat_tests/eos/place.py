@@ -31,7 +31,6 @@ OVERRIDES = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-    "zookeeper.session.timeout.ms": "2000",
 }
 KILLED_WHILE_STARTING = 0.25
 GROUP_KEY, TRANSACTION_KEY = 0, 1

@@ -15,7 +15,7 @@ from compat_tests.support.quick import QUIET
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 DAMNING = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._BAD_MSG})
 
 

@@ -27,7 +27,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import build_batch
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 QUIET: dict[str, Any] = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
 
 

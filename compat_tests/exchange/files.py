@@ -13,7 +13,7 @@ from typing import Any
 from compat_tests.support.services import kpybroker_executable
 from compat_tests.support.tools import Tools, run_process
 
-DEADLINE_S = 150.0
+DEADLINE_S = 300.0
 INTERNAL = {"__consumer_offsets": "--offsets-decoder", "__transaction_state": "--transaction-log-decoder"}
 INDEX_SUFFIXES = (".index", ".timeindex")
 

@@ -14,7 +14,6 @@ KINDS = ("kpybroker", "kafka")
 OVERRIDES = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
-    "zookeeper.session.timeout.ms": "2000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.cleaner.backoff.ms": "300",
     "log.retention.check.interval.ms": "1000",

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from compat_tests.faults.history import Absence, History
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
-from compat_tests.support.cluster import PROPERTIES, Cluster, session_password
+from compat_tests.support.cluster import PROPERTIES, Cluster
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import Broker, ZooKeeper, free_port, write_properties
+from compat_tests.support.sessions import end_session
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
@@ -222,13 +222,7 @@ class FaultyCluster:
     def expire(self, broker_id: int) -> None:
         """A second client takes the broker's session over by id and password, and closes it."""
         with suppress(KazooException, KazooTimeoutError):
-            session_id = self.cluster.registration(broker_id).ephemeralOwner
-            client = KazooClient(self.tree_address, client_id=(session_id, session_password(session_id)))
-            try:
-                client.start(timeout=5)
-            finally:
-                client.stop()
-                client.close()
+            end_session(self.tree_address, f"/brokers/ids/{broker_id}", connect_s=5)
 
     # --- back to health
 

@@ -16,7 +16,7 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 
 PRODUCE, METADATA = 0, 3
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 SILENCE_S = 0.1
 
 

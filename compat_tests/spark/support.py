@@ -142,5 +142,5 @@ class Stream:
                 raise RuntimeError(str(self.query.exception()))
             return len(self.rows()) >= len(expected)
 
-        eventually(enough, f"{len(expected)} rows", 60)
+        eventually(enough, f"{len(expected)} rows", 180)
         assert self.rows() == sorted(expected)

@@ -133,14 +133,14 @@ def shows(stream: Stream, expected: Rows) -> None:
             raise RuntimeError(str(stream.query.exception()))
         return len(rows(stream)) >= len(expected)
 
-    eventually(enough, f"{len(expected)} rows", 60)
+    eventually(enough, f"{len(expected)} rows", 180)
     assert rows(stream) == by_partition(expected)
 
 
 def test_a_query_reads_on_after_the_broker_was_killed_within_transactions(
     own_broker: StartBroker, stream: Stream, name: str
 ) -> None:
-    broker = own_broker(zookeeper_session_timeout_ms=2000)
+    broker = own_broker()
     quick.create_topic(broker.bootstrap, name, 2)
     producer, other = Transactional(broker.bootstrap, name), Transactional(broker.bootstrap, f"{name}-other")
     expected = producer.begin(name, "committed", 10)

@@ -334,7 +334,7 @@ def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
             text = log.read_text()
             return "page_counts: " in text and "sessions: " in text and "top_pages: " in text
 
-        eventually(counted, "results of the first lines", 90)
+        eventually(counted, "results of the first lines", 240)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, log.read_text()
         assert "Traceback" not in log.read_text()
@@ -355,7 +355,7 @@ def test_the_demo_shows_what_is_in_a_log(broker: Broker, spark: SparkSession, tm
     log = tmp_path / "access.log"
     log.write_text("\n".join(lines))
     more = ["--log", str(log), "--bootstrap-servers", broker.bootstrap, "--jars", str(jars_dir("spark-4.0.0"))]
-    done = run_process([sys.executable, "-m", "kpybroker.pipelines.demo", *more], deadline_s=150)
+    done = run_process([sys.executable, "-m", "kpybroker.pipelines.demo", *more], deadline_s=300)
     expected = Recount(24 * 60 * MINUTE_MS, LATENESS * MINUTE_MS, 30 * MINUTE_MS, TOP)
     events = as_events("access", lines, [(0, n) for n in range(len(lines))])
     expected.batch(events, _time(END_OF_TIME))

@@ -37,7 +37,7 @@ def python_command(client: str, command: str, spec: str) -> tuple[list[str], dic
 
 def python_call(client: str, command: str, **spec: Any) -> dict[str, Any]:
     line, env = python_command(client, command, "-")
-    result = run_process(line, json.dumps(spec) + "\n", env=env, deadline_s=120)
+    result = run_process(line, json.dumps(spec) + "\n", env=env, deadline_s=300)
     answer: dict[str, Any] = json.loads(result.out.splitlines()[-1])
     return answer
 

@@ -13,14 +13,13 @@ from kazoo.protocol.states import ZnodeStat
 
 from compat_tests.support.quick import admin_client
 from compat_tests.support.services import START_DEADLINE_S, Broker
+from compat_tests.support.sessions import end_session
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 
-SESSION_TIMEOUT_MS = 3_000
-CHANGE_DEADLINE_S = 30.0
+CHANGE_DEADLINE_S = 120.0
 
 PROPERTIES = {
-    "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
@@ -28,7 +27,7 @@ PROPERTIES = {
     "controlled.shutdown.retry.backoff.ms": "500",
     "replica.lag.time.max.ms": "5000",
 }
-"""Quick to notice a death; and leaders stay where a test has put them."""
+"""Leaders stay where a test has put them. A broker that `kill` ends is noticed at once (`sessions`)."""
 
 
 class PartitionState(NamedTuple):
@@ -114,12 +113,8 @@ class Cluster:
         return stat
 
     def expire(self, broker_id: int) -> None:
-        """End the broker's session: a second client takes it over by id and password, and closes it."""
-        session_id = self.registration(broker_id).ephemeralOwner
-        client = KazooClient(self.zookeeper, client_id=(session_id, session_password(session_id)))
-        client.start(timeout=START_DEADLINE_S)
-        client.stop()
-        client.close()
+        """End the broker's session."""
+        end_session(self.zookeeper, f"/brokers/ids/{broker_id}")
 
     def json(self, path: str) -> Any:
         data, _ = self.tree.get(path)
@@ -151,16 +146,3 @@ class Cluster:
 
     def wait_for_isr(self, topic: str, isr: set[int], partition: int = 0) -> None:
         self.wait(lambda: self.state(topic, partition).isr == isr, f"the ISR of {topic}-{partition} is {isr}")
-
-
-ZOOKEEPER_SECRET = 0xB3415C00
-
-
-def session_password(session_id: int) -> bytes:
-    """As ZooKeeperServer.generatePasswd makes it: sixteen bytes of a java.util.Random seeded with the id."""
-    seed = ((session_id ^ ZOOKEEPER_SECRET) ^ 0x5DEECE66D) & (2**48 - 1)
-    password = b""
-    while len(password) < 16:
-        seed = (seed * 0x5DEECE66D + 0xB) & (2**48 - 1)
-        password += (seed >> 16).to_bytes(4, "little")
-    return password

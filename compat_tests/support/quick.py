@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 # librdkafka talks to stderr when a broker goes away; here brokers go away on purpose
 QUIET = {"log_level": 0}
 
@@ -21,7 +21,9 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, replicas: int 
     """Make a topic; keys of `config` have `_` for `.`."""
     keys = {key.replace("_", "."): str(value) for key, value in config.items()}
     admin = admin_client(bootstrap)
-    made = admin.create_topics([NewTopic(topic, partitions, replicas, config=keys)], operation_timeout=DEADLINE_S)
+    made = admin.create_topics(
+        [NewTopic(topic, partitions, replicas, config=keys)], operation_timeout=DEADLINE_S, request_timeout=DEADLINE_S
+    )
     made[topic].result(timeout=DEADLINE_S)
 
 

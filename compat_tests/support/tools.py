@@ -19,7 +19,7 @@ from pathlib import Path
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
 
-TOOL_DEADLINE_S = 60.0
+TOOL_DEADLINE_S = 180.0
 ARCHIVES = CACHE / "jvm" / "cds"
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]

@@ -12,7 +12,7 @@ import json
 import sys
 import time
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 AFTERWARDS_S = 1.0
 
 

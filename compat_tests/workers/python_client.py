@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 LONG_VALUE = 10_000
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 # kafka-python 3.0.12 loses a join, on real Kafka as here: a leader that joins again because the metadata of its topics
 # has changed forgets why as soon as it has sent SyncGroup (need_rejoin() compares snapshots, where Java's also asks for
 # a join in progress). If poll() times out in that moment, nobody looks at the answer, and heartbeats stay off. So

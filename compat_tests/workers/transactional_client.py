@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 Offsets = list[tuple[str, int, int]]
 
 
