@@ -40,7 +40,7 @@ MAIN = "main"
 SPREAD = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 """The replicas of the main topic's partitions, the preferred leader first."""
 STOP_S = 25.0
-RECOVERY_S = 90.0
+RECOVERY_S = 180.0
 LOOK_S = 2.0
 NO_LOG_DIRS = "all log dirs"
 """In what both brokers say when their last log directory has failed."""

@@ -14,7 +14,7 @@ from compat_tests.support.waiting import eventually
 
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 PARTITIONS = range(2)
-END_S = 60.0
+END_S = 180.0
 STUCK_S = 15.0
 
 

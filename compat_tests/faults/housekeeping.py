@@ -21,7 +21,7 @@ from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 
 TRIMMED, AGAIN = "trimmed", "again"
-ADMIN_S = 20.0
+ADMIN_S = 60.0
 TRIM_RECORDS = 20
 FETCH_BY_ID = 13
 ELECT_LEADERS_VERSION = 2

@@ -42,8 +42,8 @@ WATCHED: list[Partition] = [*PARTITIONS, (TRIMMED, 0)]
 TOPICS = {MAIN: 3, TRIMMED: 1, "source": 2, "target": 2, "__consumer_offsets": 2, "__transaction_state": 2}
 PROGRESS = 20
 """Acknowledgements that every writer must get in a quiet time."""
-PROGRESS_S = 60.0
-END_S = 60.0
+PROGRESS_S = 150.0
+END_S = 180.0
 ELECTIONS = 0.6
 
 
