@@ -126,6 +126,8 @@ def test_with_one_of_three_left_the_topic_goes_on(cluster: Cluster, name: str) -
     writer.wait_for_more(300)
     for broker_id in dying:
         cluster.brokers[broker_id].service.kill()
+    for broker_id in dying:
+        cluster.expire(broker_id)
     cluster.wait(lambda: cluster.live() == {survivor}, "the other two are gone")
     for partition in range(3):
         cluster.wait(lambda part=partition: cluster.state(name, part)[:2] == (survivor, {survivor}), "it leads alone")

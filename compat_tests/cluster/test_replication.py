@@ -56,7 +56,7 @@ def _bounce(cluster: Cluster, victim: int, writer: Writer, *, hard: bool) -> Non
     """One broker goes, the others go on without it, it comes back and is in sync again."""
     broker = cluster.brokers[victim]
     if hard:
-        broker.service.kill()
+        broker.kill()
     else:
         broker.stop()
     cluster.wait(lambda: victim not in cluster.live(), f"{victim} is gone")
