@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from compat_tests.conftest import Launcher
-from compat_tests.eos.place import OVERRIDES, OneBroker
+from compat_tests.eos.place import OVERRIDES, OneBroker, Replicated
 from compat_tests.eos.soak import Soak
+from compat_tests.support.cluster import Cluster
 
 RECORDS = 9_000
 KILLS = 2
@@ -40,3 +41,22 @@ def test_exactly_once_by_a_group(place: OneBroker) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     assert Soak(place, seed, RECORDS // 2 // KINDER[place.broker.kind], groups=True, say=print).run(1, 0) == []
+
+
+@pytest.fixture
+def replicated(launcher: Launcher) -> Iterator[Replicated]:
+    kinds = [launcher.kind] * 3
+    properties = Replicated.PROPERTIES
+    three = Replicated(Cluster(launcher.directory / "copied", launcher.zookeeper("copied"), kinds, properties))
+    try:
+        three.start()
+        yield three
+    finally:
+        three.close()
+
+
+def test_exactly_once_in_a_cluster(replicated: Replicated, launcher: Launcher) -> None:
+    """Who is killed coordinates transactions or leads what is copied; another replica goes on with what it knew."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    assert Soak(replicated, seed, RECORDS // 4 // KINDER[launcher.kind], groups=False, say=print).run(1, 1) == []
