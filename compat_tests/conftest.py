@@ -28,7 +28,7 @@ from compat_tests.support.quick import create_topic
 from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 
-TEST_SECONDS_MAX = 180
+TEST_SECONDS_MAX = 600
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
