@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kpybroker.broker.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
@@ -30,6 +31,7 @@ class ConnectionInfo(Protocol):
     principal: Principal
     client_software_name: str
     client_software_version: str
+    refused_batches: RefusedBatches
 
 
 class PlainConnectionInfo:
@@ -45,6 +47,7 @@ class PlainConnectionInfo:
         "local_host",
         "local_port",
         "principal",
+        "refused_batches",
         "security_protocol",
     )
 
@@ -70,6 +73,7 @@ class PlainConnectionInfo:
         self.principal = principal
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.refused_batches = RefusedBatches()
 
 
 class RequestContext:

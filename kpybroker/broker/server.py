@@ -28,6 +28,7 @@ from kpybroker.broker.clock import Clock
 from kpybroker.broker.context import RequestContext
 from kpybroker.broker.dispatch import Answer, Dispatcher
 from kpybroker.broker.frames import FrameReader
+from kpybroker.broker.refused_batches import RefusedBatches
 from kpybroker.broker.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.sending import Part, Progress
 from kpybroker.broker.steps import Parked, Unfinished
@@ -70,6 +71,7 @@ class Connection:
         "local_port",
         "parked",
         "principal",
+        "refused_batches",
         "scope",
         "security_protocol",
         "sending",
@@ -90,6 +92,7 @@ class Connection:
         self.principal: Principal = ANONYMOUS
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.refused_batches = RefusedBatches()
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
         self.was_active = False  # since `last_active`; a flag, because reading the clock costs as much as a dozen of it

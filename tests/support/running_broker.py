@@ -9,7 +9,7 @@ from typing import Any
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.clock import Clock, SystemClock
-from kpybroker.broker.context import PlainConnectionInfo
+from kpybroker.broker.context import ConnectionInfo, PlainConnectionInfo
 from kpybroker.broker.metadata import MetadataCache, MetadataSnapshot
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -49,11 +49,13 @@ async def running_broker(
         yield broker
 
 
-async def ask(broker: Broker, request: Any, version: int, client_id: str = "test") -> Any:
-    """The decoded answer; None when there is none (acks=0)."""
+async def ask(
+    broker: Broker, request: Any, version: int, client_id: str = "test", connection: ConnectionInfo | None = None
+) -> Any:
+    """The decoded answer; None when there is none (acks=0). Without a `connection`, on one of its own."""
     key = next(key for key in ApiKey if key.name.replace("_", "").lower() + "request" == type(request).__name__.lower())
     frame = encode_request_header(RequestHeader(key, version, 7, client_id)) + encode(request, version)
-    answer = await broker.dispatcher.answer(bytearray(frame), CLIENT)
+    answer = await broker.dispatcher.answer(bytearray(frame), connection or PlainConnectionInfo(connection_id="test"))
     if not isinstance(answer, bytes):
         parts, context = answer
         answer = b"".join(part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts)

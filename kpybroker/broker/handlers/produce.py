@@ -123,9 +123,13 @@ def handle_plain(
         or not broker.authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic)
     ):
         return None
+    refused = connection.refused_batches
     try:
+        if refused.by_partition:
+            refused.check(topic, index, records)
         info = partition.append(records, acks, version, broker.clock.time_ms())
     except (KafkaError, LogDirError) as error:
+        refused.note(topic, index, records, error)
         context = RequestContext.of(header, connection, broker.authorizer)
         return _answer_one(broker, acks, timeout_ms, topic, index, partition, error, context)
     if info.flush_required or (acks == ALL_IN_SYNC and log.high_watermark <= info.last_offset):
@@ -188,6 +192,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     flushes: list[Owed] = []
     waits: list[Owed] = []
     acks, version = request.acks, context.api_version
+    refused = context.connection.refused_batches
     now_ms = broker.clock.time_ms()
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
@@ -208,12 +213,14 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 partition = broker.replicas.hosted(topic.name, data.index)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = _checked_request(topic.name, data.records, acks, context)
+                refused.check(topic.name, data.index, records)
                 checked = None
                 if partition.is_long_walk(records):
                     walk = partial(partition.walk_in_thread, records, version, now_ms, broker.long_walks)
                     checked = yield walk
                 info = partition.append(records, acks, version, now_ms, checked, guard)
             except (KafkaError, LogDirError) as error:
+                refused.note(topic.name, data.index, data.records, error)
                 _refuse(broker, answer, error, topic.name, data.index, context)
             else:
                 _appended(broker, acks, partition, info, answer, flushes, waits)

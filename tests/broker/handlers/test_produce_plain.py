@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.context import PlainConnectionInfo
 from kpybroker.broker.handlers import produce
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
@@ -71,9 +72,10 @@ class Story:
         self.broker = broker
         self.version = version
         self.heard: list[bytes] = []
+        self.connection = PlainConnectionInfo(connection_id="story")
 
     async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
-        response = await ask(self.broker, request(topic, records, **changes), self.version)
+        response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
         (answer,) = response.responses[0].partition_responses
         return answer
@@ -124,7 +126,12 @@ async def failures(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
             assert (await story.ask("plain", GOOD)).error_code != 0
     leader, partition.leader = partition.leader, None
     assert (await story.ask("plain", GOOD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    first, *behind = (batch(b"%d" % sequence, base_sequence=sequence, **IDEMPOTENT) for sequence in range(3, 9))
+    assert (await story.ask("plain", first)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     partition.leader = leader
+    codes = [(await story.ask("plain", records)).error_code for records in behind]
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 4 + [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert (await story.ask("plain", first)).error_code == 0
     assert partition.log is not None
     story.broker.replicas.log_dir_failed(partition.log.log_dir)
     assert (await story.ask("plain", GOOD)).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,152 @@
+"""Behind a batch that was refused for now nothing of its producer is taken before it comes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio.testing
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.context import PlainConnectionInfo
+from kpybroker.broker.refused_batches import BEHIND_MAX, FOR_NOW, PARTITIONS_MAX, RefusedBatches
+from kpybroker.storage.errors import LogDirError
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from kpybroker.wire.messages.produce import ProduceRequest
+from tests.support.batches import batch
+from tests.support.lossy_files import LossyFiles
+from tests.support.running_broker import ask, running_broker
+
+LISR = LeaderAndIsrRequest
+NOT_LEADER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def sent(sequence: int, *, producer_id: int = 7, producer_epoch: int = 0) -> bytes:
+    return bytes(
+        batch(b"%d" % sequence, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence)
+    )
+
+
+def code_of(refused: RefusedBatches, records: bytes | None, topic: str = "t", index: int = 0) -> ErrorCode | None:
+    try:
+        refused.check(topic, index, records)
+    except KafkaError as error:
+        return error.code
+    return None
+
+
+def after(records: bytes | None, error: KafkaError | LogDirError = NOT_LEADER) -> RefusedBatches:
+    refused = RefusedBatches()
+    refused.note("t", 0, records, error)
+    return refused
+
+
+def test_what_was_sent_behind_is_refused_until_the_first_comes_again() -> None:
+    refused = after(sent(3))
+    assert [code_of(refused, sent(sequence)) for sequence in (4, 5)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    refused.note("t", 0, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
+    assert code_of(refused, sent(6)) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
+    assert code_of(refused, sent(3)) is None
+    assert not refused.by_partition
+    assert code_of(refused, sent(5)) is None
+
+
+def test_no_more_than_can_be_on_their_way() -> None:
+    refused = after(sent(3))
+    told = [code_of(refused, sent(sequence)) for sequence in range(4, 10)]
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * BEHIND_MAX + [None] * 2
+
+
+@pytest.mark.parametrize(
+    "records",
+    [sent(2), sent(3), sent(4, producer_id=8), sent(0, producer_epoch=1), bytes(batch(b"plain")), None, b"short"],
+)
+def test_others_are_not_behind(records: bytes | None) -> None:
+    assert code_of(after(sent(3)), records) is None
+
+
+def test_sequences_wrap() -> None:
+    assert code_of(after(sent(2**31 - 1)), sent(0)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(after(sent(0)), sent(2**31 - 1)) is None
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_for_now(code: ErrorCode) -> None:
+    assert code_of(after(sent(3), KafkaError(code)), sent(4)) == (code if code in FOR_NOW else None)
+
+
+def test_a_failed_directory_is_as_a_storage_error() -> None:
+    assert code_of(after(sent(3), LogDirError("logs", "broken")), sent(4)) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("records", [None, b"", b"short", bytes(batch(b"plain")), bytes(8) + b"\xff" * 60])
+def test_what_is_no_idempotent_producers_is_not_noted(records: bytes | None) -> None:
+    assert not after(records).by_partition
+
+
+def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
+    refused = after(sent(3))
+    assert code_of(refused, sent(4), index=1) is None
+    assert code_of(refused, sent(4), topic="u") is None
+    for index in range(1, PARTITIONS_MAX + 1):
+        refused.note("t", index, sent(3), NOT_LEADER)
+    assert code_of(refused, sent(4)) is None, "the oldest is forgotten"
+    assert code_of(refused, sent(4), index=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- a broker that is told to lead between two requests
+
+
+async def tell(broker: Broker, leader: int, epoch: int) -> None:
+    state = LISR.LeaderAndIsrPartitionState(
+        partition_index=0,
+        leader=leader,
+        leader_epoch=epoch,
+        partition_epoch=epoch,
+        isr=[0],
+        replicas=[0, 1],
+        is_new=epoch == 0,
+    )
+    topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=b"t" * 16, partition_states=[state])
+    request = LISR(controller_epoch=9, broker_epoch=broker.control.broker_epoch, topic_states=[topic])
+    assert (await ask(broker, request, 7)).error_code == ErrorCode.NONE
+
+
+async def produce(broker: Broker, connection: PlainConnectionInfo, version: int, *sequences: int) -> list[ErrorCode]:
+    codes = []
+    for sequence in sequences:
+        data = ProduceRequest.PartitionProduceData(index=0, records=sent(sequence))
+        topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
+        request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic])
+        answer = await ask(broker, request, version, connection=connection)
+        codes.append(ErrorCode(answer.responses[0].partition_responses[0].error_code))
+    return codes
+
+
+@pytest.mark.parametrize("version", [3, 9, 11])
+@pytest.mark.parametrize("last", [0, 1], ids=["not there", "there"])
+async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, version: int, last: int) -> None:
+    """The first of four comes before the broker leads, the others after; the first may be there already."""
+    one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0)
+        assert await produce(broker, one, version, *range(last + 1)) == [fine] * (last + 1)
+        await tell(broker, 1, 1)
+        assert await produce(broker, one, version, 1) == [moved]
+        await tell(broker, 0, 2)
+        assert await produce(broker, other, version, 4) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert await produce(broker, one, version, 2, 3, 4) == [moved] * 3
+        assert await produce(broker, one, version, 1, 2, 3, 4) == [fine] * 4
+        assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 5
+
+
+async def test_a_partition_that_is_new_here(autojump_clock: trio.testing.MockClock) -> None:
+    """Kafka takes what comes behind for a beginning: the producer is not known here."""
+    connection = PlainConnectionInfo(connection_id="one")
+    unknown, fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        assert await produce(broker, connection, 9, 0) == [unknown]
+        await tell(broker, 0, 0)
+        assert await produce(broker, connection, 9, 1, 0, 1) == [unknown, fine, fine]
