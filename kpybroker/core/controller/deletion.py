@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import Settings, Story, checked, checked_deletes, children, info
+from kpybroker.core.controller.effects import PAUSE, Settings, Story, checked, checked_deletes, children, info
 from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaState
 from kpybroker.core.controller.partitions import PartitionStateMachine
 from kpybroker.core.controller.replicas import ReplicaStateMachine
@@ -108,12 +108,15 @@ class TopicDeletionManager:
         if queued:
             yield info(f"{self._ident} Handling deletion for topics {','.join(queued)}")
         for topic in queued:
+            yield PAUSE
             if context.are_all_replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
                 yield from self._complete_topic(topic)
                 yield info(f"{self._ident} Deletion of topic {topic} successfully completed")
                 continue
+            yield PAUSE
             if context.is_any_replica_in_state(topic, ReplicaState.DELETION_STARTED):
                 continue
+            yield PAUSE
             if context.is_any_replica_in_state(topic, ReplicaState.DELETION_INELIGIBLE):
                 retry.append(topic)
             if topic not in context.topics_ineligible_for_deletion:
@@ -133,6 +136,7 @@ class TopicDeletionManager:
         # Only now: as long as it is not in this set, its partitions are counted as offline.
         context.topics_with_deletion_started.update(unseen)
         batch = BrokerRequestBatch(context, self._settings)
+        yield PAUSE
         partitions = [p for topic in topics for p in context.partitions_for_topic(topic)]
         yield from batch.add_update_metadata_paced(context.live_brokers, partitions)
         yield from batch.send()

@@ -151,6 +151,8 @@ class PartitionState(Enum):
     deleted.
     """
 
+    __hash__ = object.__hash__  # by identity, and not in Python: a topic has 10^4 of them
+
     NEW = "NewPartition"
     ONLINE = "OnlinePartition"
     OFFLINE = "OfflinePartition"
@@ -171,6 +173,8 @@ VALID_PREVIOUS_PARTITION_STATES: dict[PartitionState, frozenset[PartitionState]]
 
 class ReplicaState(Enum):
     """A replica's life; the three deletion states belong to topics that are being deleted."""
+
+    __hash__ = object.__hash__  # by identity, and not in Python: a topic has 10^4 of them
 
     NEW = "NewReplica"
     ONLINE = "OnlineReplica"

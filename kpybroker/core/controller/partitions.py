@@ -117,7 +117,9 @@ class PartitionStateMachine:
     ) -> Story[ElectionResults]:
         context = self._context
         valid = []
-        for partition in partitions:
+        for number, partition in enumerate(partitions):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             if context.may_become_partition_state(partition, target):
                 valid.append(partition)
             else:
@@ -144,7 +146,9 @@ class PartitionStateMachine:
     def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Story[None]:
         context = self._context
         wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        for partition in partitions:
+        for number, partition in enumerate(partitions):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             replicas = context.replicas(partition)
             live = tuple(replica for replica in replicas if context.is_replica_online(replica, partition))
             if live:

@@ -94,7 +94,9 @@ class ReplicaStateMachine:
     ) -> Story[None]:
         context = self._context
         valid = []
-        for replica in replicas:
+        for number, replica in enumerate(replicas):
+            if number % PAUSE_EVERY == 0:
+                yield PAUSE
             if context.may_become_replica_state(replica, target):
                 valid.append(replica)
             else:
