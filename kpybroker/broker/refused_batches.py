@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import MAGIC_OFFSET, RECORD_BATCH_OVERHEAD
+
+if TYPE_CHECKING:
+    from kpybroker.broker.partition import Partition
 
 FOR_NOW = frozenset(
     (
@@ -47,24 +50,36 @@ class RefusedBatches:
         key = (topic, index)
         code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
         producer = _producer(records)
-        if code not in FOR_NOW or producer is None or key in self.by_partition:
+        if code not in FOR_NOW or producer is None:
             return
-        if len(self.by_partition) >= PARTITIONS_MAX:
+        first = self.by_partition.get(key)
+        if first is not None and first[:2] == producer[:2] and _follows(first.base_sequence, producer[2]) > 0:
+            return
+        if first is None and len(self.by_partition) >= PARTITIONS_MAX:
             del self.by_partition[next(iter(self.by_partition))]
         self.by_partition[key] = _Refused(*producer, code, 0)
 
-    def check(self, topic: str, index: int, records: Records) -> None:
-        """Raises the KafkaError of the batch before, if `records` were sent behind it."""
-        key = (topic, index)
+    def check(self, partition: Partition, records: Records) -> None:
+        """Raises the KafkaError of the batch before, if `records` were sent behind it and it is not in the log."""
+        log, key = partition.log, (partition.topic, partition.index)
+        if log is None or partition.leader is None:
+            return
         refused = self.by_partition.pop(key, None)
-        if refused is None or refused.behind == BEHIND_MAX:
-            return
         producer = _producer(records)
-        if producer is None or producer[:2] != refused[:2]:
+        if refused is None or refused.behind == BEHIND_MAX or producer is None or producer[:2] != refused[:2]:
             return
-        if 0 < (producer[2] - refused.base_sequence) % (2 * _HALF) < _HALF:
+        producer_id, producer_epoch, sequence = producer
+        known = log.producers.producers.get(producer_id)
+        if known is not None and known.producer_epoch == producer_epoch and _follows(known.last_sequence, sequence) < 2:
+            return  # another leader took it meanwhile
+        if _follows(refused.base_sequence, sequence) > 0:
             self.by_partition[key] = refused._replace(behind=refused.behind + 1)
             raise KafkaError(refused.code)
+
+
+def _follows(sequence: int, later: int) -> int:
+    """By how much, among numbers that wrap: below 0 if it is not later."""
+    return (later - sequence + _HALF) % (2 * _HALF) - _HALF
 
 
 def _producer(records: Records) -> tuple[int, int, int] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio.testing
@@ -28,9 +30,21 @@ def sent(sequence: int, *, producer_id: int = 7, producer_epoch: int = 0) -> byt
     )
 
 
-def code_of(refused: RefusedBatches, records: bytes | None, topic: str = "t", index: int = 0) -> ErrorCode | None:
+def code_of(
+    refused: RefusedBatches,
+    records: bytes | None,
+    *,
+    topic: str = "t",
+    index: int = 0,
+    last: int | None = 0,
+    epoch: int = 0,
+) -> ErrorCode | None:
+    """What the partition's leader says, which knows the producer up to `last`, or not at all."""
+    known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
+    log = SimpleNamespace(producers=SimpleNamespace(producers=known))
+    partition: Any = SimpleNamespace(topic=topic, index=index, leader=object(), log=log)
     try:
-        refused.check(topic, index, records)
+        refused.check(partition, records)
     except KafkaError as error:
         return error.code
     return None
@@ -42,20 +56,47 @@ def after(records: bytes | None, error: KafkaError | LogDirError = NOT_LEADER) -
     return refused
 
 
-def test_what_was_sent_behind_is_refused_until_the_first_comes_again() -> None:
+@pytest.mark.parametrize("last", [2, None])
+def test_what_was_sent_behind_is_refused_until_the_first_comes_again(last: int | None) -> None:
     refused = after(sent(3))
-    assert [code_of(refused, sent(sequence)) for sequence in (4, 5)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    told = [code_of(refused, sent(sequence), last=last) for sequence in (4, 5)]
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     refused.note("t", 0, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
-    assert code_of(refused, sent(6)) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
-    assert code_of(refused, sent(3)) is None
+    assert code_of(refused, sent(6), last=last) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
+    assert code_of(refused, sent(3), last=last) is None
     assert not refused.by_partition
-    assert code_of(refused, sent(5)) is None
+    assert code_of(refused, sent(5), last=last) is None
 
 
 def test_no_more_than_can_be_on_their_way() -> None:
     refused = after(sent(3))
     told = [code_of(refused, sent(sequence)) for sequence in range(4, 10)]
     assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * BEHIND_MAX + [None] * 2
+
+
+@pytest.mark.parametrize(("sequence", "last"), [(4, 3), (9, 8), (9, 9), (9, 20)])
+def test_what_another_leader_took_meanwhile_is_forgotten(sequence: int, last: int) -> None:
+    refused = after(sent(3))
+    assert code_of(refused, sent(sequence), last=last) is None
+    assert not refused.by_partition
+
+
+def test_the_log_may_know_an_older_epoch_of_the_producer() -> None:
+    refused = after(sent(0, producer_epoch=1))
+    assert code_of(refused, sent(1, producer_epoch=1), last=0, epoch=0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_first_of_a_later_epoch_counts() -> None:
+    refused = after(sent(3))
+    refused.note("t", 0, sent(0, producer_epoch=1), NOT_LEADER)
+    assert code_of(refused, sent(1, producer_epoch=1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_does_not_lead_keeps_what_was_noted() -> None:
+    refused = after(sent(3))
+    partition: Any = SimpleNamespace(topic="t", index=0, leader=None, log=object())
+    refused.check(partition, sent(4))
+    assert refused.by_partition
 
 
 @pytest.mark.parametrize(
@@ -67,8 +108,10 @@ def test_others_are_not_behind(records: bytes | None) -> None:
 
 
 def test_sequences_wrap() -> None:
-    assert code_of(after(sent(2**31 - 1)), sent(0)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert code_of(after(sent(0)), sent(2**31 - 1)) is None
+    top = 2**31 - 1
+    assert code_of(after(sent(top)), sent(0), last=top - 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(after(sent(top)), sent(0), last=top) is None
+    assert code_of(after(sent(0)), sent(top), last=top - 1) is None
 
 
 @pytest.mark.parametrize("code", ErrorCode)
@@ -125,14 +168,13 @@ async def produce(broker: Broker, connection: PlainConnectionInfo, version: int,
 
 
 @pytest.mark.parametrize("version", [3, 9, 11])
-@pytest.mark.parametrize("last", [0, 1], ids=["not there", "there"])
-async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, version: int, last: int) -> None:
-    """The first of four comes before the broker leads, the others after; the first may be there already."""
+async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, version: int) -> None:
+    """The first of four comes before the broker leads, the others after."""
     one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
         await tell(broker, 0, 0)
-        assert await produce(broker, one, version, *range(last + 1)) == [fine] * (last + 1)
+        assert await produce(broker, one, version, 0) == [fine]
         await tell(broker, 1, 1)
         assert await produce(broker, one, version, 1) == [moved]
         await tell(broker, 0, 2)
@@ -140,6 +182,33 @@ async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, 
         assert await produce(broker, one, version, 2, 3, 4) == [moved] * 3
         assert await produce(broker, one, version, 1, 2, 3, 4) == [fine] * 4
         assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 5
+
+
+async def test_what_is_in_the_log_already_keeps_nobody_waiting(autojump_clock: trio.testing.MockClock) -> None:
+    connection = PlainConnectionInfo(connection_id="one")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0)
+        assert await produce(broker, connection, 9, 0, 1) == [fine] * 2
+        await tell(broker, 1, 1)
+        assert await produce(broker, connection, 9, 1) == [moved]
+        await tell(broker, 0, 2)
+        assert await produce(broker, connection, 9, 2, 1, 3) == [fine] * 3
+        assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 4
+
+
+async def test_a_leader_that_was_away(autojump_clock: trio.testing.MockClock) -> None:
+    """What it refused was taken by the leader of the time between, and is in its log."""
+    one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0)
+        assert await produce(broker, one, 9, 0) == [fine]
+        await tell(broker, 1, 1)
+        assert await produce(broker, one, 9, 1) == [moved]
+        await tell(broker, 0, 2)
+        assert await produce(broker, other, 9, 1, 2) == [fine] * 2
+        assert await produce(broker, one, 9, 3, 5) == [fine, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
 
 
 async def test_a_partition_that_is_new_here(autojump_clock: trio.testing.MockClock) -> None:

@@ -126,7 +126,7 @@ def handle_plain(
     refused = connection.refused_batches
     try:
         if refused.by_partition:
-            refused.check(topic, index, records)
+            refused.check(partition, records)
         info = partition.append(records, acks, version, broker.clock.time_ms())
     except (KafkaError, LogDirError) as error:
         refused.note(topic, index, records, error)
@@ -213,7 +213,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 partition = broker.replicas.hosted(topic.name, data.index)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = _checked_request(topic.name, data.records, acks, context)
-                refused.check(topic.name, data.index, records)
+                refused.check(partition, records)
                 checked = None
                 if partition.is_long_walk(records):
                     walk = partial(partition.walk_in_thread, records, version, now_ms, broker.long_walks)
