@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka.admin import ConfigResource
@@ -13,7 +11,7 @@ from compat_tests.conftest import Launcher, StartBroker
 from compat_tests.connect.workers import DEADLINE_S, Worker
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.services import Broker
+from compat_tests.support.services import Broker, started
 from compat_tests.support.waiting import eventually
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -80,19 +78,10 @@ class Story:
         return (first, second) if first.id == found else (second, first)
 
 
-@contextmanager
-def running(story: Story) -> Iterator[Story]:
-    try:
-        story.start()
-        yield story
-    finally:
-        story.close()
-
-
 def test_a_file_through_a_topic_while_workers_and_the_broker_die(own_broker: StartBroker, tmp_path: Path) -> None:
     """The topic has each line once and in order, and the sink has all; a worker that was away finds itself fenced."""
     broker = own_broker()
-    with running(Story(broker.bootstrap, tmp_path)) as story:
+    with started(Story(broker.bootstrap, tmp_path)) as story:
         _tell(story, broker)
         assert story.topic(len(story.lines)) == story.lines
         _check_internal_topics(broker)
@@ -104,7 +93,7 @@ def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launc
     cluster = Cluster(launcher.directory / "connect", launcher.zookeeper("connect"), [launcher.kind] * 3)
     try:
         cluster.start()
-        with running(Story(cluster.bootstrap, tmp_path, replicas=3)) as story:
+        with started(Story(cluster.bootstrap, tmp_path, replicas=3)) as story:
             for broker in cluster.brokers.values():
                 story.write()
                 broker.kill()

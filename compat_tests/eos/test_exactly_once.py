@@ -11,6 +11,7 @@ from compat_tests.conftest import Launcher
 from compat_tests.eos.place import OVERRIDES, OneBroker, Replicated
 from compat_tests.eos.soak import Soak
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.services import started
 
 RECORDS = 9_000
 KILLS = 2
@@ -21,11 +22,8 @@ KINDER = {"kpybroker": 1, "kafka": 2}  # Kafka takes ten seconds to come back, a
 @pytest.fixture
 def place(launcher: Launcher) -> Iterator[OneBroker]:
     one = OneBroker(launcher.unstarted(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()}))
-    try:
-        one.start()
+    with started(one):
         yield one
-    finally:
-        one.close()
 
 
 def test_exactly_once(place: OneBroker) -> None:
@@ -48,11 +46,8 @@ def replicated(launcher: Launcher) -> Iterator[Replicated]:
     kinds = [launcher.kind] * 3
     properties = Replicated.PROPERTIES
     three = Replicated(Cluster(launcher.directory / "copied", launcher.zookeeper("copied"), kinds, properties))
-    try:
-        three.start()
+    with started(three):
         yield three
-    finally:
-        three.close()
 
 
 def test_exactly_once_in_a_cluster(replicated: Replicated, launcher: Launcher) -> None:

@@ -12,8 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.support.quick import admin_client
@@ -26,7 +28,25 @@ STOP_DEADLINE_S = 120.0
 ANSWER_S = 2.0
 PR_SET_PDEATHSIG = 1
 
+S = TypeVar("S", bound="Startable")
+
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
+
+
+class Startable(Protocol):
+    def start(self) -> object: ...
+
+    def close(self) -> object: ...
+
+
+@contextmanager
+def started(what: S) -> Iterator[S]:
+    """It is closed also when it does not come up."""
+    try:
+        what.start()
+        yield what
+    finally:
+        what.close()
 
 
 def _die_with_parent() -> None:

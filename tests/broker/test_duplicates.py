@@ -9,31 +9,18 @@ import trio.testing
 from kpybroker.broker.app import Broker
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
-from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.batches import batch
+from tests.support.leadership import TOPIC_ID, tell
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 
-LISR = LeaderAndIsrRequest
-TOPIC_ID = b"t" * 16
 WRITTEN = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
 NEXT = batch(b"w", producer_id=7, producer_epoch=0, base_sequence=1)
 
 
 async def lead(broker: Broker, isr: list[int], epoch: int) -> None:
-    state = LISR.LeaderAndIsrPartitionState(
-        partition_index=0,
-        leader=0,
-        leader_epoch=epoch,
-        partition_epoch=epoch,
-        isr=isr,
-        replicas=[0, 1],
-        is_new=epoch == 0,
-    )
-    topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-    request = LISR(controller_epoch=9, broker_epoch=broker.control.broker_epoch, topic_states=[topic])
-    assert (await ask(broker, request, 7)).error_code == ErrorCode.NONE
+    await tell(broker, 0, epoch, isr)
 
 
 async def follower_has(broker: Broker, offset: int, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""Behind a batch that was refused for now nothing of its producer is taken before it comes again."""
+"""Behind a batch that was refused for now, what would leave a gap is refused as it was, until it comes again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from kpybroker.broker.context import PlainConnectionInfo
 from kpybroker.broker.refused_batches import BEHIND_MAX, FOR_NOW, PARTITIONS_MAX, RefusedBatches
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.batches import batch
+from tests.support.leadership import tell
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 
-LISR = LeaderAndIsrRequest
 NOT_LEADER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -86,6 +85,16 @@ def test_the_log_may_know_an_older_epoch_of_the_producer() -> None:
     assert code_of(refused, sent(1, producer_epoch=1), last=0, epoch=0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_fenced_producer_is_left_to_be_told_so() -> None:
+    assert code_of(after(sent(3)), sent(4), last=0, epoch=1) is None
+
+
+def test_a_name_that_no_topic_can_have_is_not_kept() -> None:
+    refused = RefusedBatches()
+    refused.note("x" * 250, 0, sent(3), KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    assert not refused.by_partition
+
+
 def test_the_first_of_a_later_epoch_counts() -> None:
     refused = after(sent(3))
     refused.note("t", 0, sent(0, producer_epoch=1), NOT_LEADER)
@@ -141,21 +150,6 @@ def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
 # --- a broker that is told to lead between two requests
 
 
-async def tell(broker: Broker, leader: int, epoch: int) -> None:
-    state = LISR.LeaderAndIsrPartitionState(
-        partition_index=0,
-        leader=leader,
-        leader_epoch=epoch,
-        partition_epoch=epoch,
-        isr=[0],
-        replicas=[0, 1],
-        is_new=epoch == 0,
-    )
-    topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=b"t" * 16, partition_states=[state])
-    request = LISR(controller_epoch=9, broker_epoch=broker.control.broker_epoch, topic_states=[topic])
-    assert (await ask(broker, request, 7)).error_code == ErrorCode.NONE
-
-
 async def produce(broker: Broker, connection: PlainConnectionInfo, version: int, *sequences: int) -> list[ErrorCode]:
     codes = []
     for sequence in sequences:
@@ -173,11 +167,11 @@ async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, 
     one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0)
+        await tell(broker, 0, 0, [0])
         assert await produce(broker, one, version, 0) == [fine]
-        await tell(broker, 1, 1)
+        await tell(broker, 1, 1, [0])
         assert await produce(broker, one, version, 1) == [moved]
-        await tell(broker, 0, 2)
+        await tell(broker, 0, 2, [0])
         assert await produce(broker, other, version, 4) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
         assert await produce(broker, one, version, 2, 3, 4) == [moved] * 3
         assert await produce(broker, one, version, 1, 2, 3, 4) == [fine] * 4
@@ -188,11 +182,11 @@ async def test_what_is_in_the_log_already_keeps_nobody_waiting(autojump_clock: t
     connection = PlainConnectionInfo(connection_id="one")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0)
+        await tell(broker, 0, 0, [0])
         assert await produce(broker, connection, 9, 0, 1) == [fine] * 2
-        await tell(broker, 1, 1)
+        await tell(broker, 1, 1, [0])
         assert await produce(broker, connection, 9, 1) == [moved]
-        await tell(broker, 0, 2)
+        await tell(broker, 0, 2, [0])
         assert await produce(broker, connection, 9, 2, 1, 3) == [fine] * 3
         assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 4
 
@@ -202,11 +196,11 @@ async def test_a_leader_that_was_away(autojump_clock: trio.testing.MockClock) ->
     one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0)
+        await tell(broker, 0, 0, [0])
         assert await produce(broker, one, 9, 0) == [fine]
-        await tell(broker, 1, 1)
+        await tell(broker, 1, 1, [0])
         assert await produce(broker, one, 9, 1) == [moved]
-        await tell(broker, 0, 2)
+        await tell(broker, 0, 2, [0])
         assert await produce(broker, other, 9, 1, 2) == [fine] * 2
         assert await produce(broker, one, 9, 3, 5) == [fine, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
 
@@ -217,5 +211,5 @@ async def test_a_partition_that_is_new_here(autojump_clock: trio.testing.MockClo
     unknown, fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
         assert await produce(broker, connection, 9, 0) == [unknown]
-        await tell(broker, 0, 0)
+        await tell(broker, 0, 0, [0])
         assert await produce(broker, connection, 9, 1, 0, 1) == [unknown, fine, fine]
