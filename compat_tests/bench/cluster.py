@@ -23,7 +23,7 @@ from compat_tests.bench.command import Clock
 from compat_tests.bench.costs import cpu_seconds
 from compat_tests.bench.report import Conditions, Result, results_table
 from compat_tests.bench.workloads import KILOBYTE, Figure, Sample, Workload
-from compat_tests.support.quick import admin_client, create_topic
+from compat_tests.support.quick import admin_client, create_topic, fill
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import run_process
 
@@ -74,7 +74,8 @@ class Here:
             admin.delete_topics([self.topic])[self.topic].result(timeout=30)
 
     def leader(self) -> str:
-        """The address of who leads partition 0."""
+        """The address of who leads partition 0, and does so: it has taken a record."""
+        fill(self.bootstrap, self.topic, ["first"])
         found = admin_client(self.bootstrap).list_topics(self.topic, timeout=30)
         node = found.brokers[found.topics[self.topic].partitions[0].leader]
         return f"{node.host}:{node.port}"
@@ -96,11 +97,11 @@ def java_producer(record_bytes: int, full: int, **properties: object) -> Callabl
     return run
 
 
-def raw_producer(unit_per_s: str, **options: object) -> Callable[[Here], Sample]:
-    """Ready-made requests to the leader of one partition; `unit_per_s` is what of its report counts."""
+def raw_producer(unit_per_s: str, partitions: int = 1, **options: object) -> Callable[[Here], Sample]:
+    """Ready-made requests to the leader of one of the partitions; `unit_per_s` is what of its report counts."""
 
     def run(here: Here) -> Sample:
-        with here.own_topic(1):
+        with here.own_topic(partitions):
             seconds = {"seconds": 3 * here.scale, "warm_up": 0.5}
             arguments = raw_arguments(here.leader(), here.topic, acks=-1, **seconds, **options)
             done = json.loads(here.client([sys.executable, "-m", *arguments]))
@@ -124,6 +125,7 @@ LINES = (
     _line("raw batches of 16 KB, 5 in flight", "MB/s", raw_producer("megabytes", **RAW_BATCHES)),
     _line("one record, 1 connection", "1/s", raw_producer("count")),
     _line("one record, 16 connections", "1/s", raw_producer("count", connections=16)),
+    _line("one record, 1 connection, 1,000 partitions", "1/s", raw_producer("count", partitions=1_000)),
 )
 
 

@@ -5,6 +5,9 @@ than that, answers are taken without the task (`_answered`), which wakes up for 
 partition's state and appending to its log there is no checkpoint, and what an answer says is taken only for partitions
 that still stand where they stood when it was asked for. Rules of where to fetch and cut are `core.follower`'s.
 
+A fetch looks at every partition, as Kafka's do. While all of them are being fetched and nothing happens to them but
+that they grow, the next one looks only at those that the answer named (`_is_settled`): a fetcher may follow thousands.
+
 A partition that fails waits for `replica.fetch.backoff.ms`, or less where its leader is only about to hear of its
 leadership (`FetchState.refused`); one that cannot go on (a fenced epoch, a log that
 contradicts itself) is given up until the controller speaks again. What is to be flushed is flushed before the next
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.broker.partition import Partition
     from kpybroker.broker.replication_quota import ReplicationQuota
+    from kpybroker.storage.log import Log
 
 log = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
@@ -44,6 +48,10 @@ PartitionData = FetchResponse.PartitionData
 BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
 PARTITION_BYTES = 1024
 """What a partition in an answer counts for beside its records."""
+
+LOOK_EVERY_S = 0.5
+"""At all partitions, for what nobody tells the fetcher: log starts that retention here has moved, logs that failed. An
+idle follower's fetches come as often."""
 
 _QUIET_ERRORS = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -56,7 +64,7 @@ _QUIET_ERRORS = (
 
 
 class Fetcher:
-    """`partitions` is changed by `broker.fetchers` at any time, between two steps of this task."""
+    """`follow`, `leave` and `set_topic_id` are for `broker.fetchers`: at any time, between two steps of this task."""
 
     def __init__(self, broker: Broker, leader_id: int, number: int, quota: ReplicationQuota) -> None:
         self._broker = broker
@@ -66,14 +74,28 @@ class Fetcher:
         self._endpoint = LeaderEndpoint(broker, leader_id, number)
         self._scope = trio.CancelScope()
         self._asked: dict[TopicPartition, FetchState] = {}
-        self._positions: dict[tuple[str, int], Position] = {}
+        self._asked_names: dict[bytes, str] = {}  # of topics, by id
+        self._grown: list[TopicPartition] = []  # by the last answer
+        self._is_settled = False
+        self._looks_at = 0.0
         self._unfinished: Unfinished[None] | None = None
         self.has_ended = False
         self.partitions: dict[TopicPartition, FetchState] = {}
 
-    def wake(self) -> None:
-        """There are more partitions."""
+    def follow(self, state: FetchState) -> None:
+        """One more partition, or one in a new state."""
+        self.partitions[TopicPartition(state.topic, state.index)] = state
+        self._is_settled = False
         self._news.set()
+
+    def leave(self, key: TopicPartition) -> None:
+        if self.partitions.pop(key, None) is not None:
+            self._is_settled = False
+
+    def set_topic_id(self, key: TopicPartition, topic_id: bytes) -> None:
+        if (state := self.partitions.get(key)) is not None:
+            state.topic_id = topic_id
+            self._is_settled = False
 
     def end(self) -> None:
         self.has_ended = True
@@ -118,12 +140,14 @@ class Fetcher:
         return self._broker.config.get_int("replica.fetch.backoff.ms") / 1000
 
     def _delay(self, states: Iterable[FetchState]) -> None:
+        self._is_settled = False
         until = trio.current_time() + self._backoff_s
         for state in states:
             state.delayed_until = until
 
     def _delay_after(self, code: int, state: FetchState) -> None:
         if code in _QUIET_ERRORS:
+            self._is_settled = False
             state.refused(trio.current_time(), self._backoff_s)
         else:
             self._delay((state,))
@@ -133,7 +157,7 @@ class Fetcher:
         log.warning("%s Partition %s-%d marked as failed", self._name, state.topic, state.index)
         key = TopicPartition(state.topic, state.index)
         if self.partitions.get(key) is state:
-            del self.partitions[key]
+            self.leave(key)
 
     def _is_current(self, state: FetchState) -> bool:
         return self.partitions.get(TopicPartition(state.topic, state.index)) is state
@@ -219,7 +243,6 @@ class Fetcher:
         """The next fetch, to be sent now; None where there is nothing to ask for."""
         asked: dict[TopicPartition, FetchState] = {}
         positions: dict[tuple[str, int], Position] = {}
-        max_bytes = self._broker.config.get_int("replica.fetch.max.bytes")
         for state in self._ready():
             key = TopicPartition(state.topic, state.index)
             if state.is_truncating or self._is_throttled(state):
@@ -229,16 +252,35 @@ class Fetcher:
                 self._give_up(state)
                 continue
             asked[key] = state
-            positions[key] = Position(
-                state.topic_id,
-                state.fetch_offset,
-                partition.log.log_start_offset,
-                max_bytes,
-                state.leader_epoch,
-                state.last_fetched_epoch if self._endpoint.truncates_on_fetch else UNDEFINED_EPOCH,
-            )
-        self._asked, self._positions = asked, positions
+            positions[key] = self._position(state, partition.log)
+        self._asked = asked
+        self._asked_names = {state.topic_id: state.topic for state in asked.values()}
+        self._is_settled = len(asked) == len(self.partitions)
+        self._looks_at = trio.current_time() + LOOK_EVERY_S
         return self._endpoint.fetch_request(positions)
+
+    def _ask_on(self) -> Request | None:
+        """The next fetch after an answer by which logs have grown."""
+        session = self._endpoint.session
+        if not self._is_settled or not session.is_open or trio.current_time() >= self._looks_at:
+            return None if any(state.is_truncating for state in self._ready()) else self._ask()
+        changed: dict[tuple[str, int], Position] = {}
+        for key in self._grown:
+            partition = self._broker.replicas.partition(*key)
+            if partition is None or partition.log is None:
+                return self._ask()
+            changed[key] = self._position(self._asked[key], partition.log)
+        return self._endpoint.fetch_request_on(changed)
+
+    def _position(self, state: FetchState, own_log: Log) -> Position:
+        return Position(
+            state.topic_id,
+            state.fetch_offset,
+            own_log.log_start_offset,
+            self._broker.config.get_int("replica.fetch.max.bytes"),
+            state.leader_epoch,
+            state.last_fetched_epoch if self._endpoint.truncates_on_fetch else UNDEFINED_EPOCH,
+        )
 
     def _answered(self, response: FetchResponse) -> Request | None:
         """Take an answer; the next fetch, unless that has to wait for something."""
@@ -250,10 +292,8 @@ class Fetcher:
             ):
                 self._delay(self._asked.values())
             return None
-        self._unfinished = run_steps(self._take(response, self._asked, self._positions))
-        if self._unfinished is not None or any(state.is_truncating for state in self._ready()):
-            return None
-        return self._ask()
+        self._unfinished = run_steps(self._take(response))
+        return None if self._unfinished is not None else self._ask_on()
 
     def _is_throttled(self, state: FetchState) -> bool:
         return (
@@ -262,18 +302,14 @@ class Fetcher:
             and self._quota.is_exceeded(self._broker.clock.time_ms())
         )
 
-    def _take(
-        self,
-        response: FetchResponse,
-        asked: dict[TopicPartition, FetchState],
-        positions: dict[tuple[str, int], Position],
-    ) -> Steps[None]:
+    def _take(self, response: FetchResponse) -> Steps[None]:
         """Every partition in an answer, then what is to be flushed."""
-        by_id = {state.topic_id: state.topic for state in asked.values()}
+        asked, positions = self._asked, self._endpoint.session.partitions
+        self._grown = []
         flushes: list[tuple[Partition, int]] = []
         appended = 0
         for topic in response.responses:
-            name = topic.topic or by_id.get(topic.topic_id, "")
+            name = topic.topic or self._asked_names.get(topic.topic_id, "")
             for data in topic.partitions:
                 key = TopicPartition(name, data.partition_index)
                 state = asked.get(key)
@@ -293,6 +329,7 @@ class Fetcher:
                     yield partial(self._truncate_to_epoch_end, state, diverging)
                 else:
                     self._append(state, data, flushes)
+                    self._grown.append(key)
                 appended += PARTITION_BYTES + len(data.records or b"")
         if flushes:
             yield partial(self._flush, flushes)
@@ -332,6 +369,7 @@ class Fetcher:
         next_offset = info.last_offset + 1 if info.size else state.fetch_offset
         state.fetched(next_offset, data.high_watermark, own_log.latest_epoch if info.size else UNDEFINED_EPOCH)
         if info.size and self._quota.is_throttled(state.topic, state.index):
+            self._is_settled = False
             self._quota.record(info.size, self._broker.clock.time_ms())
         if info.rolled:
             self._broker.flush_soon(partition)

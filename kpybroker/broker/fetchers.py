@@ -49,23 +49,20 @@ class Fetchers:
             fetcher = self._fetchers[place] = Fetcher(self._broker, *place, self.quota)
             self._running += 1
             self._broker.spawn(f"ReplicaFetcherThread-{place[1]}-{leader_id}", self._run, fetcher)
-        fetcher.partitions[key] = state
         self._where[key] = place
-        fetcher.wake()
+        fetcher.follow(state)
 
     def leave(self, keys: Iterable[TopicPartition]) -> None:
         """Fetch these no more."""
         for key in keys:
             place = self._where.pop(key, None)
             if place is not None:
-                self._fetchers[place].partitions.pop(key, None)
+                self._fetchers[place].leave(key)
 
     def set_topic_id(self, key: TopicPartition, topic_id: bytes) -> None:
         """A topic of before KIP-516 got its id."""
-        place = self._where.get(key)
-        state = None if place is None else self._fetchers[place].partitions.get(key)
-        if state is not None:
-            state.topic_id = topic_id
+        if (place := self._where.get(key)) is not None:
+            self._fetchers[place].set_topic_id(key, topic_id)
 
     def end_idle(self) -> None:
         """Fetchers without partitions end."""

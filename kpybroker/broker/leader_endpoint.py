@@ -51,9 +51,13 @@ class LeaderEndpoint:
     def fetch_request(self, positions: dict[tuple[str, int], Position]) -> Request | None:
         """A fetch from these positions, which is to be sent then; None where there is nothing to ask for."""
         asked = self.session.request(positions, self._fetch_version)
-        if asked is None:
-            return None
-        request, version = asked
+        return None if asked is None else self._request(*asked)
+
+    def fetch_request_on(self, changed: dict[tuple[str, int], Position]) -> Request:
+        """The same while the session `is_open`, where since the last fetch only these positions have changed."""
+        return self._request(*self.session.request_on(changed, self._fetch_version))
+
+    def _request(self, request: FetchRequest, version: int) -> Request:
         config = self._broker.config
         request.max_wait_ms = config.get_int("replica.fetch.wait.max.ms")
         request.min_bytes = config.get_int("replica.fetch.min.bytes")

@@ -44,6 +44,11 @@ class FollowerSession:
         self._uses_topic_ids = False
 
     @property
+    def is_open(self) -> bool:
+        """The leader remembers what it was told: the next request may be one of `request_on`."""
+        return self._epoch != INITIAL_EPOCH
+
+    @property
     def partitions(self) -> dict[TopicPartition, Position]:
         """All that the last request spoke of, named in it or not."""
         return self._told
@@ -76,7 +81,22 @@ class FollowerSession:
                 request.forgotten_topics_data.append(topic)
             topic.partitions.append(index)
         self._told, self._uses_topic_ids = wanted, by_id
-        return request, version if by_id else min(version, LAST_VERSION_WITH_NAMES)
+        return request, self._version(version)
+
+    def request_on(self, changed: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int]:
+        """As `request`, while the session `is_open`, with all positions as they were but these: at no cost for others.
+
+        They are of partitions that the last request spoke of too, with the same topic ids.
+        """
+        told = self._told
+        news = {key: position for key, position in changed.items() if told[key] != position}
+        told.update(news)
+        request = FetchRequest(session_id=self._session_id, session_epoch=self._epoch)
+        self._name(request, news)
+        return request, self._version(version)
+
+    def _version(self, newest: int) -> int:
+        return newest if self._uses_topic_ids else min(newest, LAST_VERSION_WITH_NAMES)
 
     @staticmethod
     def _name(request: FetchRequest, news: dict[TopicPartition, Position]) -> None:

@@ -11,11 +11,11 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.fetcher import Fetcher
+from kpybroker.broker.fetcher import LOOK_EVERY_S, Fetcher
+from kpybroker.broker.peer_connection import Request
 from kpybroker.broker.replication_quota import FOLLOWER, ReplicationQuota
 from kpybroker.broker.steps import run_to_end
 from kpybroker.core.follower import FetchState, initial_state
-from kpybroker.core.follower_session import Position
 from kpybroker.storage.log import Log
 from kpybroker.storage.names import TopicPartition
 from kpybroker.wire.codec import decode_from, encode
@@ -37,17 +37,16 @@ async def test_an_answer_not_taken_makes_the_leader_tell_all_again(tmp_path: Pat
         fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
         session = fetcher._endpoint.session
         asked = FetchState("t", 0, topic_id, leader_epoch=0, fetch_offset=0)
-        fetcher.partitions[KEY] = asked
-        positions: dict[tuple[str, int], Position] = {("t", 0): Position(topic_id, 0, 0, 1000, 0, -1)}
-        assert session.request(positions, 17) is not None
+        fetcher.follow(asked)
+        assert fetcher._ask() is not None
         data = FetchResponse.PartitionData(partition_index=0, high_watermark=0, log_start_offset=0, records=b"")
         topics = [FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
         assert session.answered(0, session_id=5)
         if is_replaced:
-            fetcher.partitions[KEY] = FetchState("t", 0, topic_id, leader_epoch=1, fetch_offset=0)
+            fetcher.follow(FetchState("t", 0, topic_id, leader_epoch=1, fetch_offset=0))
         answer = FetchResponse(session_id=5, responses=topics)
-        await run_to_end(fetcher._take(answer, {KEY: asked}, positions))
-        following = session.request(positions, 17)
+        await run_to_end(fetcher._take(answer))
+        following = session.request(session.partitions, 17)
         assert following is not None
         assert (following[0].session_id, following[0].session_epoch) == (5, 0 if is_replaced else 1)
         assert bool(following[0].topics) == is_replaced
@@ -105,19 +104,20 @@ async def following(directory: Path) -> AsyncIterator[tuple[Leader, Fetcher, Log
         there, back = Pipe(65536), Pipe(65536)
         fetcher._endpoint._connection._stream = MemoryStream(back, there, ("me", 1), ("leader", 2))
         leader = Leader(MemoryStream(there, back, ("leader", 2), ("me", 1)), topic_id)
-        fetcher.partitions[KEY] = initial_state(
+        beginning = initial_state(
             "t", 0, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
         )
+        fetcher.follow(beginning)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(fetcher.run)
             yield leader, fetcher, own_log
             fetcher.end()
 
 
-def records(base_offset: int, *values: bytes) -> FetchResponse.PartitionData:
+def records(base_offset: int, *values: bytes, index: int = 0) -> FetchResponse.PartitionData:
     stored = batch(*values, base_offset=base_offset, partition_leader_epoch=0)
     return FetchResponse.PartitionData(
-        partition_index=0, high_watermark=base_offset, log_start_offset=0, records=bytes(stored)
+        partition_index=index, high_watermark=base_offset, log_start_offset=0, records=bytes(stored)
     )
 
 
@@ -168,6 +168,67 @@ async def test_a_leader_that_has_not_heard_of_itself_is_asked_again_before_long(
         await leader.answer(asked, records(0, b"a"))
         await leader.asked()
         assert own_log.log_end_offset == 1
+
+
+class Named(NamedTuple):
+    """What a fetch said: offset and log start of each partition it named, and what it forgot."""
+
+    positions: dict[int, tuple[int, int]]
+    forgotten: list[int]
+
+
+def named(request: Request | None) -> Named:
+    assert request is not None
+    message: FetchRequest = request.message
+    partitions = [partition for topic in message.topics for partition in topic.partitions]
+    positions = {p.partition: (p.fetch_offset, p.log_start_offset) for p in partitions}
+    return Named(positions, [index for topic in message.forgotten_topics_data for index in topic.partitions])
+
+
+async def test_after_an_answer_only_what_it_named_is_looked_at(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Until a partition comes, goes or fails, and twice a second: for what nobody tells."""
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", partitions=4)
+        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+
+        def follow(index: int) -> None:
+            beginning = initial_state(
+                "t", index, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
+            )
+            fetcher.follow(beginning)
+
+        def answered(index: int | None = None, *values: bytes) -> Named:
+            topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id)
+            if index is not None:
+                offset = fetcher.partitions[TopicPartition("t", index)].fetch_offset
+                topic.partitions = [records(offset, *values, index=index)]
+            return named(fetcher._answered(FetchResponse(session_id=5, responses=[topic])))
+
+        for index in range(3):
+            follow(index)
+        assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0), 2: (0, 0)}, [])
+        assert answered(1, b"a", b"b") == ({1: (2, 0)}, [])
+        assert answered() == ({}, [])
+
+        moved = broker.replicas.hosted("t", 1).online_log()
+        moved.update_high_watermark(2)
+        assert moved.increment_log_start_offset(1)
+        assert answered(2, b"c") == ({2: (1, 0)}, [])
+        await trio.sleep(LOOK_EVERY_S)
+        assert answered() == ({1: (2, 1)}, [])
+
+        follow(3)
+        fetcher.leave(TopicPartition("t", 0))
+        assert answered(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [0])
+
+        refusal = FetchResponse.PartitionData(partition_index=2, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[refusal])
+        assert fetcher._answered(FetchResponse(session_id=5, responses=[topic])) is None
+        assert fetcher._unfinished is not None
+        await fetcher._unfinished
+        assert named(fetcher._ask()) == ({}, [2])
 
 
 async def test_a_fenced_epoch_ends_it(tmp_path: Path) -> None:

@@ -99,17 +99,27 @@ positions = st.dictionaries(
 )
 
 
-@given(st.lists(st.tuples(positions, st.sampled_from(["answered", "lost", "forgotten"])), max_size=12))
-def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, int], Position], str]]) -> None:
-    """Whatever is fetched, answered, lost on the way, or thrown out of the leader's cache."""
+steps = st.tuples(positions, st.booleans(), st.sampled_from(["answered", "lost", "forgotten"]))
+
+
+@given(st.lists(steps, max_size=12))
+def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, int], Position], bool, str]]) -> None:
+    """Whatever is fetched, changed by an answer, answered, lost on the way, or thrown out of the leader's cache."""
     asking = FollowerSession()
     cache = FetchSessionCache(10, lambda session: None)
     ids = count(1)
-    for wanted, fate in steps:
-        asked = asking.request(wanted, 17)
+    for wanted, is_on, fate in steps:
+        asked: tuple[FetchRequest, int] | None
+        if is_on and asking.is_open:
+            changed = {key: position for key, position in wanted.items() if key in asking.partitions}
+            wanted = asking.partitions | changed
+            asked = asking.request_on(changed, 17)
+        else:
+            asked = asking.request(wanted, 17)
         if asked is None:
             assert not wanted
             continue
+        assert asking.partitions == wanted
         request, _ = asked
         try:
             serving = cache.session_for(
