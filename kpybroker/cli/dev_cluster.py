@@ -83,6 +83,10 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
             async with trio.open_nursery() as nursery:
                 for broker in brokers:
                     nursery.start_soon(_stop_all_after, broker, brokers)
+            for plan, broker in zip(wanted, brokers, strict=True):
+                if not plan.config.get_bool("controlled.shutdown.enable"):
+                    # Nobody is to be elected over those that stop first: in vain, and with an error for each partition.
+                    await broker.control.close()
     finally:
         with trio.CancelScope(shield=True):
             try:
