@@ -77,7 +77,7 @@ class Fetcher:
         self._asked_names: dict[bytes, str] = {}  # of topics, by id
         self._grown: list[TopicPartition] = []  # by the last answer
         self._is_settled = False
-        self._looks_at = 0.0
+        self._looks_again_at = 0.0
         self._unfinished: Unfinished[None] | None = None
         self.has_ended = False
         self.partitions: dict[TopicPartition, FetchState] = {}
@@ -147,7 +147,6 @@ class Fetcher:
 
     def _delay_after(self, code: int, state: FetchState) -> None:
         if code in _QUIET_ERRORS:
-            self._is_settled = False
             state.refused(trio.current_time(), self._backoff_s)
         else:
             self._delay((state,))
@@ -256,13 +255,13 @@ class Fetcher:
         self._asked = asked
         self._asked_names = {state.topic_id: state.topic for state in asked.values()}
         self._is_settled = len(asked) == len(self.partitions)
-        self._looks_at = trio.current_time() + LOOK_EVERY_S
+        self._looks_again_at = trio.current_time() + LOOK_EVERY_S
         return self._endpoint.fetch_request(positions)
 
-    def _ask_on(self) -> Request | None:
+    def _ask_again(self) -> Request | None:
         """The next fetch after an answer by which logs have grown."""
         session = self._endpoint.session
-        if not self._is_settled or not session.is_open or trio.current_time() >= self._looks_at:
+        if not self._is_settled or not session.is_open or trio.current_time() >= self._looks_again_at:
             return None if any(state.is_truncating for state in self._ready()) else self._ask()
         changed: dict[tuple[str, int], Position] = {}
         for key in self._grown:
@@ -270,7 +269,7 @@ class Fetcher:
             if partition is None or partition.log is None:
                 return self._ask()
             changed[key] = self._position(self._asked[key], partition.log)
-        return self._endpoint.fetch_request_on(changed)
+        return self._endpoint.fetch_request_for_changes(changed)
 
     def _position(self, state: FetchState, own_log: Log) -> Position:
         return Position(
@@ -293,7 +292,7 @@ class Fetcher:
                 self._delay(self._asked.values())
             return None
         self._unfinished = run_steps(self._take(response))
-        return None if self._unfinished is not None else self._ask_on()
+        return None if self._unfinished is not None else self._ask_again()
 
     def _is_throttled(self, state: FetchState) -> bool:
         return (

@@ -53,9 +53,9 @@ class LeaderEndpoint:
         asked = self.session.request(positions, self._fetch_version)
         return None if asked is None else self._request(*asked)
 
-    def fetch_request_on(self, changed: dict[tuple[str, int], Position]) -> Request:
+    def fetch_request_for_changes(self, changed: dict[tuple[str, int], Position]) -> Request:
         """The same while the session `is_open`, where since the last fetch only these positions have changed."""
-        return self._request(*self.session.request_on(changed, self._fetch_version))
+        return self._request(*self.session.request_changes(changed, self._fetch_version))
 
     def _request(self, request: FetchRequest, version: int) -> Request:
         config = self._broker.config

@@ -45,7 +45,7 @@ class FollowerSession:
 
     @property
     def is_open(self) -> bool:
-        """The leader remembers what it was told: the next request may be one of `request_on`."""
+        """The leader remembers what it was told: the next request may be one of `request_changes`."""
         return self._epoch != INITIAL_EPOCH
 
     @property
@@ -83,7 +83,7 @@ class FollowerSession:
         self._told, self._uses_topic_ids = wanted, by_id
         return request, self._version(version)
 
-    def request_on(self, changed: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int]:
+    def request_changes(self, changed: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int]:
         """As `request`, while the session `is_open`, with all positions as they were but these: at no cost for others.
 
         They are of partitions that the last request spoke of too, with the same topic ids.

@@ -104,10 +104,7 @@ async def following(directory: Path) -> AsyncIterator[tuple[Leader, Fetcher, Log
         there, back = Pipe(65536), Pipe(65536)
         fetcher._endpoint._connection._stream = MemoryStream(back, there, ("me", 1), ("leader", 2))
         leader = Leader(MemoryStream(there, back, ("leader", 2), ("me", 1)), topic_id)
-        beginning = initial_state(
-            "t", 0, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
-        )
-        fetcher.follow(beginning)
+        begin(fetcher, topic_id, range(1))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(fetcher.run)
             yield leader, fetcher, own_log
@@ -170,6 +167,15 @@ async def test_a_leader_that_has_not_heard_of_itself_is_asked_again_before_long(
         assert own_log.log_end_offset == 1
 
 
+def begin(fetcher: Fetcher, topic_id: bytes, indexes: range) -> None:
+    """Follow these partitions of `t` from their beginning."""
+    for index in indexes:
+        beginning = initial_state(
+            "t", index, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
+        )
+        fetcher.follow(beginning)
+
+
 class Named(NamedTuple):
     """What a fetch said: offset and log start of each partition it named, and what it forgot."""
 
@@ -193,12 +199,6 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
         topic_id = await create_topic(broker, "t", partitions=4)
         fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
 
-        def follow(index: int) -> None:
-            beginning = initial_state(
-                "t", index, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
-            )
-            fetcher.follow(beginning)
-
         def answered(index: int | None = None, *values: bytes) -> Named:
             topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id)
             if index is not None:
@@ -206,8 +206,7 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
                 topic.partitions = [records(offset, *values, index=index)]
             return named(fetcher._answered(FetchResponse(session_id=5, responses=[topic])))
 
-        for index in range(3):
-            follow(index)
+        begin(fetcher, topic_id, range(3))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0), 2: (0, 0)}, [])
         assert answered(1, b"a", b"b") == ({1: (2, 0)}, [])
         assert answered() == ({}, [])
@@ -219,9 +218,10 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
         await trio.sleep(LOOK_EVERY_S)
         assert answered() == ({1: (2, 1)}, [])
 
-        follow(3)
+        begin(fetcher, topic_id, range(3, 4))
+        assert answered(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [])
         fetcher.leave(TopicPartition("t", 0))
-        assert answered(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [0])
+        assert answered() == ({}, [0])
 
         refusal = FetchResponse.PartitionData(partition_index=2, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[refusal])
@@ -229,6 +229,70 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
         assert fetcher._unfinished is not None
         await fetcher._unfinished
         assert named(fetcher._ask()) == ({}, [2])
+
+
+async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Also where the answers before it let the fetcher look at nothing but what had grown."""
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", partitions=2, follower_replication_throttled_replicas="1:0")
+        broker.config.dynamic_broker["follower.replication.throttled.rate"] = "1"
+        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        begin(fetcher, topic_id, range(2))
+
+        def answered(index: int, high_watermark: int) -> Named:
+            data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, b"a", index=index)
+            data.high_watermark = high_watermark
+            topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[data])
+            return named(fetcher._answered(FetchResponse(session_id=5, responses=[topic])))
+
+        assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
+        assert answered(0, 1) == ({0: (1, 0)}, [])
+        assert answered(1, 100) == ({}, [1])  # far behind, and over its rate
+        assert answered(0, 2) == ({0: (2, 0)}, [])
+
+
+async def test_what_can_not_be_appended_is_not_asked_for_at_once(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", partitions=2)
+        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        begin(fetcher, topic_id, range(2))
+        assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
+        damaged = records(0, b"a", index=1)
+        assert damaged.records is not None
+        damaged.records = bytes(damaged.records[:-1]) + b"\xff"
+        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[damaged])
+        following = fetcher._answered(FetchResponse(session_id=5, responses=[topic]))
+        assert named(following) == ({}, [1])
+
+
+async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        begin(fetcher, bytes(16), range(1))
+        first = fetcher._ask()
+        assert first is not None
+        assert (first.version, first.message.topics[0].topic) == (12, "t")
+        fetcher.set_topic_id(KEY, topic_id)
+        following = fetcher._answered(FetchResponse(session_id=5))
+        assert following is not None
+        assert (following.message.session_epoch, following.message.topics[0].topic_id) == (0, topic_id)
+        assert following.version > 12
+
+
+async def test_a_leader_without_sessions_is_told_all_each_time(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t", partitions=2)
+        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        begin(fetcher, topic_id, range(2))
+        assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
+        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[records(0, b"a", index=1)])
+        following = named(fetcher._answered(FetchResponse(session_id=0, responses=[topic])))
+        assert following == ({0: (0, 0), 1: (1, 0)}, [])
 
 
 async def test_a_fenced_epoch_ends_it(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, in
         if is_on and asking.is_open:
             changed = {key: position for key, position in wanted.items() if key in asking.partitions}
             wanted = asking.partitions | changed
-            asked = asking.request_on(changed, 17)
+            asked = asking.request_changes(changed, 17)
         else:
             asked = asking.request(wanted, 17)
         if asked is None:
