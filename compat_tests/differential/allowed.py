@@ -67,6 +67,18 @@ ALLOWED: tuple[Allowed, ...] = (
         kafka="This server does not host this topic-partition.",
     ),
     Allowed(
+        "the default text of an error code is in our own words",
+        r".*error_message",
+        kafka="No partition reassignment is in progress.",
+        ours="The partition is not being reassigned.",
+    ),
+    Allowed(
+        "the default text of an error code is in our own words",
+        r".*error_message",
+        kafka="Leader election not needed for topic partition.",
+        ours="The partition needs no election.",
+    ),
+    Allowed(
         "the embedded tree needs no zookeeper.connect",
         r"results\[0\]\.configs\.zookeeper\.(connect|connection\.timeout\.ms)\..*",
         ApiKey.DESCRIBE_CONFIGS,
@@ -106,6 +118,12 @@ ALLOWED: tuple[Allowed, ...] = (
         ApiKey.CREATE_TOPICS,
         scripts="create-placed-topics",
         label="step 9: .*",
+    ),
+    Allowed(
+        "Kafka stumbles over an election that there is not",
+        r"(error_code|replica_election_results\[0\]\.partition_result\[0\]\.error_(code|message))",
+        ApiKey.ELECT_LEADERS,
+        scripts="elect-in-another-way",
     ),
     Allowed(
         "Kafka stumbles over zero cleaner threads (its message is '/ by zero')",

@@ -97,6 +97,14 @@ def _keyed_by(field: str) -> Rule:
     return keyed
 
 
+def _configs(normaliser: Normaliser, value: Any) -> Any:
+    """By name, and the order in which they came, without those that Kafka lacks."""
+    keyed = _keyed_by("name")(normaliser, value)
+    if isinstance(keyed, dict):
+        keyed["order"] = [name for name in (config["name"] for config in value) if not name.startswith("kpybroker.")]
+    return keyed
+
+
 # (API, path) or (None, name of the field in any answer)
 RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # random at creation
@@ -118,8 +126,8 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].usable_bytes"): _positive,
     # in the order of Java's and Scala's hash maps
     (ApiKey.API_VERSIONS, "api_keys"): _keyed_by("api_key"),
-    (ApiKey.CREATE_TOPICS, "topics[].configs"): _keyed_by("name"),
-    (ApiKey.DESCRIBE_CONFIGS, "results[].configs"): _keyed_by("name"),
+    (ApiKey.CREATE_TOPICS, "topics[].configs"): _configs,
+    (ApiKey.DESCRIBE_CONFIGS, "results[].configs"): _configs,
     (ApiKey.METADATA, "topics"): _sorted_by("name"),
     (ApiKey.METADATA, "topics[].partitions"): _sorted_by("partition_index"),
     (ApiKey.DESCRIBE_LOG_DIRS, "results[].topics"): _sorted_by("name"),
@@ -156,4 +164,10 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].topics[].partitions"): _ascending,
     (ApiKey.LIST_TRANSACTIONS, "transaction_states"): _sorted_by("transactional_id"),
     (ApiKey.DESCRIBE_PRODUCERS, "topics[].partitions[].active_producers"): _sorted_by("producer_id"),
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "responses"): _sorted_by("name"),
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, "responses[].partitions"): _sorted_by("partition_index"),
+    (ApiKey.ELECT_LEADERS, "replica_election_results"): _sorted_by("topic"),
+    (ApiKey.ELECT_LEADERS, "replica_election_results[].partition_result"): _sorted_by("partition_id"),
+    (ApiKey.ALTER_REPLICA_LOG_DIRS, "results"): _sorted_by("topic_name"),
+    (ApiKey.ALTER_REPLICA_LOG_DIRS, "results[].partitions"): _sorted_by("partition_index"),
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker import loggers
 from kpybroker.config.definition import BROKER_KEYS, INTERNAL, READ_ONLY
+from kpybroker.config.hash_order import hash_order
 from kpybroker.config.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.values import (
@@ -96,14 +97,16 @@ class Asked(NamedTuple):
     def wants(self, name: str) -> bool:
         return not self.names or name in self.names
 
+    def of(self, names: set[str]) -> set[str]:
+        return names & self.names if self.names else names
+
 
 # --- topics -----------------------------------------------------------------------------------------------
 
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
-    for name in [*TOPIC_KEYS, *(name for name in overrides if name not in TOPIC_KEYS)]:
-        if asked.wants(name):
-            yield topic_entry(config, overrides, name, asked)
+    for name in hash_order(asked.of({*TOPIC_KEYS, *overrides})):
+        yield topic_entry(config, overrides, name, asked)
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, asked: Asked) -> Entry:
@@ -146,9 +149,8 @@ def _topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str, 
 
 def broker_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
     """Every key but the internal ones, and whatever else is set."""
-    for name in [*BROKER_KEYS, *(name for name in config.effective if name not in BROKER_KEYS)]:
-        if asked.wants(name) and (name not in INTERNAL or name in config.effective):
-            yield _broker_entry(config, name, asked, per_broker=True)
+    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - INTERNAL), *config.effective})):
+        yield _broker_entry(config, name, asked, per_broker=True)
 
 
 def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:

@@ -380,6 +380,8 @@ class Fetcher:
             await self._find_range(state)
             return
         if code == ErrorCode.FENCED_LEADER_EPOCH:
+            older = "%s Epoch %d of partition %s-%d is older than its leader's: waiting for the next LeaderAndIsr"
+            log.info(older, self._name, state.leader_epoch, state.topic, state.index)
             self._give_up(state)
             return
         level = logging.INFO if code in _QUIET_ERRORS else logging.ERROR

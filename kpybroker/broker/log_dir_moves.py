@@ -69,7 +69,8 @@ class LogDirMoves:
             broker.logs.remove_future(topic, index, now_ms)
         if partition is None or partition.log is None:
             broker.logs.prefer_dir(topic, index, log_dir)
-            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE)
+            exists = broker.metadata.partition(topic, index) is not None
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.log.log_dir == log_dir or (future is not None and future.log_dir == log_dir):
             return
         broker.logs.create_future(topic, index, log_dir, now_ms)

@@ -40,10 +40,10 @@ async def handle(
     }
     results: dict[TopicPartition, ApiError] = await broker.control.ask(ApiPartitionReassignment(wanted))
     topics: dict[str, Topic] = {}
-    for (name, index), (code, message) in sorted(results.items()):
+    for (name, index), error in sorted(results.items()):
         topic = topics.setdefault(name, Topic(name=name))
-        topic.partitions.append(Partition(partition_index=index, error_code=code, error_message=message))
-    return AlterPartitionReassignmentsResponse(error_message=None, responses=list(topics.values()))
+        topic.partitions.append(Partition(partition_index=index, error_code=error.code, error_message=error.text))
+    return AlterPartitionReassignmentsResponse(responses=list(topics.values()))
 
 
 def error_response(

@@ -38,9 +38,9 @@ async def handle(
     async with broker.replicas.state_change_lock:
         for log_dir in request.dirs:
             for topic in log_dir.topics:
-                result = results.setdefault(topic.name, TopicResult(topic_name=topic.name))
                 for index in topic.partitions:
                     code = _move(broker, topic.name, index, log_dir.path)
+                    result = results.setdefault(topic.name, TopicResult(topic_name=topic.name))
                     result.partitions.append(PartitionResult(partition_index=index, error_code=code))
                     await turns.next(is_long=code == ErrorCode.NONE)
     return AlterReplicaLogDirsResponse(results=list(results.values()))

@@ -51,7 +51,7 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
         results |= dict.fromkeys(elected, ApiError(ErrorCode.REQUEST_TIMED_OUT))
     if request.topic_partitions is None:
         results = {p: e for p, e in results.items() if e.code is not ErrorCode.ELECTION_NOT_NEEDED}
-    return _response(ErrorCode.NONE, results)
+    return _response(ErrorCode.NONE, {partition: (error.code, error.text) for partition, error in results.items()})
 
 
 def _partitions(broker: Broker, request: ElectLeadersRequest) -> list[TopicPartition]:
@@ -61,13 +61,13 @@ def _partitions(broker: Broker, request: ElectLeadersRequest) -> list[TopicParti
     return [TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
 
 
-def _response(code: ErrorCode, results: dict[TopicPartition, ApiError]) -> ElectLeadersResponse:
+def _response(code: ErrorCode, results: dict[TopicPartition, tuple[ErrorCode, str | None]]) -> ElectLeadersResponse:
     topics: dict[str, ElectLeadersResponse.ReplicaElectionResult] = {}
-    for partition, error in results.items():
+    for partition, (error_code, message) in results.items():
         topic = topics.setdefault(partition.topic, ElectLeadersResponse.ReplicaElectionResult(topic=partition.topic))
         topic.partition_result.append(
             ElectLeadersResponse.PartitionResult(
-                partition_id=partition.partition, error_code=error.code, error_message=error.message
+                partition_id=partition.partition, error_code=error_code, error_message=message
             )
         )
     return ElectLeadersResponse(error_code=code, replica_election_results=list(topics.values()))
@@ -78,4 +78,4 @@ def error_response(request: ElectLeadersRequest, context: RequestContext, error:
         TopicPartition(topic.topic, index) for topic in request.topic_partitions or () for index in topic.partitions
     ]
     top_level = error.code if context.api_version >= 1 else ErrorCode.NONE  # version 0 has no place for it
-    return _response(top_level, dict.fromkeys(partitions, ApiError(error.code)))
+    return _response(top_level, dict.fromkeys(partitions, (error.code, None)))

@@ -48,7 +48,7 @@ async def handle(
                 removing_replicas=list(assignment.removing_replicas),
             )
         )
-    return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
+    return ListPartitionReassignmentsResponse(topics=list(topics.values()))
 
 
 def error_response(

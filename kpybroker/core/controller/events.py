@@ -136,6 +136,11 @@ class ApiError(NamedTuple):
     code: ErrorCode
     message: str | None = None
 
+    @property
+    def text(self) -> str | None:
+        """What a client is told; None of a success."""
+        return None if self.code is ErrorCode.NONE else self.message or self.code.message
+
 
 Event = (
     Signal

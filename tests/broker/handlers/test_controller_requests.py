@@ -127,7 +127,7 @@ async def test_a_move_begins_is_listed_and_cancelled() -> None:
         )
         request = AlterPartitionReassignmentsRequest(topics=[wish, other])
         response = await call(broker, alter_partition_reassignments, request, 0)
-        assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+        assert (response.error_code, response.error_message) == (ErrorCode.NONE, "")
         told = {
             (t.name, p.partition_index): (p.error_code, p.error_message)
             for t in response.responses
@@ -139,7 +139,7 @@ async def test_a_move_begins_is_listed_and_cancelled() -> None:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(0, 0)",
             ),
-            ("u", 3): (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
+            ("u", 3): (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.message),
         }
         for topics in (None, [ListTopic(name="t", partition_indexes=[0, 1])]):
             listed = await call(
