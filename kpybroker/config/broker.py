@@ -117,9 +117,7 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> tuple[Endpoint, ...]:
-        """What `advertised.listeners` says; empty when it is not set: clients are then told how they came
-        in.
-        """
+        """What `advertised.listeners` says; empty when it is not set."""
         return parse_endpoints("advertised.listeners", self.get_str("advertised.listeners"), self.security_protocols)
 
     @property

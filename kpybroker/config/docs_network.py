@@ -16,8 +16,8 @@ DOCS: Final[dict[str, str]] = {
         "Without this key only loopback is bound, on 9092."
     ),
     "advertised.listeners": (
-        "Addresses that clients are told to use, where they differ from listeners. Without this key a client is "
-        "told the address by which it came."
+        "Addresses that clients are told to use, where they differ from listeners. Without this key they are as "
+        "registered, or, with embedded coordination, the address by which a client came."
     ),
     "listener.security.protocol.map": "Which security protocol each listener name stands for.",
     "socket.send.buffer.bytes": "Send buffer of a connection's socket; -1 leaves it to the system.",

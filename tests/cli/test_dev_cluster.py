@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from kpybroker.broker.app import Broker
+from kpybroker.broker.context import PlainConnectionInfo, RequestContext
+from kpybroker.broker.metadata import Node
 from kpybroker.broker.topics import NewTopic
 from kpybroker.cli import dev, dev_cluster, run
+from kpybroker.core.authorizer import AllowAll
+from kpybroker.wire.api import ApiKey
 
 
 def plans(directory: Path, count: int, port: int = 0) -> list[run.Plan]:
@@ -42,6 +47,15 @@ def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pyt
     assert "holds the data of a single broker" in capsys.readouterr().err
 
 
+async def told_by(broker: Broker) -> list[Node]:
+    """Where a client that came by another name than the listeners' finds them all."""
+    connection = PlainConnectionInfo(local_host="reached.example", local_port=broker.bound[0].listener.address[1])
+    assert await broker.metadata.wait_until(lambda snapshot: len(snapshot.brokers) == 3, 10)
+    nodes = broker.metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
+    assert {node.host for node in nodes} == {"reached.example"}
+    return nodes
+
+
 async def test_they_are_one_cluster_and_their_topics_outlive_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -62,6 +76,7 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             state = third.metadata.partition("t", 0)
             assert state is not None
             assert sorted(state.replicas) == [0, 1, 2]
+            assert await told_by(first) == await told_by(second) == await told_by(third)
             caplog.clear()
             second.stop()  # one of them is told to stop, and all do
         assert capsys.readouterr().out.startswith("kpybroker ready at 127.0.0.1:")
