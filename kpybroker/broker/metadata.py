@@ -133,10 +133,10 @@ class MetadataCache:
         """Where clients of the request's listener reach a live broker; None if it is down or lacks the
         listener.
 
-        With embedded coordination and without `advertised.listeners` it is on the host where the client has just
-        reached this one, for they share a process: through a forwarded port or a container's network the configured
-        address need not be reachable at all. (Kafka answers with its host's name: a difference for GUARANTEES.) On
-        ZooKeeper it is where it says it is, so that all brokers tell the same: a client reconnects when one moves.
+        Without `advertised.listeners`, a broker that is alone, and all that share this process, are on the host where
+        the client has just reached this one: through a forwarded port or a container's network the configured address
+        need not be reachable at all. (Kafka answers with its host's name: a difference for GUARANTEES.) Otherwise it
+        is where it says it is, so that all brokers tell the same: a client reconnects when one moves.
         """
         broker = self.snapshot.brokers.get(broker_id)
         if broker is None:
@@ -144,7 +144,8 @@ class MetadataCache:
         endpoint = broker.endpoints.get(context.listener_name)
         if endpoint is None:
             return None
-        if not self._config.get_str("advertised.listeners") and not self._config.get_str("zookeeper.connect"):
+        is_embedded = not self._config.get_str("zookeeper.connect")
+        if not self._config.get_str("advertised.listeners") and (is_embedded or len(self.snapshot.brokers) == 1):
             port = context.local_port if broker_id == self.local_broker_id else endpoint[1]
             endpoint = (context.local_host, port)
         return Node(broker_id, *endpoint, broker.rack)

@@ -17,7 +17,7 @@ DOCS: Final[dict[str, str]] = {
     ),
     "advertised.listeners": (
         "Addresses that clients are told to use, where they differ from listeners. Without this key they are as "
-        "registered, or, with embedded coordination, the address by which a client came."
+        "bound, or, of a broker that is alone or has embedded coordination, the address by which a client came."
     ),
     "listener.security.protocol.map": "Which security protocol each listener name stands for.",
     "socket.send.buffer.bytes": "Send buffer of a connection's socket; -1 leaves it to the system.",

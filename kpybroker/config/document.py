@@ -50,7 +50,8 @@ A KRaft file works too: `node.id` is taken as `broker.id`, the controller's list
 
 - Without `listeners`, the broker binds `{LOOPBACK_LISTENER}` and not every interface. `listeners=PLAINTEXT://:9092`
 says every interface, as in Kafka.
-- Without `advertised.listeners` and with embedded coordination, a client is told the address by which it came.
+- Without `advertised.listeners`, a client of a broker that is alone, or has embedded coordination, is told the address
+by which it came.
 - Without `zookeeper.connect`, coordination is embedded: `coordination.sqlite`, made in the first log directory.
 - `listeners`, `advertised.listeners` and `listener.security.protocol.map` cannot be changed while the broker runs.
 - Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.

@@ -8,12 +8,15 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kpybroker.broker.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.metadata import DELETED_NAMES_MAX, ELECTION_S, MetadataCache
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.tree import Tree
+from kpybroker.core.authorizer import AllowAll
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.core.tree import ConnectionLoss, Stat
 from kpybroker.wire import znodes
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
@@ -235,3 +238,28 @@ async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.t
     start = trio.current_time()
     await cache().wait_first_update(Topics(0))
     assert trio.current_time() - start == 18 + ELECTION_S  # zookeeper.session.timeout.ms is 18 s
+
+
+@pytest.mark.parametrize(
+    ("props", "brokers", "told"),
+    [
+        ({}, [1], ["reached:7"]),
+        ({}, [1, 2], ["reached:7", "reached:9092"]),
+        ({"zookeeper.connect": "zk:2181"}, [1], ["reached:7"]),
+        ({"zookeeper.connect": "zk:2181"}, [1, 2], ["bound-1:9092", "bound-2:9092"]),
+        ({"advertised.listeners": "PLAINTEXT://told:1"}, [1, 2], ["bound-1:9092", "bound-2:9092"]),
+    ],
+)
+async def test_where_brokers_are_for_a_client(props: dict[str, str], brokers: list[int], told: list[str]) -> None:
+    """As registered, unless they are of one process, or nobody else could be asked."""
+    metadata = MetadataCache(BrokerConfig(props))
+    metadata.local_broker_id = 1
+    await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
+    connection = PlainConnectionInfo(local_host="reached", local_port=7)
+    nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
+    assert [f"{node.host}:{node.port}" for node in nodes] == told
+
+
+def live_broker(broker_id: int) -> UpdateMetadataRequest.UpdateMetadataBroker:
+    endpoint = UpdateMetadataRequest.UpdateMetadataEndpoint(host=f"bound-{broker_id}", port=9092, listener="PLAINTEXT")
+    return UpdateMetadataRequest.UpdateMetadataBroker(id=broker_id, endpoints=[endpoint])

@@ -89,12 +89,6 @@ class TestAddresses:
             response = await ask(broker, MetadataRequest(topics=None), 12)
         assert [(b.host, b.port) for b in response.brokers] == [("told.example", 7)]
 
-    async def test_on_zookeeper_it_is_where_its_peers_know_it_to_be(self) -> None:
-        listener = "PLAINTEXT://bound.example:9"
-        async with running_broker(zookeeper_connect="zk.example:2181", listeners=listener) as broker:
-            response = await ask(broker, MetadataRequest(topics=None), 12)
-        assert [(b.host, b.port) for b in response.brokers] == [("bound.example", 9)]
-
     @pytest.mark.parametrize(
         ("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)]
     )
