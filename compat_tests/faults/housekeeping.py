@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
 from random import Random
 
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -25,8 +23,6 @@ from kpybroker.wire.messages.fetch import FetchRequest
 TRIMMED, AGAIN = "trimmed", "again"
 ADMIN_S = 60.0
 TRIM_RECORDS = 20
-TRIM_ATTEMPTS, TRIM_ANSWER_S, TRIM_REPLICAS_S = 3, 20.0, 15.0
-NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 FETCH_BY_ID = 13
 ELECT_LEADERS_VERSION = 2
 PREFERRED = 0
@@ -34,9 +30,8 @@ REFUSALS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 
 
 class Housekeeping:
-    def __init__(self, cluster: FaultyCluster, history: History, random: Random, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: FaultyCluster, history: History, random: Random) -> None:
         self._cluster = cluster
-        self._say = say
         self._history = history
         self._random = random
         self._trimmed = 0
@@ -51,24 +46,13 @@ class Housekeeping:
         """Write some, delete some, and remember what must stay deleted."""
         fill(self._cluster.bootstrap, TRIMMED, [f"{n}" for n in range(TRIM_RECORDS)])
         self._trimmed += self._random.randint(1, TRIM_RECORDS)
-        self._delete_records()
+        admin = self._admin()
+        place = Place(TRIMMED, 0, self._trimmed)
+        (done,) = admin.delete_records([place], request_timeout=ADMIN_S).values()
+        done.result(timeout=ADMIN_S)
         # Until its next checkpoint a broker that is killed forgets what was deleted, and Kafka promises no more.
         eventually(self._all_have_noted, f"every replica has noted the log start {self._trimmed}", ADMIN_S)
         self._history.trims[TRIMMED, 0].append(Trim(time.monotonic_ns(), self._trimmed))
-
-    def _delete_records(self) -> None:
-        """Ask again, as one may, when no answer comes, and say so."""
-        place = Place(TRIMMED, 0, self._trimmed)
-        for attempts_left in reversed(range(TRIM_ATTEMPTS)):
-            times = {"request_timeout": TRIM_ANSWER_S, "operation_timeout": TRIM_REPLICAS_S}
-            (done,) = self._admin().delete_records([place], **times).values()
-            try:
-                done.result(timeout=ADMIN_S)
-                return
-            except KafkaException as error:
-                if error.args[0].code() not in NO_ANSWER or not attempts_left:
-                    raise
-                self._say(f"DeleteRecords up to {self._trimmed}: {error.args[0]}; asking again")
 
     def _all_have_noted(self) -> bool:
         for broker in self._cluster.brokers.values():

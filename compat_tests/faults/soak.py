@@ -56,7 +56,7 @@ class Run:
         self.began = time.monotonic()
         self._say = say
         self.cluster = FaultyCluster(kind, directory, self.history)
-        self.housekeeping = Housekeeping(self.cluster, self.history, self.random, self.say)
+        self.housekeeping = Housekeeping(self.cluster, self.history, self.random)
         self._directory = directory
         self._tasks: list[Task] = []
 

@@ -144,8 +144,9 @@ class MetadataCache:
         endpoint = broker.endpoints.get(context.listener_name)
         if endpoint is None:
             return None
+        is_alone = self.snapshot.brokers.keys() == {self.local_broker_id}
         is_embedded = not self._config.get_str("zookeeper.connect")
-        if not self._config.get_str("advertised.listeners") and (is_embedded or len(self.snapshot.brokers) == 1):
+        if not self._config.get_str("advertised.listeners") and (is_alone or is_embedded):
             port = context.local_port if broker_id == self.local_broker_id else endpoint[1]
             endpoint = (context.local_host, port)
         return Node(broker_id, *endpoint, broker.rack)

@@ -191,6 +191,14 @@ def named(request: Request | None) -> Named:
     return Named(positions, [index for topic in message.forgotten_topics_data for index in topic.partitions])
 
 
+def answered(
+    fetcher: Fetcher, topic_id: bytes, *data: FetchResponse.PartitionData, session_id: int = 5
+) -> Request | None:
+    """What it asks for next."""
+    topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=list(data))
+    return fetcher._answered(FetchResponse(session_id=session_id, responses=[topic]))
+
+
 async def test_after_an_answer_only_what_it_named_is_looked_at(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -199,33 +207,29 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
         topic_id = await create_topic(broker, "t", partitions=4)
         fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
 
-        def answered(index: int | None = None, *values: bytes) -> Named:
-            topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id)
-            if index is not None:
-                offset = fetcher.partitions[TopicPartition("t", index)].fetch_offset
-                topic.partitions = [records(offset, *values, index=index)]
-            return named(fetcher._answered(FetchResponse(session_id=5, responses=[topic])))
+        def grown(index: int, *values: bytes) -> Named:
+            data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, *values, index=index)
+            return named(answered(fetcher, topic_id, data))
 
         begin(fetcher, topic_id, range(3))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0), 2: (0, 0)}, [])
-        assert answered(1, b"a", b"b") == ({1: (2, 0)}, [])
-        assert answered() == ({}, [])
+        assert grown(1, b"a", b"b") == ({1: (2, 0)}, [])
+        assert named(answered(fetcher, topic_id)) == ({}, [])
 
         moved = broker.replicas.hosted("t", 1).online_log()
         moved.update_high_watermark(2)
         assert moved.increment_log_start_offset(1)
-        assert answered(2, b"c") == ({2: (1, 0)}, [])
+        assert grown(2, b"c") == ({2: (1, 0)}, [])
         await trio.sleep(LOOK_EVERY_S)
-        assert answered() == ({1: (2, 1)}, [])
+        assert named(answered(fetcher, topic_id)) == ({1: (2, 1)}, [])
 
         begin(fetcher, topic_id, range(3, 4))
-        assert answered(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [])
+        assert grown(2, b"d") == ({2: (2, 0), 3: (0, 0)}, [])
         fetcher.leave(TopicPartition("t", 0))
-        assert answered() == ({}, [0])
+        assert named(answered(fetcher, topic_id)) == ({}, [0])
 
         refusal = FetchResponse.PartitionData(partition_index=2, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[refusal])
-        assert fetcher._answered(FetchResponse(session_id=5, responses=[topic])) is None
+        assert answered(fetcher, topic_id, refusal) is None
         assert fetcher._unfinished is not None
         await fetcher._unfinished
         assert named(fetcher._ask()) == ({}, [2])
@@ -241,16 +245,15 @@ async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
         fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
         begin(fetcher, topic_id, range(2))
 
-        def answered(index: int, high_watermark: int) -> Named:
+        def grown(index: int, high_watermark: int) -> Named:
             data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, b"a", index=index)
             data.high_watermark = high_watermark
-            topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[data])
-            return named(fetcher._answered(FetchResponse(session_id=5, responses=[topic])))
+            return named(answered(fetcher, topic_id, data))
 
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
-        assert answered(0, 1) == ({0: (1, 0)}, [])
-        assert answered(1, 100) == ({}, [1])  # far behind, and over its rate
-        assert answered(0, 2) == ({0: (2, 0)}, [])
+        assert grown(0, 1) == ({0: (1, 0)}, [])
+        assert grown(1, 100) == ({}, [1])  # far behind, and over its rate
+        assert grown(0, 2) == ({0: (2, 0)}, [])
 
 
 async def test_what_can_not_be_appended_is_not_asked_for_at_once(
@@ -264,9 +267,7 @@ async def test_what_can_not_be_appended_is_not_asked_for_at_once(
         damaged = records(0, b"a", index=1)
         assert damaged.records is not None
         damaged.records = bytes(damaged.records[:-1]) + b"\xff"
-        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[damaged])
-        following = fetcher._answered(FetchResponse(session_id=5, responses=[topic]))
-        assert named(following) == ({}, [1])
+        assert named(answered(fetcher, topic_id, damaged)) == ({}, [1])
 
 
 async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> No
         assert first is not None
         assert (first.version, first.message.topics[0].topic) == (12, "t")
         fetcher.set_topic_id(KEY, topic_id)
-        following = fetcher._answered(FetchResponse(session_id=5))
+        following = answered(fetcher, topic_id)
         assert following is not None
         assert (following.message.session_epoch, following.message.topics[0].topic_id) == (0, topic_id)
         assert following.version > 12
@@ -290,9 +291,8 @@ async def test_a_leader_without_sessions_is_told_all_each_time(tmp_path: Path) -
         fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
-        topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=[records(0, b"a", index=1)])
-        following = named(fetcher._answered(FetchResponse(session_id=0, responses=[topic])))
-        assert following == ({0: (0, 0), 1: (1, 0)}, [])
+        following = answered(fetcher, topic_id, records(0, b"a", index=1), session_id=0)
+        assert named(following) == ({0: (0, 0), 1: (1, 0)}, [])
 
 
 async def test_a_fenced_epoch_ends_it(tmp_path: Path) -> None:

@@ -246,6 +246,7 @@ async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.t
         ({}, [1], ["reached:7"]),
         ({}, [1, 2], ["reached:7", "reached:9092"]),
         ({"zookeeper.connect": "zk:2181"}, [1], ["reached:7"]),
+        ({"zookeeper.connect": "zk:2181"}, [2], ["bound-2:9092"]),
         ({"zookeeper.connect": "zk:2181"}, [1, 2], ["bound-1:9092", "bound-2:9092"]),
         ({"advertised.listeners": "PLAINTEXT://told:1"}, [1, 2], ["bound-1:9092", "bound-2:9092"]),
     ],
