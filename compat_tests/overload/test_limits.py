@@ -6,6 +6,7 @@ import contextlib
 import resource
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -175,6 +176,8 @@ def test_descriptors_run_out(own_broker: StartBroker, connections: contextlib.Ex
     quick.create_topic(broker.bootstrap, "before", segment_bytes=1500)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "batch.num.messages": 1, **quick.QUIET})
     assert write(producer, 1) == 1
+    # The bystander's group asks for its coordinator: what that opens is not to come when there is no room left.
+    eventually(lambda: logs_of(victim, "__consumer_offsets") == 50, "the partitions of __consumer_offsets")
     psutil.Process(victim.pid).rlimit(psutil.RLIMIT_NOFILE, (victim.open_files + 100,) * 2)
     clients = []
     for _ in range(120):
@@ -188,6 +191,12 @@ def test_descriptors_run_out(own_broker: StartBroker, connections: contextlib.Ex
     quick.create_topic(broker.bootstrap, "after")
     quick.fill(broker.bootstrap, "after", ["still there"])
     assert "Traceback" not in broker.service.output()
+
+
+def logs_of(victim: Victim, topic: str) -> int:
+    """How many of a topic's partitions the broker has open."""
+    files = [Path(one.path) for one in psutil.Process(victim.pid).open_files()]
+    return len({path.parent for path in files if path.parent.name.rpartition("-")[0] == topic})
 
 
 def write(producer: Producer, count: int) -> int:
