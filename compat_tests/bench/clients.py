@@ -31,6 +31,7 @@ END_TO_END = Path(__file__).with_name("EndToEnd.java")
 IDLE_PRIORITY = ["chrt", "--idle", "0"]
 """For clients that only make work for the broker, so that they take no time from the one that is measured."""
 
+CONSUMED_AT = "%Y-%m-%d %H:%M:%S:%f"
 PRODUCED = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
 
 
@@ -139,15 +140,30 @@ class Consumed:
     @staticmethod
     def read(out: str) -> Consumed:
         fields = [field.strip() for field in out.strip().splitlines()[-1].split(",")]
-        ended = datetime.strptime(fields[1], "%Y-%m-%d %H:%M:%S:%f")
+        ended = datetime.strptime(fields[1], CONSUMED_AT)
         return Consumed(int(fields[4]), float(fields[9]), int(ended.timestamp() * 1e9))
 
 
-def consumer_performance(bootstrap: str, topic: str, records: int, group: str | None = None) -> list[str]:
+def consumed_rate(out: str, warm_up: float) -> float:
+    """Records a second from the moment when `warm_up` of them were read, by what `detailed` statistics say."""
+    reports = []
+    for line in out.strip().splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        reports.append((datetime.strptime(fields[0], CONSUMED_AT), int(fields[4])))
+    warm = [report for report in reports if report[1] >= warm_up]
+    assert len(warm) > 1, f"too few reports: {out}"
+    (began, first), (ended, last) = warm[0], warm[-1]
+    return (last - first) / (ended - began).total_seconds()
+
+
+def consumer_performance(
+    bootstrap: str, topic: str, records: int, group: str | None = None, detailed: bool = False
+) -> list[str]:
     return java(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--messages", str(records)),
         *("--hide-header", "--timeout", "20000", *(["--group", group] if group else [])),
+        *(["--show-detailed-stats", "--reporting-interval", "250"] if detailed else []),
     )
 
 

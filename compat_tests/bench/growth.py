@@ -24,7 +24,7 @@ from compat_tests.bench.report import MISSED, Conditions, Line, table
 from compat_tests.bench.workloads import KILOBYTE, RAW_BATCH, Figure, one_record
 from compat_tests.support.waiting import eventually
 
-ROUNDS = 3
+ROUNDS = 7
 FALL_MAX = 0.10
 WARM_UP_SECONDS = 8.0
 PRODUCED_MB, CONSUMED_MB, LATENCY_SECONDS = 300, 600, 1.5

@@ -26,10 +26,10 @@ from compat_tests.bench.report import Conditions, Fact, Result, facts_table, res
 from compat_tests.bench.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
 
 ROUNDS, ROUNDS_MAX = 3, 6
-MINUTES = 35.0
+MINUTES = 50.0
 WARM_UP_SCALE, WARM_UP_SECONDS = 0.2, 8.0
 QUICK_SCALE = 0.2
-ROOM_GB = 20.0
+ROOM_GB = 25.0
 SETTLE_S = 2.0
 IDLE_CONNECTIONS = 1000
 IDLE_MB_MAX, HIGHEST_MB_MAX, STALL_P99_9_MS_MAX = 60.0, 150.0, 50.0
