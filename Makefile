@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-groups bench-budget soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -77,6 +77,9 @@ bench-cluster: test-deps  ## three brokers with three replicas of everything, ne
 
 bench-failover: test-deps  ## how long until the next leader serves after a kill and after a stop, next to Kafka's: 12 minutes
 	$(BIN)/python -m compat_tests.cluster.failover $(BENCH)
+
+bench-ceiling: test-deps  ## what a Java producer with a core of its own makes of a broker that only answers: 35 minutes
+	$(BIN)/python -m compat_tests.bench.ceiling $(BENCH)
 
 bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 8 minutes
 	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
