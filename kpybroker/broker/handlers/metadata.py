@@ -73,7 +73,7 @@ async def handle(broker: Broker, request: MetadataRequest, context: RequestConte
     await pause_after(len(names))
     if not _wants_all(request, context):
         topics += _undescribed(broker, names, described, by_id=known)
-    described = await _create_missing(broker, request, context, described, topics)
+        described = await _create_missing(broker, request, context, described, topics)
     topics[:0] = await _existing(broker, context, described)
     _fill_authorized_operations(request, context, topics)
     controller_id = broker.metadata.controller_id
@@ -158,7 +158,7 @@ async def _create_missing(
     for name in missing:
         if not topic_names.is_valid(name):
             topics.append(_failed(name, ErrorCode.INVALID_TOPIC_EXCEPTION))
-        elif _wants_all(request, context) or not create:
+        elif not create:
             topics.append(_failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         elif not _may_create(context, name):
             topics.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))

@@ -286,6 +286,23 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
         assert turns > 1
 
 
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_broker() as broker:
+        await create(broker, "a", "b")
+
+        async def meanwhile(elements: int) -> None:
+            if elements == 2:
+                await broker.control.topics.delete_topics(["b"], 1000)
+
+        monkeypatch.setattr(metadata, "pause_after", meanwhile)
+        response = await ask(broker, MetadataRequest(topics=None if version >= 1 else []), version)
+        assert not broker.metadata.contains("b")
+    assert codes(response) == {"a": ErrorCode.NONE}
+
+
 async def test_a_broker_that_was_told_nothing_yet_answers_when_it_was(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker() as broker:
         await create(broker, "a")
