@@ -160,6 +160,8 @@ class TopicAdmin:
         if topic_names.has_collision_chars(name):
             (listed,) = await self._submit(t.Children(znodes.TOPICS))
             assert isinstance(listed, t.NodeChildren)
+            if name in listed.names:
+                raise _exists(name)  # created since the look above, and no collision with itself
             colliding = [other for other in listed.names if topic_names.has_collision(name, other)]
             if colliding:
                 raise KafkaError(

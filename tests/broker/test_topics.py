@@ -8,7 +8,9 @@ import pytest
 import trio
 import trio.testing
 
+from kpybroker.broker import topics
 from kpybroker.broker.topics import NewPartitions, NewTopic
+from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
@@ -111,6 +113,23 @@ async def test_refusals_in_kafkas_words(topic: NewTopic, code: ErrorCode, messag
         assert await create(broker, NewTopic("with.dot", 1, 1)) == ApiError(ErrorCode.NONE)
         assert await create(broker, topic) == ApiError(code, message)
         assert await create(broker, topic, validate_only=True) == ApiError(code, message)
+
+
+async def test_a_topic_created_by_another_request_meanwhile_is_there_and_no_collision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running_broker() as broker:
+        submit = topics.retry_until_connected
+
+        async def submit_after_another(tree: Any, ops: Any) -> Any:
+            if isinstance(ops[0], t.Children):
+                monkeypatch.undo()
+                assert await create(broker, NewTopic("with_dot", 1, 1)) == ApiError(ErrorCode.NONE)
+            return await submit(tree, ops)
+
+        monkeypatch.setattr(topics, "retry_until_connected", submit_after_another)
+        error = await create(broker, NewTopic("with_dot", 1, 1))
+    assert error == ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'with_dot' already exists.")
 
 
 async def test_without_time_the_topic_is_made_and_the_answer_is_that_time_is_up() -> None:
