@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.turns import run_flush
+from kpybroker.broker.turns import Turns, run_flush
 from kpybroker.storage.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -51,9 +51,12 @@ async def clean_logs(broker: Broker) -> None:
     """Retention, and removal of files whose `file.delete.delay.ms` has passed."""
     while True:
         await trio.sleep(broker.config.get_int("log.retention.check.interval.ms") / 1000)
-        broker.logs.cleanup_logs(broker.clock.time_ms())
+        turns = Turns()
+        for removed in broker.logs.cleanup_logs(broker.clock.time_ms()):
+            await turns.next(is_long=removed > 0)
         for partition in broker.replicas:
             partition.tell_log_start()
+            await turns.next()
 
 
 async def clean_compacted(broker: Broker) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kpybroker.broker.turns import Turns
 from kpybroker.core.cleaner_plan import LogToClean, log_to_clean
 from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
@@ -123,9 +124,11 @@ class LogCleaner:
     async def _maintain(self) -> None:
         """Retention of the compacted logs, and the checkpoints of logs that were cut or deleted."""
         now_ms = self._broker.clock.time_ms()
+        turns = Turns()
         for log in self._broker.logs:
             if log.config.compact and log not in self._uncleanable:
-                self._broker.logs.delete_old_segments(log, now_ms)
+                for removed in self._broker.logs.delete_old_segments(log, now_ms):
+                    await turns.next(is_long=removed > 0)
         for partition in self._broker.replicas:
             partition.tell_log_start()
         self._uncleanable = {log for log in self._uncleanable if not log.is_closed}

@@ -12,8 +12,9 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
   logs    `get(topic, partition)`, `get_or_create(topic, partition, topic_id, config, now_ms)`,
           `delete(topic, partition, now_ms)` and then `sync_deletions() -> job`, iteration, `logs_of(topic)`,
           `logs_in(log_dir)`, `prepare_truncation(offsets) -> job` before `Log.truncate_to`
-  timed   `cleanup_logs(now_ms)`, `deletions_due(now_ms) -> [job]`, `flush_jobs(now_ms)` yields FlushJobs,
-          `recovery_point_checkpoint()`, `log_start_offset_checkpoint()`, `high_watermark_checkpoint()` -> job
+  timed   `cleanup_logs(now_ms)` yields counts of segments removed, `deletions_due(now_ms) -> [job]`,
+          `flush_jobs(now_ms)` yields FlushJobs, `recovery_point_checkpoint()`,
+          `log_start_offset_checkpoint()`, `high_watermark_checkpoint()` -> job
   end     `take_offline(log_dir, cause)`, `shutdown(broker_epoch)`
 
 `log.Log`

@@ -24,6 +24,9 @@ logger = logging.getLogger("kafka.log.UnifiedLog")
 NOTHING_CACHED = (-1, -1, -1)
 NO_LIMIT = 2**63 - 1
 
+SEGMENTS_AT_ONCE = 16
+"""Retention takes no more of a log before it is others' turn: each costs four renames, 10 to 40 µs each."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -184,7 +187,10 @@ def increment_log_start_offset(log: Log, offset: int) -> bool:
 
 
 def delete_old_segments(log: Log, now_ms: int) -> int:
-    """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed."""
+    """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed.
+
+    Those are the oldest ones and few: 0 says that there are no more.
+    """
     start = log.log_start_offset
     deleted = _delete_while(log, lambda _, following: following is not None and following.base_offset <= start, now_ms)
     config = log.config
@@ -212,7 +218,8 @@ def _delete_by_size(log: Log, excess: int, now_ms: int) -> int:
 
 
 def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int) -> int:
-    """Remove segments from the oldest on while the predicate holds, none that reaches the high watermark."""
+    """Remove the first segments while the predicate holds, none that reaches the high watermark, and no more than
+    SEGMENTS_AT_ONCE."""
     deletable: list[LogSegment] = []
     segments = log.segments_map.all()
     for slot, segment in enumerate(segments):
@@ -223,6 +230,8 @@ def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None],
         if following is None and segment.size == 0:
             break
         deletable.append(segment)
+        if len(deletable) == SEGMENTS_AT_ONCE:
+            break
     if not deletable:
         return 0
     if len(deletable) == len(segments):

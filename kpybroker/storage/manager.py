@@ -340,18 +340,22 @@ class LogManager:
 
     # --- what runs in the background
 
-    def cleanup_logs(self, now_ms: int) -> int:
-        """Retention of every log that is not compacted only, and expiry of producers; segments removed."""
-        removed = 0
+    def cleanup_logs(self, now_ms: int) -> Iterator[int]:
+        """Retention of every log that is not compacted only, and expiry of producers: the segments removed, step by
+        step, so that others may run in between."""
         for log in self:
             log.remove_expired_producers(now_ms)
+            yield 0
             if log.config.delete or not log.config.compact:
-                removed += self.delete_old_segments(log, now_ms)
-        return removed
+                yield from self.delete_old_segments(log, now_ms)
 
-    def delete_old_segments(self, log: Log, now_ms: int) -> int:
-        """Retention of one log, unless it is being cleaned: those segments have to stay until that is done."""
-        if log.cleaning is not None:
+    def delete_old_segments(self, log: Log, now_ms: int) -> Iterator[int]:
+        """The same for one log, unless it is being cleaned: those segments have to stay until that is done."""
+        while removed := self._delete_some(log, now_ms):
+            yield removed
+
+    def _delete_some(self, log: Log, now_ms: int) -> int:
+        if log.is_closed or log.cleaning is not None:
             return 0
         try:
             return log.delete_old_segments(now_ms)

@@ -173,9 +173,39 @@ def test_retention_runs_over_all_logs_but_those_that_are_only_compacted() -> Non
         for _ in range(10):
             log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
         log.update_high_watermark(10)
-    assert logs.cleanup_logs(NOW_MS + 1000) > 0
+    assert sum(logs.cleanup_logs(NOW_MS + 1000)) > 0
     ends = {log.partition.topic: log.log_start_offset for log in logs}
     assert ends == {"t": 10, "u": 0, "v": 10}
+
+
+def test_retention_of_many_segments_goes_step_by_step() -> None:
+    logs = manager(LossyFiles())
+    log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+    for _ in range(50):
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+    log.update_high_watermark(50)
+    segments = len(log.segments())
+    steps, starts = [], []
+    for removed in logs.cleanup_logs(NOW_MS + 1000):
+        steps.append(removed)
+        starts.append(log.log_start_offset)
+    assert max(steps) <= 16 < sum(steps) == segments
+    assert starts == sorted(starts)
+    assert starts[-1] == 50
+
+
+def test_retention_leaves_a_log_that_went_meanwhile() -> None:
+    logs = manager(LossyFiles())
+    for topic in ("t", "u"):
+        log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+        for _ in range(50):
+            log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        log.update_high_watermark(50)
+    steps = logs.cleanup_logs(NOW_MS + 1000)
+    assert next(removed for removed in steps if removed) <= 16
+    logs.delete("t", 0, NOW_MS + 1000)
+    sum(steps)
+    assert [(log.partition.topic, log.log_start_offset) for log in logs] == [("u", 50)]
 
 
 def _keyed() -> bytes:
