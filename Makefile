@@ -81,7 +81,7 @@ bench-failover: test-deps  ## how long until the next leader serves after a kill
 bench-ceiling: test-deps  ## what a Java producer with a core of its own makes of a broker that only answers: 35 minutes
 	$(BIN)/python -m compat_tests.bench.ceiling $(BENCH)
 
-bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 8 minutes
+bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a cold replay, slow consumers: 10 minutes
 	$(BIN)/python -m compat_tests.bench.beside $(BENCH)
 
 bench-groups: test-deps  ## how long a hundred members of one group take to settle, next to real Kafka: 3 minutes

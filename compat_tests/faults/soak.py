@@ -1,6 +1,6 @@
 """`make soak-cluster`: three brokers on ZooKeeper under a seeded storm of faults, and nothing may be lost.
 
-    python -m compat_tests.faults.soak --seeds 20 --minutes 10 --seed 1 --broker kpybroker
+    python -m compat_tests.faults.soak --seeds 20 --minutes 10 --seed 1 --broker kpybroker --others franz aiokafka-txn
 
 Clients of every kind write, copy, read and commit all along. A round of faults is followed by a quiet time in which the
 cluster must become whole again and every writer must get on. In the end all is read and held against the history
@@ -29,6 +29,8 @@ from compat_tests.faults.copying import Copying
 from compat_tests.faults.faults import FAULTS, Roles
 from compat_tests.faults.history import History, Partition, Reader
 from compat_tests.faults.housekeeping import ADMIN_S, TRIMMED, Housekeeping
+from compat_tests.faults.others import ROLES as OTHERS
+from compat_tests.faults.others import Others
 from compat_tests.faults.readers import Follower, Member, read_log
 from compat_tests.faults.rounds import LENGTH_S, plan, play
 from compat_tests.faults.stories import GROUP, STORIES
@@ -50,7 +52,9 @@ ELECTIONS = 0.6
 class Run:
     """One seed on one cluster."""
 
-    def __init__(self, kind: str, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, kind: str, directory: Path, seed: int, say: Callable[[str], None], others: Collection[str] = ()
+    ) -> None:
         self.random = Random(seed)
         self.history = History()
         self.began = time.monotonic()
@@ -59,6 +63,7 @@ class Run:
         self.housekeeping = Housekeeping(self.cluster, self.history, self.random)
         self._directory = directory
         self._tasks: list[Task] = []
+        self._roles_of_others = others
 
     def say(self, text: str) -> None:
         self._say(f"{time.monotonic() - self.began:6.1f}  {text}")
@@ -89,6 +94,7 @@ class Run:
         if self._tasks:
             self.copying.kill()
             self.java.kill()
+            self.others.kill()
         for task in self._tasks:
             task.stopping.set()
         self.cluster.close()
@@ -101,6 +107,7 @@ class Run:
         self.transactional = TransactionalWriter("tx", history, bootstrap, MAIN, len(SPREAD), 8, self._seed(), self.say)
         self.java = JavaWriter(7, history, bootstrap, MAIN, 60, self._directory)
         self.feeder = Writer("feeder", history, bootstrap, "source", 2, rate=20)
+        self.others = Others(self._roles_of_others, history, bootstrap, PARTITIONS, self._directory)
         self.copying = Copying(bootstrap, self._seed(), self.say)
         self.followers = [
             Follower(history, bootstrap, PARTITIONS, isolation) for isolation in ("read_uncommitted", "read_committed")
@@ -121,6 +128,7 @@ class Run:
         ]
         for task in self._tasks:
             task.start()
+        self.others.start()
 
     def _seed(self) -> int:
         return self.random.randrange(2**30)
@@ -131,6 +139,7 @@ class Run:
             "Java": self.java.acknowledged,
             "transactions": self.transactional.ended * 4,
             "copied": self.copying.reader.count,
+            **self.others.counts(),
         }
 
     # --- the course of things
@@ -183,7 +192,8 @@ class Run:
 
     def _finish(self) -> None:
         """Writers end, everybody reads to the end, and all is read once more."""
-        for task in (*self.probers, self.writer, self.java, self.transactional, self.feeder):
+        writers = (self.writer, self.java, self.transactional, self.feeder, *self.others.writers)
+        for task in (*self.probers, *writers):
             task.stop()
             self.say(f"{task.name} has ended")
         for failure in self.history.failures:
@@ -198,7 +208,7 @@ class Run:
                 wait_for_equal_logs(list(self.cluster.brokers.values()), topic, index)
         except AssertionError as error:
             self.history.failures.append(f"at the end: {error}")
-        for task in (*self.watchers, self.states, *self.members, *self.followers):
+        for task in (*self.watchers, self.states, *self.members, *self.followers, *self.others.members):
             task.stop()
         self._look_at_commits()
         self._look_at_logs()
@@ -219,6 +229,8 @@ class Run:
             follower.reader.finished = True
         eventually(lambda: self.members[0].has_all(committed), "the group has read all", END_S)
         self.group.finished = True
+        offsets = {partition: {stored.offset for stored in log} for partition, log in committed.items()}
+        self.others.wait_for_groups(offsets, END_S)
 
     def _look_at_commits(self) -> None:
         wanted = ConsumerGroupTopicPartitions(GROUP, [TopicPartition(*partition) for partition in PARTITIONS])
@@ -263,13 +275,14 @@ def run_seed(
     only: Collection[str] = (),
     *,
     length_max_s: float = LENGTH_S[1],
+    others: Collection[str] = (),
     keep: bool = False,
     discard: bool = False,
 ) -> list[Problem]:
     """One run in a directory of its own, told on stdout. The files are kept where asked for, or of use."""
     directory = Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"--- seed {seed}, {seconds:.0f} s of {', '.join(only) or 'all faults'} on {kind}", flush=True)
-    run = Run(kind, directory, seed, lambda text: print(text, flush=True))
+    run = Run(kind, directory, seed, lambda text: print(text, flush=True), others)
     try:
         problems = run.run(seconds, only, length_max_s)
     finally:
@@ -291,13 +304,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
     parser.add_argument("--only", nargs="*", choices=[*FAULTS, *STORIES], default=[], help="faults to draw from")
+    parser.add_argument("--others", nargs="*", choices=OTHERS, default=[], help="clients beside the usual ones")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
     faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does
     failed = [
         seed
         for seed in range(options.seed, options.seed + options.seeds)
-        if run_seed(options.broker, seed, options.minutes * 60, options.only, keep=options.keep_files)
+        if run_seed(
+            options.broker, seed, options.minutes * 60, options.only, others=options.others, keep=options.keep_files
+        )
     ]
     print(f"{options.seeds} seeds; problems with {failed}" if failed else f"{options.seeds} seeds: nothing lost")
     return 1 if failed else 0
