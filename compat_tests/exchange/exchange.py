@@ -36,6 +36,7 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
         {"cleanup.policy": "compact", "segment.bytes": "6000", "min.cleanable.dirty.ratio": "0.01"},
     ),
 }
+OPEN_MS = 600_000  # on a busy machine the other broker may begin more than a minute later
 KEYS = 15
 HOT_RECORDS = 20_000
 GROUPED_RECORDS = 30
@@ -335,7 +336,8 @@ class Exchange:
 
     def _leave_transaction(self) -> None:
         """Begin a transaction that the other broker will have to end; what comes after it has to wait for that."""
-        written = Written(self._bootstrap, transactional_id=f"left-{self.turns}")
+        name = f"left-{self.turns}"
+        written = Written(self._bootstrap, transactional_id=name, transaction_timeout_ms=OPEN_MS)
         written.producer.init_transactions(DEADLINE_S)
         written.producer.begin_transaction()
         written.send(("left", 0), self._entries("left open", 5))

@@ -19,6 +19,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from kafka import KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError as SyncKafkaError
 
 ABORTS = 0.2
 RECORDS_MAX = 4
@@ -219,7 +220,13 @@ class SyncClient(Client):
             self.topic, bootstrap_servers=self.servers, group_id=self.name, reconnect_backoff_max_ms=500, **MEMBER
         )
         while not self.stopping.is_set():
-            for messages in consumer.poll(POLL_MS).values():
+            try:
+                found = consumer.poll(POLL_MS)
+            except SyncKafkaError as error:
+                note("poll", error)
+                self.stopping.wait(RETRY_PAUSE_S)
+                continue
+            for messages in found.values():
                 for message in messages:
                     was_read(message)
         consumer.close()
