@@ -9,6 +9,7 @@ another one has refused, and kafka-go 0.4.51 shows what was aborted, and markers
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -118,6 +119,8 @@ class Others:
         self._go = directory / "go_clients"
         roles = list(roles)
         if any(role.startswith(GO) for role in roles):
+            if shutil.which("go") is None:
+                raise SystemExit("go is missing: install Go 1.26 or newer, or leave franz and sarama out")
             subprocess.run(["go", "build", "-o", str(self._go), "."], cwd=GO_CLIENTS, check=True)
         self.writers = [self._writer(role) for role in roles if role not in GROUPS]
         self.groups = {role: self._group(role) for role in roles if role in GROUPS}
