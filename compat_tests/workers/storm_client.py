@@ -106,23 +106,32 @@ class AioClient(Client):
         await producer.start()
         under_way: set[asyncio.Task[None]] = set()
         while await self.goes_on():
-            if len(under_way) < IN_FLIGHT_MAX:
-                task = asyncio.create_task(self._send(producer, *self.record()))
-                under_way.add(task)
-                task.add_done_callback(under_way.discard)
+            if len(under_way) >= IN_FLIGHT_MAX:
+                continue
+            partition, number = self.record()
+            try:  # one after the other: tasks that send side by side would have no order
+                sent = await producer.send(self.topic, self.value(number, size_of(number)), partition=partition)
+            except KafkaError as error:
+                self._refused(number, error)
+                continue
+            task = asyncio.create_task(self._told(number, sent))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
         if under_way:
             await asyncio.wait(under_way, timeout=DELIVERY_S)
         await producer.stop()
 
-    async def _send(self, producer: AIOKafkaProducer, partition: int, number: int) -> None:
+    async def _told(self, number: int, sent: asyncio.Future[Any]) -> None:
         try:
-            done = await producer.send(self.topic, self.value(number, size_of(number)), partition=partition)
-            told = await done
+            told = await sent
         except KafkaError as error:
-            note(str(number), error)
-            say("refused", number=number, why=repr(error))
+            self._refused(number, error)
         else:
             say("acknowledged", number=number, partition=told.partition, offset=told.offset)
+
+    def _refused(self, number: int, error: KafkaError) -> None:
+        note(str(number), error)
+        say("refused", number=number, why=repr(error))
 
     async def transact(self) -> None:
         """A new producer when a transaction's end is unknown."""
