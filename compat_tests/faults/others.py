@@ -2,8 +2,8 @@
 
 Python's are `workers/storm_client.py`, Go's `go_clients/`. A producer is idempotent; who writes transactions says how
 each ended; a group is two members that read what is committed, and must get all of it. kafkajs and kafka-go are not
-among them, since what they do in a storm is not the broker's doing: kafkajs 2.2.4 sends to one broker again what
-another one has refused, and kafka-go 0.4.51 shows what was aborted, and markers too.
+among them: by its source kafkajs 2.2.4 sends to one broker again what another one has refused, and readers of kafka-go
+0.4.51 show what was aborted, and markers too.
 """
 
 from __future__ import annotations

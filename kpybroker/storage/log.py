@@ -413,9 +413,11 @@ class Log:
         """Forget what is below an offset; OFFSET_OUT_OF_RANGE where it is above the high watermark."""
         return maintenance.increment_log_start_offset(self, offset)
 
-    def delete_old_segments(self, now_ms: int) -> int:
-        """Remove segments that time, size or the log start offset make superfluous; how many."""
-        return maintenance.guarded(self, maintenance.delete_old_segments, now_ms)
+    def delete_old_segments(self, now_ms: int, *, below: int = maintenance.NO_LIMIT) -> int:
+        """Remove some of the segments that begin below an offset and that time, size or the log start offset make
+        superfluous; how many, and 0 where there are no more.
+        """
+        return maintenance.guarded(self, maintenance.delete_old_segments, now_ms, below)
 
     def abort_cleaning(self) -> None:
         """Call off the cleaning that is under way, if any: its segments are about to change or to go."""

@@ -186,25 +186,27 @@ def increment_log_start_offset(log: Log, offset: int) -> bool:
     return True
 
 
-def delete_old_segments(log: Log, now_ms: int) -> int:
+def delete_old_segments(log: Log, now_ms: int, below: int = NO_LIMIT) -> int:
     """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed.
 
-    Those are the oldest ones and few: 0 says that there are no more.
+    Those are the oldest ones and few: 0 says that there are no more. Segments that begin at or above `below` stay.
     """
     start = log.log_start_offset
-    deleted = _delete_while(log, lambda _, following: following is not None and following.base_offset <= start, now_ms)
+    deleted = _delete_while(
+        log, lambda _, following: following is not None and following.base_offset <= start, now_ms, below
+    )
     config = log.config
     if not config.delete:
         return deleted
     if config.retention_bytes >= 0:
-        deleted += _delete_by_size(log, log.size - config.retention_bytes, now_ms)
+        deleted += _delete_by_size(log, log.size - config.retention_bytes, now_ms, below)
     if config.retention_ms >= 0:
         limit = now_ms - config.retention_ms
-        deleted += _delete_while(log, lambda segment, _: segment.largest_timestamp < limit, now_ms)
+        deleted += _delete_while(log, lambda segment, _: segment.largest_timestamp < limit, now_ms, below)
     return deleted
 
 
-def _delete_by_size(log: Log, excess: int, now_ms: int) -> int:
+def _delete_by_size(log: Log, excess: int, now_ms: int, below: int) -> int:
     left = excess
 
     def superfluous(segment: LogSegment, _: LogSegment | None) -> bool:
@@ -214,18 +216,19 @@ def _delete_by_size(log: Log, excess: int, now_ms: int) -> int:
         left -= segment.size
         return True
 
-    return 0 if excess < 0 else _delete_while(log, superfluous, now_ms)
+    return 0 if excess < 0 else _delete_while(log, superfluous, now_ms, below)
 
 
-def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int) -> int:
-    """Remove the first segments while the predicate holds, none that reaches the high watermark, and no more than
-    SEGMENTS_AT_ONCE."""
+def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int, below: int) -> int:
+    """Remove the first segments while they begin below an offset and the predicate holds, none that reaches the high
+    watermark, and no more than SEGMENTS_AT_ONCE.
+    """
     deletable: list[LogSegment] = []
     segments = log.segments_map.all()
     for slot, segment in enumerate(segments):
         following = segments[slot + 1] if slot + 1 < len(segments) else None
         end_offset = log.log_end_offset if following is None else following.base_offset
-        if log.high_watermark < end_offset or not predicate(segment, following):
+        if segment.base_offset >= below or log.high_watermark < end_offset or not predicate(segment, following):
             break
         if following is None and segment.size == 0:
             break

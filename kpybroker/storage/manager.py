@@ -350,15 +350,19 @@ class LogManager:
                 yield from self.delete_old_segments(log, now_ms)
 
     def delete_old_segments(self, log: Log, now_ms: int) -> Iterator[int]:
-        """The same for one log, unless it is being cleaned: those segments have to stay until that is done."""
-        while removed := self._delete_some(log, now_ms):
+        """The same for one log, unless it is being cleaned: those segments have to stay until that is done.
+
+        What comes after the first step waits for the next time, or a producer of old records would never let it end.
+        """
+        end = log.log_end_offset
+        while removed := self._delete_some(log, now_ms, end):
             yield removed
 
-    def _delete_some(self, log: Log, now_ms: int) -> int:
+    def _delete_some(self, log: Log, now_ms: int, below: int) -> int:
         if log.is_closed or log.cleaning is not None:
             return 0
         try:
-            return log.delete_old_segments(now_ms)
+            return log.delete_old_segments(now_ms, below=below)
         except KafkaError as error:  # damaged data, or a full disk: on with the other logs
             logger.error("Cannot clean up log %s: %s", log, error)
             return 0

@@ -194,6 +194,19 @@ def test_retention_of_many_segments_goes_step_by_step() -> None:
     assert starts[-1] == 50
 
 
+def test_retention_ends_though_records_that_are_too_old_go_on_coming() -> None:
+    logs = manager(LossyFiles())
+    log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+    for _ in range(50):
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+    log.update_high_watermark(50)
+    for steps, _ in enumerate(logs.cleanup_logs(NOW_MS + 1000)):
+        assert steps < 20, "what came in between is left to the next time"
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        log.update_high_watermark(log.log_end_offset)
+    assert 50 <= log.log_start_offset < log.log_end_offset
+
+
 def test_retention_leaves_a_log_that_went_meanwhile() -> None:
     logs = manager(LossyFiles())
     for topic in ("t", "u"):
