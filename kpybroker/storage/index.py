@@ -51,10 +51,18 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
+class Neighbours(NamedTuple):
+    """Where a search ended: a slot, the entry before it and its own; empty where there is none."""
+
+    slot: int
+    before: bytes
+    at: bytes
+
+
 class IndexFile:
     """Fixed-size entries in a file that is opened when needed."""
 
-    __slots__ = ("_entry_size", "_files", "_keep_open", "_shared", "dirty", "entries", "path")
+    __slots__ = ("_entry_size", "_files", "_keep_open", "_near", "_shared", "dirty", "entries", "path")
 
     def __init__(self, files: Files, path: str, entry_size: int, *, keep_open: bool) -> None:
         self._files = files
@@ -62,6 +70,7 @@ class IndexFile:
         self._entry_size = entry_size
         self._shared: SharedFile | None = None
         self._keep_open = keep_open
+        self._near = 0  # the slot that was found last
         self.dirty = False
         found = files.stat(path)
         if found is None:
@@ -89,31 +98,58 @@ class IndexFile:
             raise CorruptIndexError(f"Index file {self.path} ends before entry {slot + count - 1}")
         return data
 
-    def first_above(self, field: struct.Struct, field_offset: int, target: int) -> int:
-        """The first slot whose field is greater than the target; `entries` where none is."""
-        size = self._entry_size
-        shared = self.shared
+    def first_above(self, field: struct.Struct, field_offset: int, target: int) -> Neighbours:
+        """The first slot whose field is greater than the target; `entries` where none is.
+
+        What is looked for next is likely to be near what was found last: a reader that goes on is answered by one read.
+        """
+        size, entries = self._entry_size, self.entries
+
+        def value(slot: int) -> int:
+            found: int = field.unpack_from(block, (slot - first) * size + field_offset)[0]
+            return found
+
         try:
-            low, high = 0, self.entries
-            while (high - low) * size > _BLOCK_BYTES:
-                middle = (low + high) // 2
-                data = shared.file.pread(field.size, middle * size + field_offset)
-                if field.unpack(data)[0] > target:
-                    high = middle
+            low, high, first, block = 0, entries, self._near, b""
+            if 0 < first < entries:
+                past = min(first + _BLOCK_BYTES // size, entries)
+                block = self._block(first, past)
+                if value(first) > target:
+                    high = first
+                elif value(past - 1) > target:
+                    low, high = first, past
                 else:
-                    low = middle + 1
-            block = read_exactly(shared.file, (high - low) * size, low * size)
-            if len(block) != (high - low) * size:
-                raise CorruptIndexError(f"Index file {self.path} has fewer than {self.entries} entries")
-            return low + bisect_right(
-                range(high - low),
-                target,
-                key=lambda slot: field.unpack_from(block, slot * size + field_offset)[0],
-            )
-        except struct.error as error:
-            raise CorruptIndexError(f"Index file {self.path} has fewer than {self.entries} entries") from error
+                    low = past
+            while (high - low) * size > _BLOCK_BYTES:
+                first = (low + high) // 2
+                block = self._block(first, first + 1)
+                if value(first) > target:
+                    high = first
+                else:
+                    low = first + 1
+            if not first <= low <= high <= first + len(block) // size:
+                first = low
+                block = self._block(low, high)
+            slot = bisect_right(range(high), target, low, key=value)
+            self._near = max(slot - 1, 0)
+            return Neighbours(slot, self._entry(slot - 1, first, block), self._entry(slot, first, block))
         finally:
             self._settle()
+
+    def _block(self, low: int, high: int) -> bytes:
+        """The entries from one slot to another."""
+        size = self._entry_size
+        block = read_exactly(self.shared.file, (high - low) * size, low * size)
+        if len(block) != (high - low) * size:
+            raise CorruptIndexError(f"Index file {self.path} has fewer than {self.entries} entries")
+        return block
+
+    def _entry(self, slot: int, first: int, block: bytes) -> bytes:
+        """Of a block that begins with the slot `first`, or read if it lies beyond; empty where there is none."""
+        if not 0 <= slot < self.entries:
+            return b""
+        start = (slot - first) * self._entry_size
+        return block[start : start + self._entry_size] if 0 <= start < len(block) else self._block(slot, slot + 1)
 
     def truncate(self, entries: int) -> None:
         if entries >= self.entries:
@@ -223,23 +259,26 @@ class OffsetIndex:
         """The last entry whose offset is not greater; (base offset, 0) where there is none."""
         if offset >= self.last_offset:
             return OffsetPosition(self.last_offset, self.last_position)
-        slot = self._file.first_above(_INT32, 0, offset - self.base_offset) - 1
-        return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
+        found = self._file.first_above(_INT32, 0, offset - self.base_offset).before
+        return self._parse(found) if found else OffsetPosition(self.base_offset, 0)
 
     def entry(self, slot: int) -> OffsetPosition:
-        relative, position = _OFFSET_ENTRY.unpack(self._file.read(slot))
+        return self._parse(self._file.read(slot))
+
+    def _parse(self, entry: bytes) -> OffsetPosition:
+        relative, position = _OFFSET_ENTRY.unpack(entry)
         return OffsetPosition(self.base_offset + relative, position)
 
     def fetch_upper_bound_offset(self, position: int) -> int | None:
         """The offset of the first entry at or after a position: no batch before the position reaches beyond it."""
         if position > self.last_position or self._file.entries == 0:
             return None
-        slot = self._file.first_above(_INT32, 4, position - 1)
-        return None if slot == self._file.entries else self.entry(slot).offset
+        found = self._file.first_above(_INT32, 4, position - 1).at
+        return self._parse(found).offset if found else None
 
     def truncate_to(self, offset: int) -> None:
         """Remove entries of this offset and above."""
-        self._truncate_entries(self._file.first_above(_INT32, 0, offset - self.base_offset - 1))
+        self._truncate_entries(self._file.first_above(_INT32, 0, offset - self.base_offset - 1).slot)
 
     def reset(self) -> None:
         self._truncate_entries(0)
@@ -305,16 +344,19 @@ class TimeIndex:
         """The last entry whose timestamp is not greater; (-1, base offset) where there is none."""
         if self._file.entries and timestamp >= self.last_entry.timestamp:
             return self.last_entry
-        slot = self._file.first_above(_INT64, 0, timestamp) - 1
-        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
+        found = self._file.first_above(_INT64, 0, timestamp).before
+        return self._parse(found) if found else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def entry(self, slot: int) -> TimestampOffset:
-        timestamp, relative = _TIME_ENTRY.unpack(self._file.read(slot))
+        return self._parse(self._file.read(slot))
+
+    def _parse(self, entry: bytes) -> TimestampOffset:
+        timestamp, relative = _TIME_ENTRY.unpack(entry)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def truncate_to(self, offset: int) -> None:
         """Remove entries of this offset and above."""
-        self._truncate_entries(self._file.first_above(_INT32, 8, offset - self.base_offset - 1))
+        self._truncate_entries(self._file.first_above(_INT32, 8, offset - self.base_offset - 1).slot)
 
     def reset(self) -> None:
         self._truncate_entries(0)

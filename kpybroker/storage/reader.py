@@ -141,7 +141,7 @@ def aborted_transactions(log: Log, fetched: FetchSlice) -> list[AbortedTxn]:
         return []
     segments = log.segments_map
     segment = segments.get(fetched.segment_base_offset)
-    if segment is None:
+    if segment is None or not _has_aborted(log, segment):
         return []
     try:
         upper_bound = segment.offset_index.fetch_upper_bound_offset(fetched.position + fetched.size)
@@ -152,6 +152,15 @@ def aborted_transactions(log: Log, fetched: FetchSlice) -> list[AbortedTxn]:
         following = segments.higher(segment.base_offset)
         upper_bound = log.log_end_offset if following is None else following.base_offset
     return collect_aborted(log, fetched.start_offset, upper_bound, segment)
+
+
+def _has_aborted(log: Log, segment: LogSegment | None) -> bool:
+    """Whether this segment or one after it holds an abort marker: most logs have none, and need no lookup."""
+    while segment is not None:
+        if not segment.txn_index.is_empty:
+            return True
+        segment = log.segments_map.higher(segment.base_offset)
+    return False
 
 
 def collect_aborted(

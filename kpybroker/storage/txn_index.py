@@ -85,6 +85,10 @@ class TransactionIndex:
         entries.append(entry)
         self.dirty = True
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._load()
+
     def entries(self) -> list[AbortedTxn]:
         return list(self._load())
 

@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.core.producer_state import NO_VERIFICATION, AppendOrigin
 from kpybroker.storage.append import UnexpectedAppendOffsetError
+from kpybroker.storage.index import OffsetIndex
 from kpybroker.storage.log import Log
 from kpybroker.storage.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode
@@ -117,6 +118,20 @@ def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
         ]
         assert log.collect_aborted_transactions(end + 1, log.log_end_offset) == []
         assert log.aborted_transactions(5, log.read(5, 100, max_offset=0)) == []
+
+
+def test_where_nothing_was_aborted_a_read_committed_fetch_looks_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new()
+    transactional(log, b"a", 0)
+    log.append_as_coordinator(marker(commit=True, producer_id=7), 0, now_ms=NOW_MS)
+    looked_up: list[int] = []
+    monkeypatch.setattr(OffsetIndex, "fetch_upper_bound_offset", lambda _, position: looked_up.append(position))
+    assert log.aborted_transactions(0, log.read(0, 1000)) == []
+    assert looked_up == []
+    transactional(log, b"b", 1)
+    log.append_as_coordinator(marker(commit=False, producer_id=7), 0, now_ms=NOW_MS)
+    assert len(log.aborted_transactions(0, log.read(0, 1000))) == 1
+    assert len(looked_up) == 1
 
 
 def test_a_transaction_needs_its_verification() -> None:

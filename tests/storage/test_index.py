@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kpybroker.storage.index as storage_index
 from kpybroker.storage.errors import CorruptIndexError
-from kpybroker.storage.files import read_file, write_file
+from kpybroker.storage.files import File, read_exactly, read_file, write_file
 from kpybroker.storage.index import OffsetIndex, TimeIndex
 from tests.support.lossy_files import LossyFiles
 
@@ -157,6 +158,40 @@ def test_lookups_agree_with_a_list(relative: list[int], target: int) -> None:
     reopened.truncate_to(BASE + target)
     assert reopened.entries == sum(1 for offset in relative if offset < target)
     assert reopened.last_offset == max([BASE + offset for offset in relative if offset < target], default=BASE)
+
+
+@given(increasing, st.lists(st.integers(-5, 1300), max_size=12), st.integers(0, 1300))
+def test_lookups_one_after_the_other_agree_with_a_list(relative: list[int], targets: list[int], kept: int) -> None:
+    index = offset_index(LossyFiles(), active=False)
+    for offset in relative:
+        index.append(BASE + offset, offset)
+    for target in [*targets, *sorted(targets)]:
+        slot = bisect_right(relative, target) - 1
+        assert index.lookup(BASE + target) == ((BASE, 0) if slot < 0 else (BASE + relative[slot], relative[slot]))
+    index.truncate_to(BASE + kept)
+    relative = [offset for offset in relative if offset < kept]
+    for target in targets:
+        slot = bisect_right(relative, target) - 1
+        assert index.lookup(BASE + target) == ((BASE, 0) if slot < 0 else (BASE + relative[slot], relative[slot]))
+
+
+def test_who_reads_on_is_answered_by_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = offset_index(LossyFiles())
+    for number in range(100_000):
+        index.append(BASE + number, number)
+    reads: list[int] = []
+
+    def counted(file: File, size: int, position: int) -> bytes:
+        reads.append(size)
+        return read_exactly(file, size, position)
+
+    monkeypatch.setattr(storage_index, "read_exactly", counted)
+    assert index.lookup(BASE + 50_000) == (BASE + 50_000, 50_000)
+    assert len(reads) > 5
+    del reads[:]
+    for number in range(50_100, 60_000, 100):
+        assert index.lookup(BASE + number) == (BASE + number, number)
+    assert len(reads) == 99
 
 
 @given(increasing, st.integers(-5, 3000))
