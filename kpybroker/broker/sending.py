@@ -2,8 +2,8 @@
 
 A part of it is bytes, or a slice of a segment file: small slices are read and leave in one `sendmsg` with their
 neighbours, large ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for
-as long as the disk takes, so the first and the last page of each step are probed with `preadv(RWF_NOWAIT)`, and what is
-cold is read once in a thread before it is sent.
+as long as the disk takes, so the first page of a slice and the last one of each step are probed with
+`preadv(RWF_NOWAIT)`, and what is cold is read once in a thread before it is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import trio
 
 SMALL_SLICE_BYTES = 32 * 1024
 GATHERED_BYTES = 256 * 1024
-SENDFILE_STEP_BYTES = 128 * 1024
+SENDFILE_STEP_BYTES = 256 * 1024
 SENDMSG_BUFFERS_MAX = 64
 TURN_BYTES = 1024 * 1024
 """Sent to one client until it is others' turn, give or take a step: one that reads as fast would keep the loop."""
@@ -153,7 +153,8 @@ class Sending:
                 return Progress.FULL
             if self._position >= self._warm_until:
                 warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
-                if not _is_warm(source, self._position, warm_until):
+                is_cold = self._position == file.position and not _is_warm(source, self._position)
+                if is_cold or not _is_warm(source, warm_until - 1):
                     return Progress.COLD
                 self._warm_until = warm_until
             wanted = self._warm_until - self._position
@@ -194,14 +195,12 @@ def read_warm(part: FileSlice) -> bytes | bytearray | None:
 _PROBE = [bytearray(1)]
 
 
-def _is_warm(file_descriptor: int, start: int, end: int) -> bool:
-    """Whether the first and the last page are in the page cache (True where that cannot be asked)."""
-    if not _RWF_NOWAIT or start >= end:
+def _is_warm(file_descriptor: int, position: int) -> bool:
+    """Whether the page at a position is in the page cache (True where that cannot be asked)."""
+    if not _RWF_NOWAIT:
         return True
     try:
-        os.preadv(file_descriptor, _PROBE, start, _RWF_NOWAIT)
-        if end - start > 4096:
-            os.preadv(file_descriptor, _PROBE, end - 1, _RWF_NOWAIT)
+        os.preadv(file_descriptor, _PROBE, position, _RWF_NOWAIT)
     except BlockingIOError:
         return False
     except OSError as error:
