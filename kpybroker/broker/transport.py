@@ -28,6 +28,8 @@ if sys.platform != "win32":
     import resource
 
 DESCRIPTORS_KEPT_MAX = 256
+KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
+"""Kafka's default, which stands in every server.properties, and what is taken for it: docs/decisions/send-buffer.md."""
 
 
 class AnswerOut(Protocol):
@@ -112,7 +114,8 @@ class SocketTransport:
     """TCP. `send_buffer_bytes` and `receive_buffer_bytes` are Kafka's `socket.*.buffer.bytes` (-1: the system's)."""
 
     def __init__(self, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
-        self._send_buffer_bytes = send_buffer_bytes
+        is_default = send_buffer_bytes == KAFKAS_SEND_BUFFER_BYTES
+        self._send_buffer_bytes = SEND_BUFFER_BYTES if is_default else send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:

@@ -20,7 +20,9 @@ DOCS: Final[dict[str, str]] = {
         "bound, or, of a broker that is alone or has embedded coordination, the address by which a client came."
     ),
     "listener.security.protocol.map": "Which security protocol each listener name stands for.",
-    "socket.send.buffer.bytes": "Send buffer of a connection's socket; -1 leaves it to the system.",
+    "socket.send.buffer.bytes": (
+        "Send buffer of a connection's socket; -1 leaves it to the system. Kafka's default is taken to mean 300000."
+    ),
     "socket.receive.buffer.bytes": "Receive buffer of a connection's socket; -1 leaves it to the system.",
     "socket.request.max.bytes": "Largest request that is read.",
     "socket.listen.backlog.size": "How many connections may wait to be accepted.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ import trio
 import trio.testing
 
 from kpybroker.broker.sending import SMALL_SLICE_BYTES, Part
-from kpybroker.broker.transport import SocketTransport, Stream
+from kpybroker.broker.transport import (
+    KAFKAS_SEND_BUFFER_BYTES,
+    SEND_BUFFER_BYTES,
+    SocketStream,
+    SocketTransport,
+    Stream,
+)
 from tests.support.file_slice import Slice
 
 
@@ -89,6 +96,25 @@ async def test_closing_wakes_a_task_that_waits_on_the_stream() -> None:
         client.close()
         await ended.wait()
     server.close()
+
+
+@pytest.mark.parametrize(
+    ("configured", "asked"), [(KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES), (90_000, 90_000), (110_000, 110_000)]
+)
+async def test_only_kafkas_default_send_buffer_is_another(configured: int, asked: int) -> None:
+    """Linux grants twice what is asked for, up to a limit of its own."""
+    transport = SocketTransport(configured)
+    listener = transport.listen("127.0.0.1", 0, 5)
+    with socket.create_connection(listener.address) as client, socket.socket() as other:
+        stream = await listener.accept()
+        listener.close()
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, asked)
+        assert isinstance(stream, SocketStream)
+        assert stream._sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == other.getsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF
+        )
+        client.close()
+        stream.close()
 
 
 def test_a_port_taken_is_an_os_error() -> None:
