@@ -1,78 +1,146 @@
-"""`make bench-ceiling`: how much a Java producer with a core of its own could make of any broker.
+"""`make bench-ceiling`: how much stock clients with a core of their own could make of any broker.
 
     python -m compat_tests.bench.ceiling [--quick] [--only WORDS] [--rounds N] [--no-write]
 
-The producers' lines of `make bench` with Kafka, with kpybroker, and with a broker that only answers
-(`answers_only`), in alternating rounds. What that one makes is about what the client's core can do.
+Lines of `make bench` with Kafka, with kpybroker, and with a broker that does next to nothing, in alternating rounds:
+the Java producers with one that only answers (`answers_only`), whose rate is about what the client's core can do; the
+replays with one that only sends (`sends_only`), whose CPU is about what the kernel takes for any broker.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from compat_tests.bench import answers_only, command
-from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, pinned, scratch_directory
+from compat_tests.bench import answers_only, command, sends_only
+from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, pinned, scratch_directory, stock_broker
 from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Conditions, Result, table
+from compat_tests.bench.report import Result, table
 from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Plan
-from compat_tests.bench.workloads import JAVA_WARM_UP_REPORTS, java_producers
+from compat_tests.bench.workloads import (
+    CONSUMED_TOPIC,
+    JAVA_WARM_UP_REPORTS,
+    PINNED,
+    java_producers,
+)
 from compat_tests.deps import ROOT
 from compat_tests.support.services import Broker, Service
 
 ROUNDS = 3
-KIND = "answers only"
-EXPLANATION = (
+ANSWERS_ONLY, SENDS_ONLY = answers_only.READY, sends_only.READY
+PRODUCERS = (
     "MB are 10^6 bytes of record values. *Answers only*: a broker that takes a request off its socket, keeps nothing "
     "of it, and answers. *Most*: its rate to Kafka's, which is about the highest that a broker can have."
 )
+REPLAYS = (
+    "*Sends only*: a broker that looks up which bytes a Fetch is answered with, and gives them to `sendfile`, which "
+    "waits in the kernel. CPU is the broker's, seconds per GB. *Least*: its CPU to Kafka's, which is about the lowest "
+    "that a broker can have."
+)
+
+
+def _start(broker: Broker, directory: Path, cores: Cores, module: str, *arguments: str) -> None:
+    """One that does next to nothing; it says its name when it listens."""
+    command_line = [sys.executable, "-m", module, str(broker.port), *arguments]
+    broker.service = Service(broker.kind, pinned(cores.broker, command_line), ROOT)
+    broker.service.log_file = directory / f"{broker.kind}.log"
+    broker.service.start(lambda output: broker.kind in output)
 
 
 @contextmanager
-def three_brokers(directory: Path, cores: Cores) -> Iterator[Kinds]:
+def beside_answers_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
     with both_brokers(directory, cores) as kinds:
-        broker = Broker(KIND, directory / "answers-only", None, {})
-        module = [sys.executable, "-m", answers_only.__name__, str(broker.port)]
-        broker.service = Service("answers-only", pinned(cores.broker, module), ROOT)
-        broker.service.log_file = directory / "answers-only.log"
-        broker.service.start(lambda output: answers_only.READY in output)
+        broker = Broker(ANSWERS_ONLY, directory / "answers-only", None, {})
+        _start(broker, directory, cores, answers_only.__name__)
         try:
-            yield {**kinds, KIND: broker}
+            yield {**kinds, ANSWERS_ONLY: broker}
         finally:
             broker.service.kill()
 
 
-def page(conditions: Conditions, results: Sequence[Result]) -> str:
-    head = ["", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "answers only", "ratio", "most", "floor"]
+@contextmanager
+def beside_sends_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
+    """What it sends from was written by a kpybroker on the clients' core, which does all but the sending."""
+    with both_brokers(directory, cores) as kinds, ExitStack() as stack:
+        broker = Broker(SENDS_ONLY, directory / "sends-only", None, {})
+        advertised = {"advertised.listeners": f"PLAINTEXT://{broker.bootstrap}"}
+        upstream = stock_broker("kpybroker", directory / "upstream", None, cores.client, advertised)
+        broker.data_dir = upstream.data_dir
+        partition = str(broker.data_dir / f"{CONSUMED_TOPIC}-0")
+        _start(broker, directory, cores, sends_only.__name__, str(upstream.port), partition)
+        stack.callback(broker.service.kill)
+        upstream.start()
+        stack.callback(upstream.service.kill)
+        yield {**kinds, SENDS_ONLY: broker}
+
+
+def producers_page(results: Sequence[Result]) -> str:
+    head = ["", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], ANSWERS_ONLY, "ratio", "most", "floor"]
     rows = [
         [
             line.figure.name,
             line.figure.unit,
-            *(line.cell(kind) for kind in ("kafka", "kpybroker", KIND)),
+            *(line.cell(kind) for kind in ("kafka", "kpybroker", ANSWERS_ONLY)),
             f"{line.ratio:.2f}",
-            f"{line.median(KIND) / line.median('kafka'):.2f}",
+            f"{line.median(ANSWERS_ONLY) / line.median('kafka'):.2f}",
             f"{line.figure.floor:g}",
         ]
         for result in results
         for line in result.lines
     ]
-    return f"{conditions.sentence()} {EXPLANATION}\n\n{table(head, rows)}"
+    return table(head, rows)
+
+
+def replays_page(results: Sequence[Result]) -> str:
+    kinds = ("kafka", "kpybroker", SENDS_ONLY)
+    names = [KIND_NAMES.get(kind, kind) for kind in kinds]
+    head = ["", *(f"MB/s, {name}" for name in names), *(f"CPU, {name}" for name in names), "share", "least", "floor"]
+    rows = []
+    for result in results:
+        (line,) = result.lines
+        cpu = {kind: sorted(sample.cpu or 0.0 for sample in result.counted(kind)) for kind in kinds}
+        median = {kind: statistics.median(values) for kind, values in cpu.items()}
+        rows.append(
+            [
+                line.figure.name,
+                *(line.cell(kind) for kind in kinds),
+                *(f"{median[kind]:.2f} ({cpu[kind][0]:.2f} to {cpu[kind][-1]:.2f})" for kind in kinds),
+                f"{median['kpybroker'] / median['kafka']:.2f}",
+                f"{median[SENDS_ONLY] / median['kafka']:.2f}",
+                f"{result.workload.cpu_share_max:g}",
+            ]
+        )
+    return table(head, rows)
 
 
 def main() -> int:
     options = command.parser(__doc__, ROUNDS).parse_args()
     rounds = options.rounds or (1 if options.quick else ROUNDS)
-    lines = [line for line in java_producers(JAVA_WARM_UP_REPORTS) if options.only in line.figures[0].name]
+    producers, replays = (
+        [line for line in group if options.only in line.figures[0].name]
+        for group in (
+            java_producers(JAVA_WARM_UP_REPORTS),
+            [line for line in PINNED if "replay" in line.figures[0].name],
+        )
+    )
     clock, apart, _ = command.prepare()
-    plan = Plan(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(lines))
+    plan = Plan(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
+    parts: list[str] = []
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
-        with three_brokers(scratch / "apart", apart) as kinds:
-            results = Bench(kinds, apart, plan).measure_all(lines)
+        if producers:
+            with beside_answers_only(scratch / "producers", apart) as kinds:
+                parts += [PRODUCERS, producers_page(Bench(kinds, apart, plan).measure_all(producers))]
+        if replays:
+            with beside_sends_only(scratch / "replays", apart) as kinds:
+                bench = Bench(kinds, apart, plan)
+                bench.fill()
+                parts += [REPLAYS, replays_page(bench.measure_all(replays))]
     conditions = clock.conditions(rounds)
-    return command.finish(options, "bench-ceiling", conditions, page(conditions, results), [])
+    return command.finish(options, "bench-ceiling", conditions, "\n\n".join([conditions.sentence(), *parts]), [])
 
 
 if __name__ == "__main__":

@@ -96,6 +96,7 @@ def cold_replay(here: Run) -> Iterator[Busy]:
     with here.own_topic() as topic:
         _fill(here, REPLAYED_MB)
         partition = here.partition_dir(topic)
+        page_cache.sync(partition)
         count = str(int(here.scale * REPLAYED_MB * 1e6 / KILOBYTE) - RAW_BATCH["records"])
         command = kcat(here.bootstrap, topic, "-p", "0", "-o", "beginning", "-c", count)
 

@@ -53,10 +53,15 @@ class Bench:
         self._runs += 1
         return Run(self._kinds[kind], self._cores.client, f"bench-{self._runs}", self._plan.scale * scale)
 
-    def warm_up(self) -> None:
-        """Fill the topic that consumers read, and let the JVM compile what serves small requests."""
+    def fill(self) -> None:
+        """The topic that consumers read."""
         for kind in self._kinds:
             fill_consumed_topic(self.here(kind))
+
+    def warm_up(self) -> None:
+        """Let the JVM compile what serves small requests."""
+        self.fill()
+        for kind in self._kinds:
             one_record(4, full_seconds=WARM_UP_SECONDS)(self.here(kind))
 
     def measure_all(self, workloads: Sequence[Workload]) -> list[Result]:
