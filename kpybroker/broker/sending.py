@@ -30,6 +30,9 @@ HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
+_NOWHERE = memoryview(bytearray(SENDFILE_STEP_BYTES))
+"""What is read only to be in the page cache; nobody looks at it, so all threads share it."""
+
 
 class FileSlice(Protocol):
     """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
@@ -94,7 +97,7 @@ class Sending:
         """Reads from the disk; for a thread, while nobody calls `go_on`."""
         if self._file is not None:
             self._warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
-            os.pread(self._file.fileno(), self._warm_until - self._position, self._position)
+            os.preadv(self._file.fileno(), [_NOWHERE[: self._warm_until - self._position]], self._position)
         elif self._parts and not isinstance(part := self._parts[0], BUFFERS):
             self._parts[0] = part.read()
 
