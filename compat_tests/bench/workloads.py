@@ -271,9 +271,11 @@ def _last_line(consumer: subprocess.Popen[bytes]) -> bytes:
     return deque(consumer.stdout, maxlen=1).pop()
 
 
-def following(command: Callable[[str, str], list[str]], full_seconds: float = 3.0) -> Callable[[Run], Sample]:
+def following(
+    command: Callable[[str, str], list[str]], full_seconds: float, warm_up_seconds: float
+) -> Callable[[Run], Sample]:
     """Records at a steady rate, each with the time of its making; its age when the consumer prints it. The first
-    quarter is the warm-up of the clients."""
+    seconds are the warm-up of the clients and do not count."""
 
     def run(here: Run) -> Sample:
         count = int(here.seconds(full_seconds) * FOLLOWED_RATE)
@@ -286,7 +288,7 @@ def following(command: Callable[[str, str], list[str]], full_seconds: float = 3.
                 )
                 with here.beside([sys.executable, "-m", *producer]):
                     ages = list(ages_s(consumer, count))
-        found = percentiles_ms(ages[count // 4 :])
+        found = percentiles_ms(ages[int(count * warm_up_seconds / full_seconds) :])
         return Sample((found["p50_ms"], found["p99_ms"]))
 
     return run
@@ -345,8 +347,8 @@ PINNED = (
     *(_one_record_line(connections, 1) for connections in (1, 4, 32, 200)),
     *(_one_record_line(connections, 8) for connections in (1, 4, 32)),
     latency("end-to-end, one record at a time", java_end_to_end()),
-    latency(f"end-to-end, Java tail at {FOLLOWED_RATE} records/s", following(console_consumer)),
-    latency(f"end-to-end, kcat tail at {FOLLOWED_RATE} records/s", following(kcat_lines)),
+    latency(f"end-to-end, Java tail at {FOLLOWED_RATE} records/s", following(console_consumer, 20.0, 15.0)),
+    latency(f"end-to-end, kcat tail at {FOLLOWED_RATE} records/s", following(kcat_lines, 6.0, 1.0)),
 )
 
 UNPINNED = java_producers(warm_up_reports=1)
