@@ -76,8 +76,11 @@ def prepare(log: Log) -> FlushJob:
     unflushed, snapshots = log.unflushed, log.snapshots
     held: list[SharedFile] = []
     dirty_directory = unflushed.has_new_directory or unflushed.has_renamed
+    lacks_space = False
     for segment in dict.fromkeys([*unflushed.rolled, *log.segments_map.from_offset(log.recovery_point)]):
         try:
+            if not segment.write_out_indexes():
+                lacks_space = True
             held.extend(segment.take_dirty_files())
         except OSError as error:
             for shared in held:
@@ -94,6 +97,7 @@ def prepare(log: Log) -> FlushJob:
     unflushed.rolled.clear()
     epochs = log.epoch_checkpoint.capture(log.epochs)
     job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs, log.files)
+    job.lacks_space = lacks_space
     unflushed.jobs.add(job)
     return job
 
@@ -106,12 +110,12 @@ class FlushJob:
         "_error",
         "_files",
         "_held",
-        "_lacks_space",
         "_log",
         "_running",
         "_truncations",
         "_was_run",
         "directories",
+        "lacks_space",
         "offset",
         "paths",
     )
@@ -136,7 +140,7 @@ class FlushJob:
         self._error: OSError | None = None
         self._running = threading.Lock()
         self._was_run = False
-        self._lacks_space = False
+        self.lacks_space = False
         self._truncations = log.truncations
 
     def run(self) -> None:
@@ -169,7 +173,7 @@ class FlushJob:
         except OSError as error:
             if not is_disk_full(error):
                 raise
-            self._lacks_space = True
+            self.lacks_space = True
 
     def _sync_path(self, path: str) -> None:
         try:
@@ -184,17 +188,17 @@ class FlushJob:
     def complete(self) -> None:
         """On the loop, after `run`: the recovery point is `offset`, unless the log was cut meanwhile.
 
-        Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for the leader epochs.
+        Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for leader epochs or index entries.
         """
         held, self._held = self._held, []
         for shared in held:
             shared.release()
         self._log.unflushed.jobs.discard(self)
         self.check()
-        if self._lacks_space:
+        if self.lacks_space:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"No space left for {self._log.epoch_checkpoint.path}: it stays as it was",
+                f"No space left in {self._log.directory}: the recovery point stays where it was",
             )
         if self._truncations == self._log.truncations:
             self._log.mark_flushed(self.offset)

@@ -418,9 +418,9 @@ class LogSegment:
     def become_inactive(self) -> None:
         """The segment was rolled: largest timestamp into the index, preallocated space away."""
         self.append_largest_timestamp()
+        self._indexes.keep_open(False)
         self.records.trim()
         self.active = False
-        self._indexes.keep_open(False)
         self.txn_index.close()
 
     def truncate_to(self, offset: int) -> int:
@@ -447,11 +447,12 @@ class LogSegment:
                 timestamp, offset = header.max_timestamp, header.last_offset
         return timestamp, offset
 
+    def write_out_indexes(self) -> bool:
+        return self._indexes.write_out()
+
     def take_dirty_files(self) -> Iterator[SharedFile]:
         """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
-        parts: list[FileRecords | IndexFile | TransactionIndex] = [self.records, self.txn_index]
-        parts += self._indexes.opened()
-        for part in parts:
+        for part in self._parts():
             if part.dirty:
                 part.dirty = False
                 yield part.shared.acquire()
@@ -492,7 +493,8 @@ class LogSegment:
 
     def sync(self) -> None:
         """All files of the segment are on the device when this returns."""
-        self.records.sync()
-        for file in self._indexes.opened():
-            file.sync()
-        self.txn_index.sync()
+        for part in self._parts():
+            part.sync()
+
+    def _parts(self) -> list[FileRecords | IndexFile | TransactionIndex]:
+        return [self.records, *self._indexes.opened(), self.txn_index]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kpybroker.storage import names
+from kpybroker.storage.errors import is_disk_full
 from kpybroker.storage.files import Files, unlink_if_exists
 from kpybroker.storage.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, corrupt
@@ -53,6 +54,17 @@ class SegmentIndexes:
         for file in self.opened():
             file.keep_open(keep)
             file.close()
+
+    def write_out(self) -> bool:
+        """Whether the files have all entries now; False on a full disk. Raises any other OSError."""
+        try:
+            for file in self.opened():
+                file.write_out()
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            return False
+        return True
 
     def rename(self, kind: str, old: str, new: str) -> None:
         """One of the files; if it was never opened it may not be there."""

@@ -12,6 +12,7 @@ import pytest
 from kpybroker.storage import names
 from kpybroker.storage.errors import LogDirError
 from kpybroker.storage.files import OsFiles, read_file
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 
@@ -123,6 +124,29 @@ def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
     assert len(calls) == 1
     log.close_handlers()
     assert files.open_count == 0
+
+
+def test_index_entries_that_find_no_space_hold_the_recovery_point_down() -> None:
+    files = LossyFiles()
+    log = open_log(files, PATH, log_config(index_interval_bytes=0))
+    append(log, b"a")
+    append(log, b"b")
+
+    def fill(number: int, kind: str, path: str) -> None:
+        if kind == "pwrite" and path.endswith("index"):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    files.before_operation = fill
+    with pytest.raises(KafkaError) as caught:
+        log.flush()
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    append(log, b"c")
+    assert (log.recovery_point, log.log_end_offset) == (0, 3)
+    files.before_operation = None
+    log.flush()
+    assert log.recovery_point == 3
+    assert len(read_file(files, f"{PATH}/{0:020d}.index")) == 2 * 8
+    log.close()
 
 
 def test_an_older_capture_of_the_epochs_is_not_written_over_a_newer_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 from bisect import bisect_right
 
@@ -13,7 +14,7 @@ import kpybroker.storage.index as storage_index
 from kpybroker.storage.errors import CorruptIndexError
 from kpybroker.storage.files import File, read_exactly, read_file, write_file
 from kpybroker.storage.index import OffsetIndex, TimeIndex
-from tests.support.lossy_files import LossyFiles
+from tests.support.lossy_files import LossyFiles, failing
 
 BASE = 1000
 PATH = "/00000000000000001000.index"
@@ -32,6 +33,7 @@ def test_entries_are_relative_offsets_and_positions() -> None:
     index = offset_index(files)
     index.append(1005, 4200)
     index.append(1009, 9000)
+    index.file.write_out()
     assert read_file(files, PATH) == struct.pack(">iiii", 5, 4200, 9, 9000)
 
 
@@ -39,6 +41,7 @@ def test_time_entries_are_timestamps_and_relative_offsets() -> None:
     files = LossyFiles()
     index = time_index(files)
     index.maybe_append(123456789012, 1005)
+    index.file.write_out()
     assert read_file(files, PATH) == struct.pack(">qi", 123456789012, 5)
 
 
@@ -131,10 +134,58 @@ def test_an_inactive_index_is_not_kept_open() -> None:
     index = offset_index(files)
     for number in range(10):
         index.append(BASE + number, number * 10)
+    index.file.write_out()
     assert files.open_count == 1
     index.file.keep_open(False)
     assert index.lookup(BASE + 3) == (BASE + 3, 30)
     assert files.open_count == 0
+
+
+def test_an_active_index_writes_many_entries_at_once() -> None:
+    files = LossyFiles()
+    index = offset_index(files)
+    began = files.operations
+    for number in range(1000):
+        index.append(BASE + number, number * 10)
+        assert index.lookup(BASE + number // 2) == (BASE + number // 2, number // 2 * 10)
+    assert 10 < files.operations - began < 20
+    index.file.sync()
+    assert read_file(files, PATH) == b"".join(struct.pack(">ii", number, number * 10) for number in range(1000))
+    assert not index.file.dirty
+
+
+@pytest.mark.parametrize("rest", [0, 1, 63, 64, 65, 99, 100])
+def test_entries_go_whether_they_were_written_or_not(rest: int) -> None:
+    files = LossyFiles()
+    index = offset_index(files)
+    for number in range(100):
+        index.append(BASE + number, number + 1)
+    index.drop_last(rest)
+    assert (index.entries, index.last_offset) == (rest, BASE + max(rest - 1, 0))
+    index.append(BASE + 500, 7000)
+    assert index.lookup(BASE + 499).offset == BASE + max(rest - 1, 0)
+    index.file.keep_open(False)
+    expected = [(number, number + 1) for number in range(rest)] + [(500, 7000)]
+    assert read_file(files, PATH) == b"".join(struct.pack(">ii", *entry) for entry in expected)
+
+
+def test_entries_that_find_no_space_are_kept() -> None:
+    files = LossyFiles()
+    index = offset_index(files)
+    index.append(BASE + 1, 10)
+    files.before_operation = failing("/", errno.ENOSPC)
+    for write in (index.file.write_out, index.file.sync, lambda: index.file.keep_open(False)):
+        with pytest.raises(OSError, match="No space left"):
+            write()
+    for number in range(2, 65):
+        index.append(BASE + number, number * 10)
+    with pytest.raises(OSError, match="No space left"):
+        index.append(BASE + 65, 650)
+    assert index.lookup(BASE + 65) == (BASE + 64, 640)
+    files.before_operation = None
+    index.append(BASE + 70, 700)
+    index.file.write_out()
+    assert [offset_index(files).entry(slot).offset - BASE for slot in range(65)] == [*range(1, 65), 70]
 
 
 increasing = st.lists(st.integers(1, 50), max_size=1200).map(
@@ -142,10 +193,10 @@ increasing = st.lists(st.integers(1, 50), max_size=1200).map(
 )
 
 
-@given(increasing, st.integers(-5, 3000))
-def test_lookups_agree_with_a_list(relative: list[int], target: int) -> None:
+@given(increasing, st.integers(-5, 3000), st.booleans())
+def test_lookups_agree_with_a_list(relative: list[int], target: int, active: bool) -> None:
     files = LossyFiles()
-    index = offset_index(files, active=False)
+    index = offset_index(files, active=active)
     for offset in relative:
         index.append(BASE + offset, offset * 7)
     slot = bisect_right(relative, target) - 1
@@ -153,6 +204,7 @@ def test_lookups_agree_with_a_list(relative: list[int], target: int) -> None:
     assert index.lookup(BASE + target) == expected
     above = [BASE + offset for offset in relative if offset * 7 >= target]
     assert index.fetch_upper_bound_offset(target) == (above[0] if above else None)
+    index.file.write_out()
     reopened = offset_index(files)
     assert reopened.lookup(BASE + target) == expected
     reopened.truncate_to(BASE + target)
@@ -160,9 +212,11 @@ def test_lookups_agree_with_a_list(relative: list[int], target: int) -> None:
     assert reopened.last_offset == max([BASE + offset for offset in relative if offset < target], default=BASE)
 
 
-@given(increasing, st.lists(st.integers(-5, 1300), max_size=12), st.integers(0, 1300))
-def test_lookups_one_after_the_other_agree_with_a_list(relative: list[int], targets: list[int], kept: int) -> None:
-    index = offset_index(LossyFiles(), active=False)
+@given(increasing, st.lists(st.integers(-5, 1300), max_size=12), st.integers(0, 1300), st.booleans())
+def test_lookups_one_after_the_other_agree_with_a_list(
+    relative: list[int], targets: list[int], kept: int, active: bool
+) -> None:
+    index = offset_index(LossyFiles(), active=active)
     for offset in relative:
         index.append(BASE + offset, offset)
     for target in [*targets, *sorted(targets)]:

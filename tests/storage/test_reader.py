@@ -165,6 +165,7 @@ def test_a_search_gives_turns_and_sees_the_log_as_it_was() -> None:
         append(log, b"x")
     log.append_as_leader(lying_batch(NOW_MS + 9), 0, now_ms=NOW_MS)
     append(log, b"true", timestamp=NOW_MS + 5)
+    log.flush()  # opens all files
     search = log.search_timestamp(NOW_MS + 5)
     steps = [next(search) for _ in range(2)]
     assert steps == [None, None]

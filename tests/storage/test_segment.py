@@ -84,6 +84,7 @@ def test_a_wrong_index_entry_is_noticed_and_mended() -> None:
     size = found.size // 10
     found.offset_index.file.truncate(0)
     found.offset_index.append(102, 5 * size)
+    found.write_out_indexes()
     reopened = segment(files, interval=0, create=False)
     assert reopened.translate_offset(103) == (3 * size, size)
     assert reopened.offset_index.entries == 9
