@@ -90,8 +90,10 @@ bench-groups: test-deps  ## how long a hundred members of one group take to sett
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget
 
-soak: test-deps  ## two hundred kills of the broker under load, everything checked
+soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
+	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/test_damage.py
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
+	if [ "$$(id -u)" = 0 ]; then $(MAKE) power-cuts; else echo "soak: power cuts are left out, they need root: sudo make power-cuts"; fi
 
 power-cuts: test-deps  ## a hundred power cuts of the broker's disk with each way to flush; root only, 20 minutes
 	$(BIN)/python -m compat_tests.crash.power_cuts --cuts 100

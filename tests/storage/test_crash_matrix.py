@@ -14,6 +14,8 @@ from tests.support.lossy_files import LossyFiles, PowerCut
 from tests.support.storage_check import check_restart
 from tests.support.storage_load import STORIES, Load, Story, open_manager
 
+pytestmark = pytest.mark.usefixtures("index_writes")
+
 SLICE = 40
 CRASHES_EACH = 5
 CRASHES_OF_RECOVERY = 10

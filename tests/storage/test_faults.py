@@ -22,6 +22,8 @@ from tests.support.batches import NOW_MS, found_by, read_all
 from tests.support.storage_check import check_log, check_restart
 from tests.support.storage_load import DIRS, FAR_FUTURE_MS, STORIES, Load, Story
 
+pytestmark = pytest.mark.usefixtures("index_writes")
+
 SLICE = 60
 CHANGES = ("create", "pwrite", "truncate", "rename", "unlink", "mkdir", "rmdir", "sync", "sync_dir")
 

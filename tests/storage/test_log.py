@@ -98,6 +98,7 @@ def test_any_other_error_ends_the_directory() -> None:
     log.close_handlers()
 
 
+@pytest.mark.usefixtures("index_writes")
 def test_every_failing_call_of_an_append_leaves_the_log_whole() -> None:
     """The Nth file call fails, for every N of a load that rolls, indexes and aborts."""
     total = 0
