@@ -91,7 +91,7 @@ bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fe
 	$(BIN)/python -m compat_tests.bench.budget
 
 soak: test-deps  ## crash matrix, failing calls and damage whole; two hundred kills under load; power cuts where one is root
-	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/test_damage.py
+	$(BIN)/python -m pytest --quiet --whole --seed $$(date +%s) tests/storage tests/broker/lifecycle/test_damage.py
 	$(BIN)/python -m compat_tests.crash.soak --kills 200
 	if [ "$$(id -u)" = 0 ]; then $(MAKE) power-cuts; else echo "soak: power cuts are left out, they need root: sudo make power-cuts"; fi
 

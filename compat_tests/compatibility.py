@@ -13,11 +13,11 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
-from kpybroker.broker.dispatch import SERVED
-from kpybroker.broker.ledger import Ledger
+from kpybroker.broker.handlers import routes
+from kpybroker.broker.requests.dispatch import SERVED
+from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,7 +39,7 @@ what a version added, and what is deliberately absent.
 
 
 def ledger_of(key: ApiKey) -> Ledger:
-    ledger: Ledger = import_module(f"kpybroker.broker.handlers.{key.name.lower()}").LEDGER
+    ledger: Ledger = routes.load(key).LEDGER
     return ledger
 
 

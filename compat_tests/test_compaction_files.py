@@ -23,10 +23,10 @@ from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
 from compat_tests.test_log_files import dump, sections, undamaged
 from kpybroker.config.topic import LogConfig
-from kpybroker.core.cleaner_plan import log_to_clean
-from kpybroker.storage.checkpoints import decode_offsets
-from kpybroker.storage.files import OsFiles
-from kpybroker.storage.log import Log
+from kpybroker.core.log.cleaner_plan import log_to_clean
+from kpybroker.storage.disk.checkpoints import decode_offsets
+from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import CODECS, KeyedLoad

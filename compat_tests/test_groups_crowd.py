@@ -18,7 +18,7 @@ def test_a_hundred_members_join_and_leave_at_once(own_broker: StartBroker, name:
     generation more for the rest. When all leave at once, one more, and the group is empty."""
     broker = own_broker(group_initial_rebalance_delay_ms=2000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with trio.open_nursery() as nursery:
             crowd = Crowd(nursery, broker.port, name)
             everybody = await crowd.connect(MEMBERS)
@@ -43,13 +43,13 @@ def test_a_hundred_members_join_and_leave_at_once(own_broker: StartBroker, name:
             assert await crowd.settled() == 4, "an empty generation, and the newcomer's"
             nursery.cancel_scope.cancel()
 
-    trio.run(story)
+    trio.run(scenario)
 
 
 def test_a_storm_of_members_settles(broker: Broker, name: str) -> None:
     """Without an initial delay generations overtake each other; in the end all hold pieces of the same one."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with trio.open_nursery() as nursery:
             crowd = Crowd(nursery, broker.port, name, heartbeat_s=0.05)
             crowd.start(await crowd.connect(MEMBERS))
@@ -66,4 +66,4 @@ def test_a_storm_of_members_settles(broker: Broker, name: str) -> None:
             assert crowd.members == newcomers
             nursery.cancel_scope.cancel()
 
-    trio.run(story)
+    trio.run(scenario)

@@ -23,13 +23,13 @@ import trio
 
 from compat_tests.bench.raw_producer import request_frame
 from kpybroker.broker.app import Broker
-from kpybroker.broker.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.handlers import fetch, produce
-from kpybroker.broker.steps import run_steps
-from kpybroker.broker.transport import SocketStream
+from kpybroker.broker.handlers.records import fetch, produce
+from kpybroker.broker.loop.steps import run_steps
+from kpybroker.broker.network.transport import SocketStream
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.storage.file_records import FileRecords
-from kpybroker.wire import plain_produce
+from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
@@ -114,8 +114,8 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def read(self) -> plain_produce.PlainProduce | None:
-        return plain_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
+    def read(self) -> fast_produce.PlainProduce | None:
+        return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
         self.reset()
@@ -124,11 +124,11 @@ class ProduceCalls:
 
     def handle(self) -> None:
         self.reset()
-        answer = produce.handle_plain(self.broker, self.frame, self.header, self.connection)
+        answer = produce.handle_fast(self.broker, self.frame, self.header, self.connection)
         assert isinstance(answer, bytes)
 
     def encode(self) -> bytes:
-        return plain_produce.answer(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
+        return fast_produce.answer(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
 
     def append(self) -> None:
         self.reset()

@@ -41,7 +41,7 @@ Times = tuple[float, ...]
 
 
 def raw_crowd(broker: Broker, group: str, count: int) -> Times:
-    async def story() -> Times:
+    async def scenario() -> Times:
         with trio.fail_after(DEADLINE_S):
             async with trio.open_nursery() as nursery:
                 crowd = Crowd(nursery, broker.port, group, HEARTBEAT_S)
@@ -60,7 +60,7 @@ def raw_crowd(broker: Broker, group: str, count: int) -> Times:
                 nursery.cancel_scope.cancel()
         return watch.laps
 
-    return trio.run(story)
+    return trio.run(scenario)
 
 
 class Stopwatch:

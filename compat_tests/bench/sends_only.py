@@ -18,8 +18,8 @@ import threading
 from bisect import bisect_right
 from pathlib import Path
 
-from kpybroker.broker.transport import SEND_BUFFER_BYTES
-from kpybroker.storage.file_records import walk_headers
+from kpybroker.broker.network.transport import SEND_BUFFER_BYTES
+from kpybroker.storage.segments.file_records import walk_headers
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode_parts
 from kpybroker.wire.headers import encode_response_header, parse_request_header

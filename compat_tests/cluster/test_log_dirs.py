@@ -64,7 +64,7 @@ def test_a_replica_moves_to_another_directory_under_load(own_cluster: MakeCluste
 
 
 def test_a_directory_that_fails_takes_only_its_own(own_cluster: MakeCluster, name: str, tmp_path: Path) -> None:
-    """Its partitions are led elsewhere, the others where they were; with it mended, all is as before."""
+    """Its partitions are led elsewhere, the others where they were; with it fixed, all is as before."""
     cluster = own_cluster(replica_high_watermark_checkpoint_interval_ms="500")
     extra = with_second_directories(cluster, tmp_path)
     cluster.start()

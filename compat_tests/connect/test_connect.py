@@ -20,7 +20,7 @@ LINES_AT_ONCE = 500
 TOPIC = "lines"
 
 
-class Story:
+class Scenario:
     """Two workers, the file that is read and the file that is written."""
 
     def __init__(self, bootstrap: str, directory: Path, replicas: int = 1) -> None:
@@ -81,11 +81,11 @@ class Story:
 def test_a_file_through_a_topic_while_workers_and_the_broker_die(own_broker: StartBroker, tmp_path: Path) -> None:
     """The topic has each line once and in order, and the sink has all; a worker that was away finds itself fenced."""
     broker = own_broker()
-    with started(Story(broker.bootstrap, tmp_path)) as story:
-        _tell(story, broker)
-        assert story.topic(len(story.lines)) == story.lines
+    with started(Scenario(broker.bootstrap, tmp_path)) as scenario:
+        _tell(scenario, broker)
+        assert scenario.topic(len(scenario.lines)) == scenario.lines
         _check_internal_topics(broker)
-        _check_offsets(story, story.workers[0])
+        _check_offsets(scenario, scenario.workers[0])
 
 
 def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launcher, tmp_path: Path) -> None:
@@ -93,14 +93,14 @@ def test_a_file_through_a_topic_while_each_of_three_brokers_dies(launcher: Launc
     cluster = Cluster(launcher.directory / "connect", launcher.zookeeper("connect"), [launcher.kind] * 3)
     try:
         cluster.start()
-        with started(Story(cluster.bootstrap, tmp_path, replicas=3)) as story:
+        with started(Scenario(cluster.bootstrap, tmp_path, replicas=3)) as scenario:
             for broker in cluster.brokers.values():
-                story.write()
+                scenario.write()
                 broker.kill()
-                story.arrived()
+                scenario.arrived()
                 broker.start()
                 cluster.wait(lambda: _all_in_sync(cluster), "all replicas are in sync")
-            assert story.topic(len(story.lines)) == story.lines
+            assert scenario.topic(len(scenario.lines)) == scenario.lines
     finally:
         cluster.close()
 
@@ -112,30 +112,30 @@ def _all_in_sync(cluster: Cluster) -> bool:
     return True
 
 
-def _tell(story: Story, broker: Broker) -> None:
+def _tell(scenario: Scenario, broker: Broker) -> None:
     """A worker is killed, the broker is killed, a worker is frozen and comes back; lines are written all the time."""
-    story.write()
-    story.arrived()
+    scenario.write()
+    scenario.arrived()
 
-    runner, other = story.runner("source")
+    runner, other = scenario.runner("source")
     runner.service.kill()
-    story.write()
-    story.arrived()
+    scenario.write()
+    scenario.arrived()
     eventually(lambda: other.where("source") == other.id, "the other worker tells of the task", DEADLINE_S)
     runner.start()
 
-    story.write()
+    scenario.write()
     broker.kill()
     broker.start()
-    story.arrived()
+    scenario.arrived()
 
-    runner, other = story.runner("source")
+    runner, other = scenario.runner("source")
     runner.service.pause()
-    story.write()
-    story.arrived()
+    scenario.write()
+    scenario.arrived()
     runner.service.resume()
-    story.write()
-    story.arrived()
+    scenario.write()
+    scenario.arrived()
 
 
 def _check_internal_topics(broker: Broker) -> None:
@@ -149,26 +149,26 @@ def _check_internal_topics(broker: Broker) -> None:
         assert future.result(DEADLINE_S)["cleanup.policy"].value == "compact"
 
 
-def _check_offsets(story: Story, asker: Worker) -> None:
+def _check_offsets(scenario: Scenario, asker: Worker) -> None:
     """KIP-875: where the connectors stand, as records and as a group's offsets; then from the beginning again."""
-    written = story.source.stat().st_size
+    written = scenario.source.stat().st_size
     (stands,) = asker.insist("GET", "connectors/source/offsets")["offsets"]
     assert stands["offset"] == {"position": written}
     for connector in ("source", "sink"):
         asker.insist("PUT", f"connectors/{connector}/stop")
     eventually(lambda: _is_stopped(asker, "source") and _is_stopped(asker, "sink"), "both are stopped", DEADLINE_S)
     (sunk,) = asker.insist("GET", "connectors/sink/offsets")["offsets"]
-    assert sunk["offset"]["kafka_offset"] >= len(story.lines)
+    assert sunk["offset"]["kafka_offset"] >= len(scenario.lines)
     moved = {"offsets": [{"partition": sunk["partition"], "offset": {"kafka_offset": 0}}]}
     asker.insist("PATCH", "connectors/sink/offsets", moved)
     asker.insist("DELETE", "connectors/source/offsets")
     assert asker.insist("GET", "connectors/source/offsets") == {"offsets": []}
-    before = len(story.sunk())
+    before = len(scenario.sunk())
     for connector in ("source", "sink"):
         asker.insist("PUT", f"connectors/{connector}/resume")
-    eventually(lambda: len(story.sunk()) >= before + 2 * len(story.lines), "all lines twice more", DEADLINE_S)
-    assert story.topic(2 * len(story.lines)) == story.lines * 2
-    assert story.sunk()[-2 * len(story.lines) :] == story.lines * 2
+    eventually(lambda: len(scenario.sunk()) >= before + 2 * len(scenario.lines), "all lines twice more", DEADLINE_S)
+    assert scenario.topic(2 * len(scenario.lines)) == scenario.lines * 2
+    assert scenario.sunk()[-2 * len(scenario.lines) :] == scenario.lines * 2
 
 
 def _is_stopped(asker: Worker, connector: str) -> bool:

@@ -153,7 +153,7 @@ def test_a_mirror_while_it_and_its_brokers_die(mirror: Mirror) -> None:
     eventually(lambda: settings(mirror.far) == ("123456789", "2000000"), "the settings are mirrored", DEADLINE_S)
     mirror.maker.kill()  # what a group does over there is its own from now on
     new = [content(message) for message in last if message.offset() >= ends.get(message.partition() or 0, 0)]
-    assert [content(message) for message in by_partition(go_on(mirror.far, len(new)))] == new
+    assert [content(message) for message in by_partition(resume(mirror.far, len(new)))] == new
     internal = {f"mm2-{what}.near.internal" for what in ("configs", "offsets", "status")}
     topics = quick.admin_client(mirror.far.bootstrap).list_topics(timeout=DEADLINE_S).topics
     assert set(topics) >= internal | {MIRRORED, "heartbeats", "near.checkpoints.internal"}
@@ -176,7 +176,7 @@ def stands_at(mirror: Mirror, offsets: list[int]) -> None:
     eventually(translated, f"{GROUP} stands at {offsets} in {MIRRORED}", DEADLINE_S)
 
 
-def go_on(broker: Broker, count: int) -> list[Message]:
+def resume(broker: Broker, count: int) -> list[Message]:
     """What the group reads where it has come to, and that it is no more than that."""
     settings = {
         "group.id": GROUP,

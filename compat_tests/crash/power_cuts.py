@@ -32,8 +32,8 @@ from compat_tests.crash.load import TopicMaker, read_all
 from compat_tests.crash.soak import KILL_AFTER_S_MAX, KILLED_WHILE_STARTING, OVERRIDES, PROGRESS_DEADLINE_S, Soak
 from compat_tests.support.loop_disk import MIB, LoopDisk, may_mount
 from compat_tests.support.services import Broker
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_offsets
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_offsets
 
 DISK_BYTES = 4096 * MIB
 MOUNT_OPTIONS = (
@@ -147,11 +147,11 @@ FLUSHES: dict[str, tuple[dict[str, str], type[Soak]]] = {
 
 def cut(flush: str, cuts: int, seed: int, directory: Path, say: Callable[[str], None] = print) -> list[str]:
     """A broker of its own in `directory`, its power cut so many times; everything that is wrong."""
-    overrides, story = FLUSHES[flush]
+    overrides, scenario = FLUSHES[flush]
     broker = PoweredBroker(directory, seed, overrides)
     try:
         broker.start()
-        return story(broker, seed, say).run(cuts)
+        return scenario(broker, seed, say).run(cuts)
     finally:
         broker.close()
 

@@ -6,7 +6,7 @@ Three partitions are copied by stock clients, a transaction for every ten record
 TransactionalMessageCopier, the second by confluent-kafka, the third by both in turns under one transactional id. All
 of them abort transactions on purpose. Readers of committed data, librdkafka's and Java's, look on. Between the kills
 copiers are killed too, or frozen within a transaction while a successor takes over; thawed, a zombie must be fenced.
-The source is filled in portions, one for each kill and one after them, so that nobody runs ahead of the story; and the
+The source is filled in portions, one for each kill and one after them, so that no copier runs ahead; and the
 end of a zombie's transaction is held back (`gate.py`), so that it is frozen within one at any speed.
 With `--groups` the copiers are members of one group instead, and share the partitions as they come and go. With
 `--cluster` the broker is three (`place.py`): leadership moves with every kill, and each of them must tell the same.

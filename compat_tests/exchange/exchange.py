@@ -66,7 +66,7 @@ class Exchange:
             self._create_topics()
         else:
             self._find_what_was_left()
-        self._go_on()
+        self._resume()
         self._read("after writing")
         self._blame(*check_running(self.seat.data_dir, self.contents.compacted))
         if end == "kill":
@@ -134,7 +134,7 @@ class Exchange:
                 self._blame(*(f"{when}: {problem}" for problem in wrong))
 
     def _find_producer(self) -> None:
-        """The last batch is known as a duplicate, a gap is refused, and the sequence goes on (in `_go_on`)."""
+        """The last batch is known as a duplicate, a gap is refused, and the sequence goes on (in `_resume`)."""
         assert self.sequenced is not None
         again, offset = self.sequenced.repeat(("sequenced", 0))
         self._expect("offset of a duplicate", again, offset)
@@ -187,7 +187,7 @@ class Exchange:
         self.contents.topic_configs[topic] = dict(config)
         self.contents.topic_ids[topic] = clients.topic_ids(self.seat.port)[topic][0]
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._change_topics()
         self._change_configs()
         self._write_codecs()

@@ -120,7 +120,7 @@ class FaultyCluster:
     def start(self) -> None:
         for broker_id in BROKERS:
             self.start_broker(broker_id)
-        self.revive()
+        self.activate()
 
     def close(self) -> None:
         self.cluster.tree.stop()
@@ -226,7 +226,7 @@ class FaultyCluster:
 
     # --- back to health
 
-    def revive(self) -> None:
+    def activate(self) -> None:
         """Everything runs, is connected and registered. Raises AssertionError, BrokerEnded."""
         self.network.heal()
         self.resume_zookeeper()

@@ -3,7 +3,7 @@
     python -m compat_tests.faults.mutate [NAME...] --minutes 4
 
 A mutant is a patch in `mutants/`, applied to a copy of the package. Its first lines say what is wrong with it and which
-faults are to be drawn, or which story is to be told; it runs seed after seed until a problem is found, or time is up.
+faults are drawn, or which scenario is played; it runs seed after seed until it finds a problem, or time is up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 from compat_tests.deps import ROOT
 from compat_tests.faults.check import Problem
+from compat_tests.faults.scenarios import SCENARIOS
 from compat_tests.faults.soak import run_seed
-from compat_tests.faults.stories import STORIES
 
 PATCHES = Path(__file__).with_name("mutants")
 SEED_S = 40.0
-STORY_S = 1.0
+SCENARIO_S = 1.0
 """One round."""
 LAUNCHER = """#!{python}
 import os, sys
@@ -94,7 +94,7 @@ def installed(mutant: Mutant) -> Iterator[None]:
 def hunt(mutant: Mutant, seconds: float, first_seed: int, *, aloud: bool) -> list[Problem]:
     """Seed after seed, until something is found or time is up."""
     end = time.monotonic() + seconds
-    longest = STORY_S if STORIES.keys() >= set(mutant.faults) else SEED_S
+    longest = SCENARIO_S if SCENARIOS.keys() >= set(mutant.faults) else SEED_S
     with installed(mutant):
         seed = first_seed
         while time.monotonic() < end:

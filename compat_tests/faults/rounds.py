@@ -1,4 +1,4 @@
-"""Rounds of faults: several that overlap, drawn from a seed, or one story."""
+"""Rounds of faults: several that overlap, drawn from a seed, or one scenario."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from compat_tests.faults.cluster import FaultyCluster
 from compat_tests.faults.faults import FAULTS, Fault, Roles, nothing
-from compat_tests.faults.stories import STORIES
+from compat_tests.faults.scenarios import SCENARIOS
 
 BEGIN_S = (0.0, 2.0)
 LENGTH_S = (0.2, 6.0)
@@ -28,11 +28,13 @@ class Planned(NamedTuple):
 def plan(
     cluster: FaultyCluster, roles: Roles, random: Random, only: Collection[str] = (), length_max_s: float = LENGTH_S[1]
 ) -> list[Planned]:
-    """The faults of one round; the same for the same seed and roles. A story has its round to itself."""
-    stories = [name for name in STORIES if name in only]
-    if stories:
-        story = STORIES[random.choice(stories)]
-        return [Planned(Fault(story.__name__.replace("_", " "), partial(story, cluster, roles), nothing), 0.0, 0.0)]
+    """The faults of one round; the same for the same seed and roles. A scenario has its round to itself."""
+    scenarios = [name for name in SCENARIOS if name in only]
+    if scenarios:
+        scenario = SCENARIOS[random.choice(scenarios)]
+        return [
+            Planned(Fault(scenario.__name__.replace("_", " "), partial(scenario, cluster, roles), nothing), 0.0, 0.0)
+        ]
     names = [name for name in FAULTS if not only or name in only]
     weights = [FAULTS[name][1] for name in names]
     drawn = random.choices(names, weights, k=random.choice(COUNTS))

@@ -33,7 +33,7 @@ from compat_tests.faults.others import ROLES as OTHERS
 from compat_tests.faults.others import Others
 from compat_tests.faults.readers import Follower, Member, read_log
 from compat_tests.faults.rounds import LENGTH_S, plan, play
-from compat_tests.faults.stories import GROUP, STORIES
+from compat_tests.faults.scenarios import GROUP, SCENARIOS
 from compat_tests.faults.watchers import GroupWatch, Prober, StateWatcher, Watcher, heard_states
 from compat_tests.faults.writers import JavaWriter, Task, TransactionalWriter, Writer
 from compat_tests.support.quick import admin_client
@@ -84,8 +84,8 @@ class Run:
                     self._quiet("after the storm")
         except (AssertionError, KafkaException, BrokerEnded) as error:
             self.history.failures.append(str(error))
-        failed_in_a_story = self.history.failures and STORIES.keys() & set(only)
-        if failed_in_a_story or not self._becomes_whole():
+        failed_in_a_scenario = self.history.failures and SCENARIOS.keys() & set(only)
+        if failed_in_a_scenario or not self._becomes_whole():
             return check(History(failures=self.history.failures))
         self._finish()
         return check(self.history)
@@ -157,7 +157,7 @@ class Run:
     def _quiet(self, when: str) -> None:
         """The cluster becomes whole, everybody gets on, and some housekeeping is done."""
         before = self._counts()
-        self.cluster.revive()
+        self.cluster.activate()
         self.cluster.wait_for_full_isr(self._existing())
         self.copying.look_after()
 
@@ -183,7 +183,7 @@ class Run:
 
     def _becomes_whole(self) -> bool:
         try:
-            self.cluster.revive()
+            self.cluster.activate()
             self.cluster.wait_for_full_isr(self._existing())
         except (AssertionError, BrokerEnded) as error:
             self.history.failures.append(f"at the end: {error}")
@@ -303,7 +303,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
-    parser.add_argument("--only", nargs="*", choices=[*FAULTS, *STORIES], default=[], help="faults to draw from")
+    parser.add_argument("--only", nargs="*", choices=[*FAULTS, *SCENARIOS], default=[], help="faults to draw from")
     parser.add_argument("--others", nargs="*", choices=OTHERS, default=[], help="clients beside the usual ones")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)

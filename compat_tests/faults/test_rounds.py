@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 from compat_tests.faults.faults import FAULTS, Roles
 from compat_tests.faults.rounds import Planned, plan, play
-from compat_tests.faults.stories import STORIES
+from compat_tests.faults.scenarios import SCENARIOS
 
 ROLES = Roles(leaders=[1, 2, 3], coordinators=[2, 2, 1, 3], controller=2)
 
@@ -22,7 +22,7 @@ def test_the_same_seed_draws_the_same_rounds() -> None:
 
 
 def test_only_what_is_wanted_is_drawn() -> None:
-    for name in (*FAULTS, *STORIES):
+    for name in (*FAULTS, *SCENARIOS):
         for one in plan(Mock(), ROLES, Random(1), only=[name]):
             assert one.fault.text
 

@@ -29,7 +29,7 @@ from compat_tests.support.raw_log import RawLog, batch
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.core.offsets.values import coordinator_partition
-from kpybroker.storage import names
+from kpybroker.storage.disk import names
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest

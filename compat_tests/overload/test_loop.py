@@ -17,9 +17,9 @@ import trio.lowlevel
 
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
-from kpybroker.broker.dispatch import SERVED
-from kpybroker.broker.handlers.list_offsets import MAX_TIMESTAMP
-from kpybroker.broker.stall import LoopStallGauge
+from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
+from kpybroker.broker.loop.stall import LoopStallGauge
+from kpybroker.broker.requests.dispatch import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -172,7 +172,7 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_partitions(tmp_path: Path) -> None:
-    """Made, doubled, and deleted: placement, znodes, the controller's stories, logs, metadata."""
+    """Made, doubled, and deleted: placement, znodes, the controller's scenarios, logs, metadata."""
     names = (f"many-{number}" for number in itertools.count())
 
     async def lives_and_dies(broker: Broker) -> None:

@@ -100,7 +100,7 @@ def has(broker: Broker, application: Application, topic: str, expected: int) -> 
 
 
 class Shop:
-    """The story, and what it has to come to."""
+    """The scenario, and what it has to come to."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

@@ -1,7 +1,7 @@
-"""Three brokers, the same story told to Kafka 3.9.1 and to kpybroker: at every stage the tree holds the same, values
+"""Three brokers, the same scenario told to Kafka 3.9.1 and to kpybroker: at every stage the tree holds the same, values
 and versions included, and `kafka-topics --describe` prints the same.
 
-What chance decides is left out of the story: every replica is placed by hand, the first broker is the controller, and
+What chance decides is left out: every replica is placed by hand, the first broker is the controller, and
 at its end only one can succeed it.
 """
 
@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from compat_tests.conftest import Launcher
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
-from compat_tests.tree.story import Znode, differences, dump
+from compat_tests.tree.scenario import Znode, differences, dump
 
 FLAGS = (
     "--under-replicated-partitions",
@@ -37,13 +37,13 @@ _BROKER_CHANGED = re.compile(rb'"brokers/\d"')
 
 
 class Moment(NamedTuple):
-    """What there is to see at one stage of the story."""
+    """What there is to see at one stage of the scenario."""
 
     tree: dict[str, Znode]
     described: dict[str, list[str]]
 
 
-class Story:
+class Scenario:
     def __init__(self, cluster: Cluster, directory: Path) -> None:
         self._cluster = cluster
         self._directory = directory
@@ -142,10 +142,10 @@ class Story:
 
 def told_to(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]:
     directory.mkdir()
-    patience = {"replica.lag.time.max.ms": "30000"}  # who lags is another story
-    cluster = Cluster(directory / "brokers", launcher.zookeeper(f"story-{directory.name}"), [kind] * 3, patience)
+    patience = {"replica.lag.time.max.ms": "30000"}  # who lags is another scenario
+    cluster = Cluster(directory / "brokers", launcher.zookeeper(f"scenario-{directory.name}"), [kind] * 3, patience)
     try:
-        return dict(Story(cluster, directory).tell())
+        return dict(Scenario(cluster, directory).tell())
     finally:
         cluster.close()
 

@@ -1,4 +1,4 @@
-"""After the same story the znode tree is the one that real Kafka 3.9.1 leaves: every path, byte, version and ACL.
+"""After the same scenario the znode tree is the one that real Kafka 3.9.1 leaves: every path, byte, version and ACL.
 
 On an open ZooKeeper, on one that asks for credentials (SASL, `zookeeper.set.acl`), and on one behind TLS that knows
 brokers by their certificates.
@@ -15,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from compat_tests.support.services import Broker, ZooKeeper, free_port
-from compat_tests.tree.story import Znode, differences, dump, tell
+from compat_tests.tree.scenario import Znode, differences, dump, tell
 from tests.support.certificates import PASSWORD, Authority
 
 LOGIN_CONFIG = "-Djava.security.auth.login.config"
@@ -88,7 +88,7 @@ def with_certificates(directory: Path) -> Iterator[Ensemble]:
         yield Ensemble(f"127.0.0.1:{port}", overrides, (), login)
 
 
-def tree_after_the_story(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
+def tree_after_the_scenario(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
     chroot = f"{ensemble.address}/{directory.name}"
     overrides = {"offsets.topic.num.partitions": "3", **ensemble.overrides}
     broker = Broker(kind, directory, chroot, overrides, ensemble.options)
@@ -111,8 +111,8 @@ def tree_after_the_story(kind: str, directory: Path, ensemble: Ensemble) -> dict
 def test_the_tree_is_kafkas(request: pytest.FixtureRequest, tmp_path: Path, access: Callable[[Path], Any]) -> None:
     kind = request.config.getoption("--broker")
     with access(tmp_path) as ensemble:
-        reference = tree_after_the_story("kafka", tmp_path / "reference", ensemble)
-        compared = tree_after_the_story(kind, tmp_path / "compared", ensemble)
+        reference = tree_after_the_scenario("kafka", tmp_path / "reference", ensemble)
+        compared = tree_after_the_scenario(kind, tmp_path / "compared", ensemble)
     assert len(reference) > 80
     assert None in {znode.data for znode in reference.values()}
     assert len({znode.acl for znode in reference.values()}) == (1 if access is open_to_all else 3)

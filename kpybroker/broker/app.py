@@ -2,7 +2,7 @@
 
 Start, as Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the cluster id, load the
 logs, bind the listeners, register, elect a controller, serve. Whatever goes wrong on the way is a `StartupError` with
-its cause and its mend. A Broker keeps everything it owns in itself, so that several live in one process.
+its cause and its fix. A Broker keeps everything it owns in itself, so that several live in one process.
 """
 
 from __future__ import annotations
@@ -17,45 +17,46 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker import startup
-from kpybroker.broker.background import TASKS, storage_failures_borne, supervised
-from kpybroker.broker.clock import Clock, SystemClock
-from kpybroker.broker.configs import ConfigRepository
-from kpybroker.broker.control import Control
-from kpybroker.broker.dispatch import Dispatcher
-from kpybroker.broker.fetch import Fetches
-from kpybroker.broker.metadata import MetadataCache
-from kpybroker.broker.open_tree import coordination_failed, open_tree
-from kpybroker.broker.peers import ask_once
-from kpybroker.broker.poller import measure, measure_no_more
-from kpybroker.broker.producer_ids import ProducerIds
-from kpybroker.broker.replicas import Replicas
-from kpybroker.broker.server import BoundListener, Server
-from kpybroker.broker.stall import LoopStallGauge
-from kpybroker.broker.startup import StartupError
-from kpybroker.broker.transport import SocketTransport, Transport
+from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.metadata_cache import MetadataCache
+from kpybroker.broker.cluster.producer_ids import ProducerIds
+from kpybroker.broker.handlers import routes
+from kpybroker.broker.lifecycle import startup
+from kpybroker.broker.lifecycle.open_tree import coordination_failed, open_tree
+from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.loop.poller import measure, measure_no_more
+from kpybroker.broker.loop.stall import LoopStallGauge
+from kpybroker.broker.maintenance.background import TASKS, supervised, tolerate_storage_failures
+from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.broker.peers.broker_channels import ask_once
+from kpybroker.broker.replication.fetch_service import Fetches
+from kpybroker.broker.replication.replicas import Replicas
+from kpybroker.broker.requests.dispatch import Dispatcher
+from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.tree import SystemFailure, TreeError
-from kpybroker.storage.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files, OsFiles
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.coordinators import GroupCoordinators
-    from kpybroker.broker.log_cleaner import LogCleaner
-    from kpybroker.broker.partition import Partition
-    from kpybroker.broker.transactions import TransactionCoordinators
+    from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.replication.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.tree import TreeEvent
-    from kpybroker.storage.errors import LogDirError
-    from kpybroker.storage.manager import LogManager
+    from kpybroker.storage.directories.manager import LogManager
+    from kpybroker.storage.disk.errors import LogDirError
     from kpybroker.wire.api import ApiKey
 
 log = logging.getLogger("kafka.server.KafkaServer")
 
-LONG_WALKS_MAX = 1
+VALIDATION_THREADS_MAX = 1
 """Threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
 
 FLUSHES_WAITING_MAX = 10_000
@@ -90,7 +91,7 @@ class Broker:
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
-        self.long_walks = trio.CapacityLimiter(LONG_WALKS_MAX)
+        self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
         self.bound: list[BoundListener] = []
         self.fatal: StartupError | None = None
@@ -101,7 +102,8 @@ class Broker:
         self._nursery: trio.Nursery | None = None
         self._is_serving = False
 
-        self.dispatcher = Dispatcher(self)
+        self.load_handler = routes.load
+        self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
@@ -158,7 +160,7 @@ class Broker:
         log.info("[KafkaServer id=%d] started", self.node_id)
 
     async def _give_leaderships_away(self) -> None:
-        from kpybroker.broker.controlled_shutdown import controlled_shutdown
+        from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
 
         await controlled_shutdown(self)
 
@@ -213,14 +215,14 @@ class Broker:
     @cached_property
     def groups(self) -> GroupCoordinators:
         """Built when the first group or offset is asked for: its machine is a tenth of all that a start imports."""
-        from kpybroker.broker.coordinators import GroupCoordinators
+        from kpybroker.broker.coordinators.groups import GroupCoordinators
 
         return GroupCoordinators(self)
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for, or its log is led."""
-        from kpybroker.broker.transactions import TransactionCoordinators
+        from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 
         return TransactionCoordinators(self)
 
@@ -231,7 +233,7 @@ class Broker:
     @cached_property
     def log_cleaner(self) -> LogCleaner:
         """Built when there is a compacted log."""
-        from kpybroker.broker.log_cleaner import LogCleaner
+        from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 
         return LogCleaner(self)
 
@@ -279,7 +281,7 @@ class Broker:
                 partition = next(iter(self._flushes))
                 del self._flushes[partition]
                 if partition.log is not None:
-                    with storage_failures_borne(self):
+                    with tolerate_storage_failures(self):
                         await partition.flush(partition.log.active_segment.base_offset)
 
     def log_dir_failed(self, error: LogDirError) -> None:

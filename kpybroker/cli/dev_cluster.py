@@ -68,8 +68,8 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
     import trio
 
     from kpybroker.broker.app import Broker
-    from kpybroker.broker.clock import SystemClock
-    from kpybroker.broker.open_tree import EMBEDDED_TREE_FILE, open_store
+    from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, open_store
+    from kpybroker.broker.loop.clock import SystemClock
 
     store = open_store(Path(data_dir) / EMBEDDED_TREE_FILE, SystemClock())
     try:

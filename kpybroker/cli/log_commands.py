@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kpybroker.cli.log_format import as_json, finding_line, finding_row, summary_line, summary_row, table
 from kpybroker.cli.run import EXIT_CONFIG, EXIT_OK, fail
-from kpybroker.storage.files import OsFiles
+from kpybroker.storage.disk.files import OsFiles
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump
 from kpybroker.storage.inspection.dump_segment import Row, Selection
 from kpybroker.storage.inspection.verify import ERROR, Totals, verify

@@ -118,10 +118,10 @@ def main() -> None:
         _close_stdout()
 
 
-def _two_lines(cause: str, mend: str) -> NoReturn:
+def _two_lines(cause: str, fix: str) -> NoReturn:
     from kpybroker.cli.run import EXIT_CONFIG, fail
 
-    fail(cause, mend, EXIT_CONFIG)
+    fail(cause, fix, EXIT_CONFIG)
 
 
 def _close_stdout() -> None:

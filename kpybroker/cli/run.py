@@ -1,6 +1,6 @@
 """Running a broker, or a development cluster of them, until told to stop: configuration in, exit code out.
 
-Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `mend: <what to do>`, and one
+Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `fix: <what to do>`, and one
 of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once. SIGUSR1
 logs how long the loop was held since the last one.
 """
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, banner, ready_line
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
-from kpybroker.config.mend import mend_for
 from kpybroker.config.values import ConfigError
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class Plan(NamedTuple):
     ephemeral: bool = False
 
 
-def fail(cause: str, mend: str, code: int) -> NoReturn:
+def fail(cause: str, fix: str, code: int) -> NoReturn:
     """The two lines, and out."""
-    sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nmend: {' '.join(mend.split())}\n")
+    sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nfix: {' '.join(fix.split())}\n")
     sys.stderr.flush()
     raise SystemExit(code)
 
@@ -73,14 +73,14 @@ def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> P
         interpreted = interpret(props)
         return Plan(BrokerConfig(interpreted.props), interpreted.notes, ephemeral)
     except ConfigError as error:
-        fail(f"{error} ({source})", mend_for(error), EXIT_CONFIG)
+        fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
 def run(wanted: Plan, serve: Serve | None = None) -> int:
     """Run until stopped; the exit code. `serve` is run in place of the one broker of the plan."""
     import trio
 
-    from kpybroker.broker.startup import StartupError
+    from kpybroker.broker.lifecycle.startup import StartupError
 
     _one_heap_for_all_threads()
     for note in wanted.notes:
@@ -88,11 +88,11 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
     try:
         trio.run(_serve, serve or partial(_serve_one, wanted))
     except StartupError as error:
-        fail(error.cause, error.mend, error.exit_code)
+        fail(error.cause, error.fix, error.exit_code)
     except Exception as error:
         only = _the_only(error)
         if isinstance(only, StartupError):
-            fail(only.cause, only.mend, only.exit_code)
+            fail(only.cause, only.fix, only.exit_code)
         log.critical("The broker ended with a failure that nobody foresaw", exc_info=error)
         fail(
             f"unforeseen failure: {type(only).__name__}: {only}",

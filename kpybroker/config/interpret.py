@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kpybroker.config.definition import BROKER_KEYS
-from kpybroker.config.status import HONOURED, KRAFT_MAPPED, REASONS
-from kpybroker.config.synonyms import base_key
-from kpybroker.config.topic_keys import TOPIC_ROWS
+from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.status import HONOURED, KRAFT_MAPPED, REASONS
+from kpybroker.config.keys.synonyms import base_key
+from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.values import ConfigTextError
 
 _CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kpybroker.config.topic_keys import TOPIC_ROWS, TopicRow
+from kpybroker.config.keys.topic import TOPIC_ROWS, TopicRow
 from kpybroker.config.values import (
     LONG_MAX,
     ConfigConflict,

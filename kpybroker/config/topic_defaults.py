@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Final
 
-from kpybroker.config.synonyms import TOPIC_SYNONYMS
+from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.topic import KAFKA_DEFAULTS, LogConfig, field_name
 from kpybroker.config.values import LONG_MAX
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 # Whatever the shell uses to find the waiting request again; a machine only stores it and hands it back.

@@ -1,7 +1,7 @@
 """The values of the znode tree: stats, operations, results, events and errors.
 
 They are shaped as ZooKeeper's own, so that the machines which read and write the tree (the controller's
-stories yield these operations) need not know which tree answers. Rules:
+procedures yield these operations) need not know which tree answers. Rules:
 
 * an operation is a value; who performs it is `kpybroker.coordination.tree.Tree`;
 * every error an operation can end with is a `TreeError`; the name says which of ZooKeeper's codes it is;

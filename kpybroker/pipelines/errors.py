@@ -1,4 +1,4 @@
-"""What a person gets to read when a pipeline cannot go on: the cause, and the mend."""
+"""What a person gets to read when a pipeline cannot go on: the cause, and the fix."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 
 
 class PipelineError(Exception):
-    """`cause` in a line; `mend` says what to do about it. `exit_code` 2 is a wrong argument, 1 anything else."""
+    """`cause` in a line; `fix` says what to do about it. `exit_code` 2 is a wrong argument, 1 anything else."""
 
-    def __init__(self, cause: str, mend: str, exit_code: int = 1) -> None:
-        super().__init__(f"{cause}\n  {mend}")
+    def __init__(self, cause: str, fix: str, exit_code: int = 1) -> None:
+        super().__init__(f"{cause}\n  {fix}")
         self.cause = cause
-        self.mend = mend
+        self.fix = fix
         self.exit_code = exit_code
 
 
-# what Spark's error text holds -> cause and mend; the first that is found counts
+# what Spark's error text holds -> cause and fix; the first that is found counts
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"UnknownTopicOrPartitionException",
@@ -52,8 +52,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 def explain(text: str) -> PipelineError:
     """The error to show for what Spark said; an unknown one keeps Spark's own first line."""
-    for pattern, cause, mend in _KNOWN:
+    for pattern, cause, fix in _KNOWN:
         if re.search(pattern, text):
-            return PipelineError(cause, mend)
+            return PipelineError(cause, fix)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "Spark failed.")
     return PipelineError(first, "Spark's own account of it stands above.")

@@ -48,7 +48,7 @@ def run(
     say: Callable[[str], None] = lambda _line: None,
     stop_asked: Callable[[], bool] = lambda: False,
 ) -> Report:
-    """Run to the end, or until `stop_asked`; PipelineError for what a person can mend."""
+    """Run to the end, or until `stop_asked`; PipelineError for what a person can fix."""
     spark = spark.newSession()
     for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
         spark.conf.set(key, value)

@@ -196,8 +196,8 @@ def parse(arguments: Sequence[str]) -> Options:
     values["kafka"] = dict(values["kafka"])
     named = dict(values["fields"])
     options = Options(**{**values, "fields": {**ACTIVITY_FIELDS, **named}})
-    for cause, mend in _contradictions(options, named):
-        raise PipelineError(cause, mend, 2)
+    for cause, fix in _contradictions(options, named):
+        raise PipelineError(cause, fix, 2)
     return options
 
 

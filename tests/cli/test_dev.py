@@ -32,5 +32,5 @@ def test_ephemeral_and_a_place_contradict_each_other(capsys: pytest.CaptureFixtu
         dev.run_dev(0, "127.0.0.1", "/data", True, (), "text", None)
     assert caught.value.code == 2
     assert capsys.readouterr().err == (
-        "kpybroker: --ephemeral keeps nothing, yet a data directory is named\nmend: leave one of the two out\n"
+        "kpybroker: --ephemeral keeps nothing, yet a data directory is named\nfix: leave one of the two out\n"
     )

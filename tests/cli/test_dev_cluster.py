@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.metadata import Node
-from kpybroker.broker.topics import NewTopic
+from kpybroker.broker.cluster.metadata_cache import Node
+from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.cli import dev, dev_cluster, run
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.files import OsFiles
+from kpybroker.storage.disk.files import OsFiles
 from tests.support.log_dir import END_OFFSET, make_log_dir
 
 
@@ -87,9 +87,9 @@ def test_what_is_no_log_is_two_lines_and_exit_code_2(command: str, tmp_path: Pat
     for path in (text, tmp_path, tmp_path / "missing"):
         code, out, err = run(command, path)
         assert (code, out) == (2, "")
-        cause, mend = err.splitlines()
+        cause, fix = err.splitlines()
         assert cause.startswith(f"kpybroker: {path}")
-        assert mend.startswith("mend: ")
+        assert fix.startswith("fix: ")
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(root: Path) -> None:

@@ -59,10 +59,10 @@ def ready(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Pope
 
 
 def two_lines(err: str) -> tuple[str, str]:
-    cause, mend = err.splitlines()
+    cause, fix = err.splitlines()
     assert cause.startswith("kpybroker: ")
-    assert mend.startswith("mend: ")
-    return cause, mend
+    assert fix.startswith("fix: ")
+    return cause, fix
 
 
 def test_the_version() -> None:

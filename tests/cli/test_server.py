@@ -51,6 +51,6 @@ def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], caps
     assert capsys.readouterr().err == (
         "kpybroker: Invalid value x for configuration num.partitions: Not a number of type INT "
         f"(from {file})\n"
-        "mend: set num.partitions to a whole number of at least 1 (default: 1), or leave it out\n"
+        "fix: set num.partitions to a whole number of at least 1 (default: 1), or leave it out\n"
     )
     assert planned == []

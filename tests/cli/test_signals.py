@@ -34,7 +34,7 @@ PROGRAM = """
 import os, signal, sys, threading, trio
 from kpybroker.broker.app import Broker
 from kpybroker.cli.main import main
-from kpybroker.storage.manager import LogManager
+from kpybroker.storage.directories.manager import LogManager
 
 def say():
     print("stuck", flush=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.definition import BROKER_KEYS
 from kpybroker.config.interpret import did_you_mean, interpret
-from kpybroker.config.status import HONOURED
+from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.values import ConfigTextError
 
 KRAFT = {

@@ -122,7 +122,7 @@ async def test_an_expiry_ends_the_session_before_the_operation() -> None:
     assert log.states() == [(CONNECTED, 1), (EXPIRED, 1), (CONNECTED, 2)]
 
 
-async def story(seed: int) -> list[str]:
+async def scenario(seed: int) -> list[str]:
     store = fresh_store()
     tree, log = await faulty(store, seed, FaultRates(cut=0.1, expire=0.02, late_watch=0.3))
     for i in range(100):
@@ -135,6 +135,6 @@ async def story(seed: int) -> list[str]:
 
 
 async def test_a_seed_tells_its_story_again() -> None:
-    assert await story(1) == await story(1)
-    assert await story(1) != await story(2)
-    assert any("EXPIRED" in event for event in await story(1))
+    assert await scenario(1) == await scenario(1)
+    assert await scenario(1) != await scenario(2)
+    assert any("EXPIRED" in event for event in await scenario(1))

@@ -84,7 +84,7 @@ class Canon:
                 return answer
 
 
-async def story(kind: str, directory: Path, connect: str, seed: int) -> list[object]:
+async def scenario(kind: str, directory: Path, connect: str, seed: int) -> list[object]:
     """What two clients were answered and told."""
     random, canon = Random(seed), Canon()
     told: list[object] = []
@@ -108,7 +108,7 @@ def drain(log: EventLog) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_any_story_is_told_alike(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
-    expected = await story("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
-    assert len({str(answer) for answer in expected}) > 100  # the story is a rich one
-    assert await story("memory", tmp_path, "", seed) == expected
-    assert await story("sqlite", tmp_path, "", seed) == expected
+    expected = await scenario("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
+    assert len({str(answer) for answer in expected}) > 100  # the scenario is a rich one
+    assert await scenario("memory", tmp_path, "", seed) == expected
+    assert await scenario("sqlite", tmp_path, "", seed) == expected

@@ -55,7 +55,7 @@ async def behind_proxy(
         client(server.address + chroot) as (other, _),
     ):
         yield proxy, tree, log, other
-        proxy.mend()
+        proxy.fix()
 
 
 # --- broken connections -----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_serv
                 t.Create("/created"),
             ]
         )
-        proxy.mend()
+        proxy.fix()
         await tree.wait_until_connected()
         await tree.exists("/")  # the events come before any answer
         assert {(event.type, event.path) for event in log.watch_events} == {
@@ -165,7 +165,7 @@ async def test_operations_answer_at_once_while_there_is_no_connection(
 
             nursery.start_soon(retry)
             await trio.testing.wait_all_tasks_blocked(0.01)
-            proxy.mend()
+            proxy.fix()
         assert await tree.exists("/a") is not None
 
 
@@ -181,7 +181,7 @@ async def test_a_session_expires_when_the_server_hears_nothing_of_it(
         proxy.cut()
         await other_log.wait_for_watch_events(1)
         assert tree.generation == 1  # it cannot know yet
-        proxy.mend()
+        proxy.fix()
         await log.until(lambda: (EXPIRED, 1) in log.states())
         await tree.reopen()
         (created,) = await retry_until_connected(tree, [t.Create("/e", ephemeral=True)])
@@ -335,7 +335,7 @@ async def test_credentials_hold_after_a_reconnection(zookeeper_server_shared: Zo
         await tree.create("/mine", acl=t.CREATOR_ALL_ACL)
         proxy.cut()
         await log.until(lambda: not tree.connected)
-        proxy.mend()
+        proxy.fix()
         await tree.wait_until_connected()
         await tree.set("/mine", b"1")
 

@@ -66,5 +66,5 @@ def test_a_log_that_cannot_be_used_is_told(tmp_path: Path, name: str, cause: str
         return
     with pytest.raises(PipelineError, match=cause) as raised:
         open_log(tmp_path / name, format_name)
-    assert "make demo LOG=" in raised.value.mend
+    assert "make demo LOG=" in raised.value.fix
     assert raised.value.exit_code == 2

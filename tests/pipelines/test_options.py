@@ -64,11 +64,11 @@ def test_fields_replace_single_defaults() -> None:
         ([*STREAM, "--windw", "1 hour"], "Unrecognized arguments: --windw"),
     ],
 )
-def test_a_wrong_argument_is_told_with_its_mend(arguments: list[str], cause: str) -> None:
+def test_a_wrong_argument_is_told_with_its_fix(arguments: list[str], cause: str) -> None:
     with pytest.raises(PipelineError) as raised:
         parse(arguments)
     assert cause in raised.value.cause
-    assert raised.value.mend
+    assert raised.value.fix
     assert raised.value.exit_code == 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import kpybroker.storage.index as storage_index
+import kpybroker.storage.segments.index as storage_index
 
 
 @pytest.fixture(params=["entries-wait", "entries-at-once"])

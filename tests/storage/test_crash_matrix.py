@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.lossy_files import LossyFiles, PowerCut
 from tests.support.storage_check import check_restart
-from tests.support.storage_load import STORIES, Load, Story, open_manager
+from tests.support.storage_load import SCENARIOS, Load, Scenario, open_manager
 
 pytestmark = pytest.mark.usefixtures("index_writes")
 
@@ -29,47 +29,47 @@ def stop_at(operation: int, files: LossyFiles) -> None:
     files.before_operation = stop
 
 
-def cut(story: Story, operation: int) -> Load:
+def cut(scenario: Scenario, operation: int) -> Load:
     load = Load()
     stop_at(operation, load.files)
     with pytest.raises(PowerCut):
-        story(load)
+        scenario(load)
     return load
 
 
-def places(story: Story, request: pytest.FixtureRequest) -> tuple[list[int], Random]:
+def places(scenario: Scenario, request: pytest.FixtureRequest) -> tuple[list[int], Random]:
     """Which operations to stop at, and the seed of the rest."""
     load = Load()
-    story(load)
+    scenario(load)
     everywhere = range(1, load.files.operations + 1)
     assert len(everywhere) > 100
-    chance = Random(f"{request.config.option.seed} {story.__name__}")
+    chance = Random(f"{request.config.option.seed} {scenario.__name__}")
     whole = request.config.option.whole
     return (list(everywhere) if whole else sorted(chance.sample(everywhere, SLICE))), chance
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_power_cut_anywhere_loses_nothing_that_was_promised(name: str, request: pytest.FixtureRequest) -> None:
-    chosen, chance = places(STORIES[name], request)
+    chosen, chance = places(SCENARIOS[name], request)
     for operation in chosen:
-        load = cut(STORIES[name], operation)
+        load = cut(SCENARIOS[name], operation)
         for _ in range(CRASHES_EACH if request.config.option.whole else 1):
             check_restart(load, load.files.crash(chance, in_order=True))
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_kill_anywhere_loses_nothing_that_was_written(name: str, request: pytest.FixtureRequest) -> None:
-    chosen, _ = places(STORIES[name], request)
+    chosen, _ = places(SCENARIOS[name], request)
     for operation in chosen:
-        load = cut(STORIES[name], operation)
+        load = cut(SCENARIOS[name], operation)
         check_restart(load, load.files.snapshot())
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_power_cut_during_the_recovery_changes_nothing(name: str, request: pytest.FixtureRequest) -> None:
-    chosen, chance = places(STORIES[name], request)
+    chosen, chance = places(SCENARIOS[name], request)
     for operation in chance.sample(chosen, CRASHES_OF_RECOVERY):
-        load = cut(STORIES[name], operation)
+        load = cut(SCENARIOS[name], operation)
         crashed = load.files.crash(chance, in_order=True)
         probe = crashed.snapshot()
         open_manager(probe)

@@ -14,13 +14,13 @@ from random import Random
 
 import pytest
 
-from kpybroker.storage import names
-from kpybroker.storage.errors import LogDirError
-from kpybroker.storage.log import Log
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import NOW_MS, found_by, read_all
 from tests.support.storage_check import check_log, check_restart
-from tests.support.storage_load import DIRS, FAR_FUTURE_MS, STORIES, Load, Story
+from tests.support.storage_load import DIRS, FAR_FUTURE_MS, SCENARIOS, Load, Scenario
 
 pytestmark = pytest.mark.usefixtures("index_writes")
 
@@ -184,11 +184,11 @@ def read_everything(log: Log) -> None:
     log.legacy_offsets_before(NOW_MS, 10, NOW_MS)
 
 
-def run(story: Story, at: int, code: int) -> tuple[BearingLoad, Failure]:
-    """Play a story whose call number `at` fails, check what is served, kill the broker, and check what comes back."""
+def run(scenario: Scenario, at: int, code: int) -> tuple[BearingLoad, Failure]:
+    """Play one whose call number `at` fails, check what is served, kill the broker, and check what comes back."""
     load = BearingLoad()
     failure = Failure(load, at, code)
-    story(load)
+    scenario(load)
     if not all(log.is_closed for log in load.logs):
         load.consume()
         load.check_hosted()
@@ -197,13 +197,13 @@ def run(story: Story, at: int, code: int) -> tuple[BearingLoad, Failure]:
     return load, failure
 
 
-def check(story: Story, code: int, request: pytest.FixtureRequest) -> Iterator[tuple[BearingLoad, Failure]]:
-    """Every call of the story, or a slice of them."""
-    load, _ = run(story, 0, code)
+def check(scenario: Scenario, code: int, request: pytest.FixtureRequest) -> Iterator[tuple[BearingLoad, Failure]]:
+    """Every call of the scenario, or a slice of them."""
+    load, _ = run(scenario, 0, code)
     everywhere = range(1, load.files.operations + 1)
-    chance = Random(f"{request.config.option.seed} {story.__name__} {code}")
+    chance = Random(f"{request.config.option.seed} {scenario.__name__} {code}")
     for at in everywhere if request.config.option.whole else chance.sample(everywhere, SLICE):
-        load, failure = run(story, at, code)
+        load, failure = run(scenario, at, code)
         assert failure.kind, f"call {at} of {len(everywhere)} was never made"
         yield load, failure
         for known in load.known.values():
@@ -215,10 +215,10 @@ def check(story: Story, code: int, request: pytest.FixtureRequest) -> Iterator[t
             assert load.files.open_count == 0, "what may be tried a thousand times leaves no file open"
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_full_disk_refuses_what_was_asked_and_nothing_else(name: str, request: pytest.FixtureRequest) -> None:
     """But at a start, and in the middle of a truncation, where only half a log could go on."""
-    for load, failure in check(STORIES[name], errno.ENOSPC, request):
+    for load, failure in check(SCENARIOS[name], errno.ENOSPC, request):
         if failure.directory not in DIRS:
             assert len(load.offline) == 1
         elif failure.kind in ("sync", "sync_dir") or failure.during:
@@ -231,9 +231,9 @@ def test_a_full_disk_refuses_what_was_asked_and_nothing_else(name: str, request:
             assert load.refused == 1
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_any_other_failure_ends_its_directory_and_no_other(name: str, request: pytest.FixtureRequest) -> None:
-    for load, failure in check(STORIES[name], errno.EIO, request):
+    for load, failure in check(SCENARIOS[name], errno.EIO, request):
         if failure.directory in DIRS:
             assert load.offline == [failure.directory], (failure.kind, failure.path)
         else:

@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from kpybroker.config.topic import LogConfig
-from kpybroker.storage.files import Files
-from kpybroker.storage.log import Log
-from kpybroker.storage.reader import Search, TimestampAndOffset
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.control import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kpybroker.core.cleaner_plan import LogToClean, log_to_clean
+from kpybroker.core.log.cleaner_plan import LogToClean, log_to_clean
 from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, clean
-from kpybroker.storage.log import Log
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.record import Record, iter_records
 from tests.support.batches import NOW_MS

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.handlers import alter_configs, incremental_alter_configs
+from kpybroker.broker.handlers.configuration import alter_configs, incremental_alter_configs
 from kpybroker.wire.messages.alter_configs import AlterConfigsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.support.configured_broker import call

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.topics import NewTopic
+from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import Authorizer
 from kpybroker.wire.codec import decode, encode

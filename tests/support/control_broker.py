@@ -11,11 +11,11 @@ from typing import Any
 
 import trio
 
-from kpybroker.broker.configs import BrokerListener, TopicListener
-from kpybroker.broker.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.control import Control
-from kpybroker.broker.metadata import MetadataCache
-from kpybroker.broker.partition import Partition
+from kpybroker.broker.cluster.config_repository import BrokerListener, TopicListener
+from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.metadata_cache import MetadataCache
+from kpybroker.broker.replication.partition import Partition
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, Principal, ResourceType

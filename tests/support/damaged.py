@@ -16,13 +16,13 @@ from random import Random
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.open_tree import EMBEDDED_TREE_FILE
-from kpybroker.broker.startup import StartupError
+from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
+from kpybroker.broker.lifecycle.startup import StartupError
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_leader_epochs, decode_offsets
-from kpybroker.storage.errors import CorruptCheckpointError
-from kpybroker.storage.txn_index import ENTRY_SIZE
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_offsets
+from kpybroker.storage.disk.errors import CorruptCheckpointError
+from kpybroker.storage.segments.txn_index import ENTRY_SIZE
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.delete_records import DeleteRecordsRequest
 from kpybroker.wire.messages.fetch import FetchRequest

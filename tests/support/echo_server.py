@@ -8,13 +8,13 @@ from typing import Any
 
 import trio
 
-from kpybroker.broker.clock import SystemClock
-from kpybroker.broker.context import RequestContext
-from kpybroker.broker.server import BoundListener, Server
-from kpybroker.broker.steps import Steps, Wait, run_steps
-from kpybroker.broker.transport import Stream, Transport
+from kpybroker.broker.loop.clock import SystemClock
+from kpybroker.broker.loop.steps import Steps, Wait, run_steps
+from kpybroker.broker.network.transport import Stream, Transport
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.core.authorizer import AllowAll
-from kpybroker.storage.slice import FileSlice, SharedFile
+from kpybroker.storage.disk.slice import FileSlice, SharedFile
 from kpybroker.wire.errors import ProtocolError
 
 HOST = "127.0.0.1"
@@ -151,8 +151,8 @@ class House:
     async def connect(self) -> Client:
         return Client(await self.transport.connect(*self.listener.address, timeout_s=5))
 
-    async def run(self, story: Callable[[House], Any]) -> None:
+    async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.server.serve, [BoundListener("PLAINTEXT", "PLAINTEXT", self.listener)])
-            await story(self)
+            await scenario(self)
             nursery.cancel_scope.cancel()

@@ -14,9 +14,9 @@ from typing import Any
 
 import trio
 
-from kpybroker.broker.context import PlainConnectionInfo, RequestContext
-from kpybroker.broker.coordinators import GROUP_METADATA_TOPIC, GroupCoordinators
-from kpybroker.broker.metadata import Node
+from kpybroker.broker.cluster.metadata_cache import Node
+from kpybroker.broker.coordinators.groups import GROUP_METADATA_TOPIC, GroupCoordinators
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from kpybroker.core.producer_state import AppendOrigin
-from kpybroker.storage.log import Log
+from kpybroker.core.log.producer_state import AppendOrigin
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import (
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import (
     MetaProperties,
     encode_clean_shutdown,
     encode_meta_properties,
     encode_offsets,
     encode_partition_metadata,
 )
-from kpybroker.storage.files import Files, make_dirs, write_file
-from kpybroker.storage.log import Log
-from kpybroker.storage.names import TopicPartition
+from kpybroker.storage.disk.files import Files, make_dirs, write_file
+from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.storage.log.log import Log
 from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log
 
 PARTITION = TopicPartition("topic", 0)

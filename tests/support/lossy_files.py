@@ -18,7 +18,7 @@ import posixpath
 import random
 from collections.abc import Callable
 
-from kpybroker.storage.files import Buffer, DirEntry, DiskUsage, FileStat
+from kpybroker.storage.disk.files import Buffer, DirEntry, DiskUsage, FileStat
 
 
 class Inode:

@@ -47,7 +47,7 @@ class MachineStage(ABC):
 
     @abstractmethod
     def render(self, result: Any) -> str:
-        """As the stories write it."""
+        """As the scenarios write it."""
 
     @abstractmethod
     def request(self, command: str, name: str, arguments: list[str]) -> object:

@@ -1,6 +1,6 @@
 """A `Transport` without sockets: bounded pipes in memory, so that waiting, slowness and failure are exact.
 
-Verified against the real one by tests/broker/test_server.py, which runs on both.
+Verified against the real one by tests/broker/requests/test_server.py, which runs on both.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from kpybroker.broker.sending import BUFFERS, SMALL_SLICE_BYTES, Part, Progress
-from kpybroker.broker.transport import Listener, Stream
+from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Part, Progress
+from kpybroker.broker.network.transport import Listener, Stream
 
 
 class Pipe:
@@ -75,7 +75,7 @@ class MemoryAnswer:
         self.left = _joined(parts)
         self.outgoing = outgoing
 
-    def go_on(self) -> Progress:
+    def resume(self) -> Progress:
         self.left = self.left[self.outgoing.write_now(self.left) :]
         return Progress.FULL if self.left else Progress.SENT
 

@@ -27,11 +27,11 @@ class Proxy:
         self.address = ""
 
     def cut(self) -> None:
-        """Break every connection, and refuse new ones until `mend`."""
+        """Break every connection, and refuse new ones until `fix`."""
         self._refusing = True
         self._break()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         """Pass bytes again, both ways, over new connections (the old ones miss what was lost)."""
         self._refusing = False
         if any(self._lost.values()):
@@ -39,7 +39,7 @@ class Proxy:
         self._lost = {"requests": False, "responses": False}
 
     def lose(self, direction: str) -> None:
-        """Take the bytes of one direction and drop them, until `mend`."""
+        """Take the bytes of one direction and drop them, until `fix`."""
         self._lost[direction] = True
 
     async def until_lost(self, direction: str) -> None:

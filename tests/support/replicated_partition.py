@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from kpybroker.broker.fetch import Fetches, Visit
-from kpybroker.broker.offset_waiters import OffsetWaiter
-from kpybroker.broker.partition import Partition
-from kpybroker.core.fetch_session import CachedPartition, FetchSession
-from kpybroker.core.follower import FetchState, initial_state, out_of_range, truncation
-from kpybroker.core.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
-from kpybroker.core.replica import IsrChange
-from kpybroker.storage.log import Log
+from kpybroker.broker.loop.offset_waiters import OffsetWaiter
+from kpybroker.broker.replication.fetch_service import Fetches, Visit
+from kpybroker.broker.replication.partition import Partition
+from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession
+from kpybroker.core.replication.follower import FetchState, initial_state, out_of_range, truncation
+from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
+from kpybroker.core.replication.replica import IsrChange
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
 from kpybroker.wire.records.batch import iter_batches
@@ -255,7 +255,7 @@ def _records_in(log: Log) -> list[tuple[int, Record]]:
 
 @dataclass
 class World:
-    """What stands around the partitions. It is their `Surroundings`."""
+    """What stands around the partitions. It is their `PartitionHost`."""
 
     truncates_on_fetch: bool = True
     now: int = 1_000_000

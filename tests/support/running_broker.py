@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.clock import Clock, SystemClock
-from kpybroker.broker.context import ConnectionInfo, PlainConnectionInfo
-from kpybroker.broker.metadata import MetadataCache, MetadataSnapshot
+from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
+from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInfo
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
-from kpybroker.storage.files import Files
+from kpybroker.storage.disk.files import Files
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
@@ -79,7 +79,7 @@ def forget_what_was_told(metadata: MetadataCache) -> UpdateMetadataRequest:
         for name, partitions in known.topics.items()
     ]
     alive = [UpdateMetadataRequest.UpdateMetadataBroker(id=node) for node in known.brokers]
-    metadata.snapshot, metadata.was_told = MetadataSnapshot(), False
+    metadata.snapshot, metadata.received_update = MetadataSnapshot(), False
     return UpdateMetadataRequest(topic_states=topics, live_brokers=alive)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.clock import SystemClock
+from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from tests.support.memory_transport import MemoryTransport

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kpybroker.storage.log import Log
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import log_config, open_log
 from tests.support.lossy_files import LossyFiles

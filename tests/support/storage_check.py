@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_meta_properties, decode_offsets
-from kpybroker.storage.files import read_file
-from kpybroker.storage.log import Log
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_meta_properties, decode_offsets
+from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.log.log import Log
 from tests.support.batches import NOW_MS, append, found_by, read_all
 from tests.support.lossy_files import LossyFiles
 from tests.support.storage_load import (

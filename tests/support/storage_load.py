@@ -2,7 +2,7 @@
 
 A `Load` does things to logs and notes what each of them promises. What may be gone (or back) is noted before an
 operation, what must be there after it, so that a load that is stopped anywhere knows exactly what a restart owes.
-`STORIES` are loads, one for each kind of change.
+`SCENARIOS` are loads, one for each kind of change.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kpybroker.core.producer_state import ProducerState
-from kpybroker.storage import names
-from kpybroker.storage.files import Files
-from kpybroker.storage.log import Log
-from kpybroker.storage.manager import LogManager
-from kpybroker.storage.names import TopicPartition
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.storage.directories.manager import LogManager
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.storage.log.log import Log
 from tests.support.batches import NOW_MS, append, log_config, marker
 from tests.support.lossy_files import LossyFiles
 
@@ -267,7 +267,7 @@ def open_manager(files: Files) -> LogManager:
     return manager
 
 
-# --- the stories
+# --- the scenarios
 
 
 def appends(load: Load) -> None:
@@ -399,7 +399,7 @@ def topics(load: Load) -> None:
     load.append("u", 2)
 
 
-Story = Callable[[Load], None]
-STORIES: Mapping[str, Story] = {
-    story.__name__: story for story in (appends, restarts, retention, deleted_records, truncation, topics)
+Scenario = Callable[[Load], None]
+SCENARIOS: Mapping[str, Scenario] = {
+    scenario.__name__: scenario for scenario in (appends, restarts, retention, deleted_records, truncation, topics)
 }

@@ -1,12 +1,12 @@
 """The controller: who leads each partition, and which brokers must know.
 
-Kafka's ZooKeeper-mode `KafkaController` as a machine without I/O. `Controller.story(event)` (see `machine`)
+Kafka's ZooKeeper-mode `KafkaController` as a machine without I/O. `Controller.procedure(event)` (see `machine`)
 is a generator that yields effects (`effects`: tree reads, writes, requests to brokers, log lines) and is sent
-their results. The shell (`kpybroker.broker.control`) runs one story at a time, as Kafka's single controller
-thread does, so a story may hold any half-changed state between its own yields.
+their results. The shell (`kpybroker.broker.cluster.controller`) runs one procedure at a time, as Kafka's controller
+thread does, so a procedure may hold any half-changed state between its own yields.
 
-Rules. Every write goes out as a multi that checks `/controller_epoch`; one refused check ends the story with
-`ControllerMoved` and the controller resigns. State in memory (`context`) changes only inside a story.
+Rules. Every write goes out as a multi that checks `/controller_epoch`; one refused check ends the procedure with
+`ControllerMoved` and the controller resigns. State in memory (`context`) changes only inside a procedure.
 Requests to brokers are collected per transition (`requests`) and are never awaited: their responses come back
 as events.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller import states
-from kpybroker.core.controller.effects import Enqueue, Story, checked, get, info, warning
+from kpybroker.core.controller.effects import Enqueue, Procedure, checked, get, info, warning
 from kpybroker.core.controller.events import AllocateProducerIds, AlterPartitionReceived, PartitionReassignmentIsrChange
 from kpybroker.core.controller.model import (
     RECOVERED,
@@ -32,7 +32,7 @@ LARGEST_PRODUCER_ID = 2**63 - 1
 PartitionData = AlterPartitionResponse.PartitionData
 
 
-def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Story[AlterPartitionResponse]:
+def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[AlterPartitionResponse]:
     request, version = event.request, event.version
     context = parts.context
     if not parts.is_active:
@@ -161,7 +161,7 @@ class ProducerIdsBlock(NamedTuple):
     size: int
 
 
-def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Story[ProducerIdsBlock]:
+def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Procedure[ProducerIdsBlock]:
     """The next block of ids for a broker, claimed in `/latest_producer_id_block`."""
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)

@@ -1,4 +1,4 @@
-"""Stories about brokers and topics: they come, change and go. Each runs only on the active controller."""
+"""Procedures about brokers and topics: they come, change and go. Each runs only on the active controller."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kpybroker.core.controller.effects import (
     PAUSE_EVERY,
     AddBroker,
     Ask,
+    Procedure,
     RemoveBroker,
-    Story,
     checked,
     checked_deletes,
     children,
@@ -53,7 +53,7 @@ from kpybroker.wire.znodes import BrokerRegistration
 # --- brokers ------------------------------------------------------------------------------------------------
 
 
-def read_brokers() -> Story[dict[int, tuple[BrokerRegistration, int]]]:
+def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
     """Registered brokers with their epochs (the registration's czxid), watching for the next change."""
     names = yield from children(znodes.BROKER_IDS, watch=True)
     ids = sorted(int(name) for name in names)
@@ -69,7 +69,7 @@ def read_brokers() -> Story[dict[int, tuple[BrokerRegistration, int]]]:
     return brokers
 
 
-def broker_change(parts: Parts) -> Story[None]:
+def broker_change(parts: Parts) -> Procedure[None]:
     """Brokers came, went, or came back with another epoch before anybody saw them go (bounced)."""
     context = parts.context
     current = yield from read_brokers()
@@ -99,7 +99,7 @@ def broker_change(parts: Parts) -> Story[None]:
         yield from _on_broker_failure(parts, dead)
 
 
-def _on_broker_startup(parts: Parts, new: list[int]) -> Story[None]:
+def _on_broker_startup(parts: Parts, new: list[int]) -> Procedure[None]:
     context = parts.context
     for broker_id in new:
         context.replicas_on_offline_dirs.pop(broker_id, None)
@@ -114,7 +114,7 @@ def _on_broker_startup(parts: Parts, new: list[int]) -> Story[None]:
     yield from parts.deletion.resume_for_topics(topics)
 
 
-def _on_broker_failure(parts: Parts, dead: list[int]) -> Story[None]:
+def _on_broker_failure(parts: Parts, dead: list[int]) -> Procedure[None]:
     context = parts.context
     for broker_id in dead:
         context.replicas_on_offline_dirs.pop(broker_id, None)
@@ -122,7 +122,7 @@ def _on_broker_failure(parts: Parts, dead: list[int]) -> Story[None]:
     yield from replicas_become_offline(parts, context.replicas_on_brokers(dead))
 
 
-def broker_modifications(parts: Parts, broker_id: int) -> Story[None]:
+def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
     """A broker rewrote its registration: other endpoints, or other features."""
     node = yield from get(znodes.broker_path(broker_id), watch=True)
     known = parts.context.live_brokers.get(broker_id)
@@ -137,12 +137,12 @@ def broker_modifications(parts: Parts, broker_id: int) -> Story[None]:
 # --- topics -------------------------------------------------------------------------------------------------
 
 
-def read_topics() -> Story[set[str]]:
+def read_topics() -> Procedure[set[str]]:
     names = yield from children(znodes.TOPICS, watch=True)
     return set(names)
 
 
-def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPartition]]:
+def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[TopicPartition]]:
     """Read topic znodes into the context, watching each, and give an id to those without one (KIP-516)."""
     context = parts.context
     names = sorted(topics)
@@ -173,7 +173,7 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Story[set[TopicPart
     return partitions
 
 
-def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignment]]) -> Story[None]:
+def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignment]]) -> Procedure[None]:
     ops = []
     for topic, assignment in topics:
         topic_id: bytes = yield Ask.RANDOM_UUID
@@ -186,7 +186,7 @@ def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignme
             raise answer
 
 
-def topic_change(parts: Parts) -> Story[None]:
+def topic_change(parts: Parts) -> Procedure[None]:
     """Children of `/brokers/topics` changed: new topics get leaders, vanished ones are forgotten."""
     context = parts.context
     topics = yield from read_topics()
@@ -203,7 +203,7 @@ def topic_change(parts: Parts) -> Story[None]:
     yield from on_new_partitions(parts, partitions)
 
 
-def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> Story[None]:
+def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> Procedure[None]:
     context = parts.context
     ordered = sorted(partitions)
     yield from parts.partitions.change(ordered, PartitionState.NEW)
@@ -213,7 +213,7 @@ def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> S
     yield from parts.replicas.change(replicas, ReplicaState.ONLINE)
 
 
-def partition_modifications(parts: Parts, topic: str) -> Story[None]:
+def partition_modifications(parts: Parts, topic: str) -> Procedure[None]:
     """A topic znode was rewritten: partitions may have been added."""
     context = parts.context
     node = yield from get(znodes.topic_path(topic), watch=True)
@@ -241,7 +241,7 @@ def partition_modifications(parts: Parts, topic: str) -> Story[None]:
     yield from on_new_partitions(parts, added.keys())
 
 
-def _restore_assignment(parts: Parts, topic: str) -> Story[None]:
+def _restore_assignment(parts: Parts, topic: str) -> Procedure[None]:
     """Write back what the controller knows, so that a deletion in progress meets no new partition."""
     context = parts.context
     partitions = {
@@ -261,7 +261,7 @@ def _assignments(topic: str, decoded: znodes.TopicAssignment) -> dict[TopicParti
     }
 
 
-def topic_deletion(parts: Parts) -> Story[None]:
+def topic_deletion(parts: Parts) -> Procedure[None]:
     """Children of `/admin/delete_topics` changed."""
     context = parts.context
     queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
@@ -287,7 +287,7 @@ def topic_deletion(parts: Parts) -> Story[None]:
 # --- notifications and responses ----------------------------------------------------------------------------
 
 
-def isr_change_notification(parts: Parts) -> Story[None]:
+def isr_change_notification(parts: Parts) -> Procedure[None]:
     """A broker of before AlterPartition (inter-broker protocol < 2.7) changed ISRs by itself."""
     names = yield from children(znodes.ISR_CHANGE_NOTIFICATION, watch=True)
     paths = [f"{znodes.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
@@ -304,7 +304,7 @@ def isr_change_notification(parts: Parts) -> Story[None]:
     yield from checked_deletes(paths, parts.context.epoch_zk_version)
 
 
-def log_dir_event_notification(parts: Parts) -> Story[None]:
+def log_dir_event_notification(parts: Parts) -> Procedure[None]:
     """A broker lost a log directory; LeaderAndIsr makes it say which replicas."""
     names = yield from children(znodes.LOG_DIR_EVENT_NOTIFICATION, watch=True)
     paths = [f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names]
@@ -315,7 +315,7 @@ def log_dir_event_notification(parts: Parts) -> Story[None]:
     yield from checked_deletes(paths, parts.context.epoch_zk_version)
 
 
-def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseReceived) -> Story[None]:
+def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseReceived) -> Procedure[None]:
     """KAFKA_STORAGE_ERROR for a partition: its log directory there is offline."""
     context = parts.context
     response, broker_id = event.response, event.broker_id
@@ -357,7 +357,7 @@ def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> 
                 yield TopicPartition(name, told.partition_index), told.error_code
 
 
-def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Story[None]:
+def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Procedure[None]:
     if event.error_code != ErrorCode.NONE:
         yield error(
             f"[Controller id={parts.settings.broker_id} epoch={parts.context.epoch}] Received error "
@@ -366,7 +366,7 @@ def update_metadata_response_received(parts: Parts, event: UpdateMetadataRespons
         )
 
 
-def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Story[None]:
+def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Procedure[None]:
     failed: list[PartitionAndReplica] = []
     deleted: list[PartitionAndReplica] = []
     for partition, code in event.partition_errors.items():

@@ -1,6 +1,6 @@
 """What the controller knows: Kafka's `ControllerContext`.
 
-Plain mutable state, owned by one `Controller` and changed only inside its stories. Counters that become
+Plain mutable state, owned by one `Controller` and changed only inside its procedures. Counters that become
 metrics (`offline_partition_count`) are kept as things change, not counted over all partitions on demand.
 """
 

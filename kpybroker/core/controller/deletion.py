@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, Settings, Story, checked, checked_deletes, children, info
+from kpybroker.core.controller.effects import PAUSE, Procedure, Settings, checked, checked_deletes, children, info
 from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaState
 from kpybroker.core.controller.partitions import PartitionStateMachine
 from kpybroker.core.controller.replicas import ReplicaStateMachine
@@ -39,7 +39,7 @@ class TopicDeletionManager:
     def enabled(self) -> bool:
         return self._settings.delete_topic_enable
 
-    def init(self, topics: set[str], ineligible: set[str]) -> Story[None]:
+    def init(self, topics: set[str], ineligible: set[str]) -> Procedure[None]:
         """After a failover: take over the deletions found in the tree; where deletion is disabled, drop
         them.
         """
@@ -50,16 +50,16 @@ class TopicDeletionManager:
         yield info(f"{self._ident} Removing {_names(topics)} since delete topic is disabled")
         yield from self.delete_queue_entries(topics)
 
-    def try_deletion(self) -> Story[None]:
+    def try_deletion(self) -> Procedure[None]:
         if self.enabled:
             yield from self._resume()
 
-    def enqueue(self, topics: set[str]) -> Story[None]:
+    def enqueue(self, topics: set[str]) -> Procedure[None]:
         if self.enabled:
             self._context.topics_to_be_deleted |= topics
             yield from self._resume()
 
-    def resume_for_topics(self, topics: Iterable[str]) -> Story[None]:
+    def resume_for_topics(self, topics: Iterable[str]) -> Procedure[None]:
         """A broker came back, or a reassignment ended: what kept these topics from being deleted may be
         gone.
         """
@@ -68,13 +68,13 @@ class TopicDeletionManager:
             self._context.topics_ineligible_for_deletion -= resumable
             yield from self._resume()
 
-    def mark_ineligible(self, topics: Iterable[str], reason: str) -> Story[None]:
+    def mark_ineligible(self, topics: Iterable[str], reason: str) -> Procedure[None]:
         halted = self._context.topics_to_be_deleted.intersection(topics)
         if self.enabled and halted:
             self._context.topics_ineligible_for_deletion |= halted
             yield info(f"{self._ident} Halted deletion of topics {_names(halted)} due to {reason}")
 
-    def fail_replicas(self, replicas: Collection[PartitionAndReplica]) -> Story[None]:
+    def fail_replicas(self, replicas: Collection[PartitionAndReplica]) -> Procedure[None]:
         """A broker could not delete these, or died: they wait in ReplicaDeletionIneligible."""
         failed = self._queued(replicas)
         if self.enabled and failed:
@@ -83,11 +83,11 @@ class TopicDeletionManager:
             yield from self.mark_ineligible(topics, "replica deletion failure")
             yield from self._resume()
 
-    def complete_replicas(self, replicas: Collection[PartitionAndReplica]) -> Story[None]:
+    def complete_replicas(self, replicas: Collection[PartitionAndReplica]) -> Procedure[None]:
         yield from self._replicas.change(self._queued(replicas), ReplicaState.DELETION_SUCCESSFUL)
         yield from self._resume()
 
-    def delete_queue_entries(self, topics: Iterable[str]) -> Story[None]:
+    def delete_queue_entries(self, topics: Iterable[str]) -> Procedure[None]:
         paths = [znodes.delete_topic_path(topic) for topic in sorted(topics)]
         yield from checked_deletes(paths, self._context.epoch_zk_version)
 
@@ -100,7 +100,7 @@ class TopicDeletionManager:
     def _queued(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionAndReplica]:
         return [r for r in replicas if self._context.is_topic_queued_for_deletion(r.topic_partition.topic)]
 
-    def _resume(self) -> Story[None]:
+    def _resume(self) -> Procedure[None]:
         context = self._context
         retry: list[str] = []
         eligible: list[str] = []
@@ -127,7 +127,7 @@ class TopicDeletionManager:
         if eligible:
             yield from self._delete_topics(eligible)
 
-    def _delete_topics(self, topics: list[str]) -> Story[None]:
+    def _delete_topics(self, topics: list[str]) -> Procedure[None]:
         context = self._context
         unseen = [topic for topic in topics if topic not in context.topics_with_deletion_started]
         partitions = [p for topic in unseen for p in context.partitions_for_topic(topic)]
@@ -142,7 +142,7 @@ class TopicDeletionManager:
         yield from batch.send()
         yield from self._delete_replicas(topics)
 
-    def _delete_replicas(self, topics: list[str]) -> Story[None]:
+    def _delete_replicas(self, topics: list[str]) -> Procedure[None]:
         context = self._context
         dead: list[PartitionAndReplica] = []
         alive: list[PartitionAndReplica] = []
@@ -160,14 +160,14 @@ class TopicDeletionManager:
         yield from self._replicas.change(alive, ReplicaState.DELETION_STARTED)
         yield from self.mark_ineligible(ineligible, "offline replicas")
 
-    def _complete_topic(self, topic: str) -> Story[None]:
+    def _complete_topic(self, topic: str) -> Procedure[None]:
         context = self._context
         done = context.replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL)
         yield from self._replicas.change(done, ReplicaState.NON_EXISTENT)
         yield from self._delete_znodes(topic)
         context.remove_topic(topic)
 
-    def _delete_znodes(self, topic: str) -> Story[None]:
+    def _delete_znodes(self, topic: str) -> Procedure[None]:
         """`/brokers/topics/<t>` with all below it, then its configuration, last the queue entry.
 
         In this order an interrupted deletion is found again by the next controller.
@@ -178,7 +178,7 @@ class TopicDeletionManager:
         yield from checked_deletes(rest, version)
 
 
-def checked_delete_recursive(path: str, epoch_zk_version: int) -> Story[None]:
+def checked_delete_recursive(path: str, epoch_zk_version: int) -> Procedure[None]:
     """KafkaZkClient.deleteRecursive with the epoch check, children first; a node that is missing is fine."""
     levels = [[path]]
     while levels[-1]:

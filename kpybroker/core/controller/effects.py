@@ -1,7 +1,7 @@
-"""What a story asks its shell to do, and the small stories that all others are made of.
+"""What a procedure asks its shell to do, and the small procedures that all others are made of.
 
-A story yields an `Effect` and is sent the answer named at each class. Tree errors of one operation come back
-as values, as answers of `Submit`; a lost session is raised into the story.
+A procedure yields an `Effect` and is sent the answer named at each class. Tree errors of one operation come back
+as values, as answers of `Submit`; a lost session is raised into the procedure.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Ask(Enum):
 
 PAUSE = Ask.PAUSE
 PAUSE_EVERY = 256
-"""Turns of a loop over partitions between two pauses."""
+"""YieldBudget of a loop over partitions between two pauses."""
 
 
 class UncleanElectionEnabled(NamedTuple):
@@ -86,7 +86,7 @@ class UncleanElectionEnabled(NamedTuple):
 
 
 Effect = Ask | Submit | Send | AddBroker | RemoveBroker | Enqueue | Log | UncleanElectionEnabled
-Story = Generator[Effect, Any, T]
+Procedure = Generator[Effect, Any, T]
 
 CONTROLLER_LOGGER = "kafka.controller.KafkaController"
 STATE_CHANGE_LOGGER = "state.change.logger"
@@ -106,7 +106,7 @@ class StateChangeFailed(Exception):
 
 
 class Settings(NamedTuple):
-    """The part of the configuration that stories read; none of these keys changes while a broker runs."""
+    """The part of the configuration that procedures read; none of these keys changes while a broker runs."""
 
     broker_id: int
     metadata_version: int
@@ -130,7 +130,7 @@ def error(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
     return Log(logger, ERROR, message)
 
 
-def submit(ops: Sequence[t.Operation]) -> Story[list[t.Result | t.TreeError]]:
+def submit(ops: Sequence[t.Operation]) -> Procedure[list[t.Result | t.TreeError]]:
     """Perform all; a session that ended in the middle is raised, every other error is an answer."""
     if not ops:
         return []
@@ -141,18 +141,18 @@ def submit(ops: Sequence[t.Operation]) -> Story[list[t.Result | t.TreeError]]:
     return answers
 
 
-def get(path: str, *, watch: bool = False) -> Story[t.NodeData | None]:
+def get(path: str, *, watch: bool = False) -> Procedure[t.NodeData | None]:
     """Data and stat, None when the node is missing."""
     (answer,) = yield from submit([t.Get(path, watch)])
     return _found(answer)
 
 
-def get_many(paths: Iterable[str], *, watch: bool = False) -> Story[list[t.NodeData | None]]:
+def get_many(paths: Iterable[str], *, watch: bool = False) -> Procedure[list[t.NodeData | None]]:
     answers = yield from submit([t.Get(path, watch) for path in paths])
     return [_found(answer) for answer in answers]
 
 
-def children(path: str, *, watch: bool = False) -> Story[list[str]]:
+def children(path: str, *, watch: bool = False) -> Procedure[list[str]]:
     """Names, sorted; none when the node is missing."""
     (answer,) = yield from submit([t.Children(path, watch)])
     if isinstance(answer, t.NoNode):
@@ -163,7 +163,7 @@ def children(path: str, *, watch: bool = False) -> Story[list[str]]:
     return sorted(answer.names)
 
 
-def exists_with_watch(path: str) -> Story[bool]:
+def exists_with_watch(path: str) -> Procedure[bool]:
     """KafkaZkClient.registerZNodeChangeHandlerAndCheckExistence."""
     (answer,) = yield from submit([t.Exists(path, watch=True)])
     if isinstance(answer, t.TreeError):
@@ -182,7 +182,7 @@ def _found(answer: t.Result | t.TreeError) -> t.NodeData | None:
 
 def checked(
     ops: Sequence[t.Create | t.SetData | t.Delete], epoch_zk_version: int
-) -> Story[list[t.PartResult | t.TreeError]]:
+) -> Procedure[list[t.PartResult | t.TreeError]]:
     """Perform each write in its own multi that first checks the version of `/controller_epoch`.
 
     Answers for each write alone, its error as a value. `ControllerMoved` as soon as one check fails: then
@@ -213,7 +213,7 @@ def checked(
     return results
 
 
-def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Story[None]:
+def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Procedure[None]:
     """Delete what is there; missing nodes are fine."""
     answers = yield from checked([t.Delete(path) for path in paths], epoch_zk_version)
     for answer in answers:

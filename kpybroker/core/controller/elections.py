@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 
 from kpybroker.core.controller.effects import (
     Enqueue,
+    Procedure,
     StateChangeFailed,
-    Story,
     checked_deletes,
     error,
     exists_with_watch,
@@ -48,7 +48,7 @@ AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
 # --- ElectLeaders -------------------------------------------------------------------------------------------
 
 
-def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Story[dict[TopicPartition, ApiError]]:
+def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[TopicPartition, ApiError]]:
     """What each partition's election came to; `ApiError(NONE)` for those that have their leader now."""
     if not parts.is_active:
         return dict.fromkeys(event.partitions, ApiError(ErrorCode.NOT_CONTROLLER))
@@ -92,7 +92,7 @@ def _api_error(result: LeaderAndIsr | Exception, none_eligible: ErrorCode) -> Ap
 # --- preferred leaders --------------------------------------------------------------------------------------
 
 
-def zk_preferred_election(parts: Parts) -> Story[None]:
+def zk_preferred_election(parts: Parts) -> Procedure[None]:
     """`/admin/preferred_replica_election` lists partitions; it is deleted when they have been seen to."""
     if not (yield from exists_with_watch(znodes.PREFERRED_REPLICA_ELECTION)):
         return
@@ -113,7 +113,7 @@ def zk_preferred_election(parts: Parts) -> Story[None]:
     yield Enqueue(Signal.ZK_PREFERRED_REPLICA_ELECTION)
 
 
-def _log_failures(parts: Parts, results: ElectionResults) -> Story[None]:
+def _log_failures(parts: Parts, results: ElectionResults) -> Procedure[None]:
     for partition, result in results.items():
         if isinstance(result, Exception):
             yield error(
@@ -123,7 +123,7 @@ def _log_failures(parts: Parts, results: ElectionResults) -> Story[None]:
             )
 
 
-def auto_preferred_election(parts: Parts) -> Story[None]:
+def auto_preferred_election(parts: Parts) -> Procedure[None]:
     """`auto.leader.rebalance.enable`: every so often give brokers back what they should lead."""
     try:
         yield from _rebalance(parts)
@@ -133,7 +133,7 @@ def auto_preferred_election(parts: Parts) -> Story[None]:
             yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
 
 
-def _rebalance(parts: Parts) -> Story[None]:
+def _rebalance(parts: Parts) -> Procedure[None]:
     context = parts.context
     preferred: dict[int, list[TopicPartition]] = {}
     for partition in context.all_partitions():
@@ -162,7 +162,7 @@ def _can_lead(parts: Parts, broker_id: int, partition: TopicPartition) -> bool:
 # --- controlled shutdown ------------------------------------------------------------------------------------
 
 
-def controlled_shutdown(parts: Parts, event: ControlledShutdown) -> Story[list[TopicPartition]]:
+def controlled_shutdown(parts: Parts, event: ControlledShutdown) -> Procedure[list[TopicPartition]]:
     """Move leadership away from a broker that is about to stop; what remains is what nobody else can lead."""
     context = parts.context
     broker_id = event.broker_id

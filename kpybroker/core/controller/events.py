@@ -1,7 +1,7 @@
 """What can happen to a controller: one value an event, as Kafka's `ControllerEvent`s.
 
 Events of the first part come from watches, responses and timers and have no answer; those of the second part
-are requests, and their story's result is the answer.
+are requests, and their procedure's result is the answer.
 
 Named tuples and an enum, here and in `effects`: a frozen dataclass takes eight times as long to define (0.6 ms), and
 all of these are defined at every start of a broker.

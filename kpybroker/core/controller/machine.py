@@ -1,4 +1,4 @@
-"""The controller itself: election, failover, resignation, and the table from event to story.
+"""The controller itself: election, failover, resignation, and the table from event to procedure.
 
 Election: create `/controller` (ephemeral) and raise `/controller_epoch` in one multi; whoever succeeds loads
 everything from the tree and takes over. From then on `/controller_epoch`'s version guards every write, so
@@ -19,9 +19,9 @@ from kpybroker.core.controller.effects import (
     Ask,
     ControllerMoved,
     Enqueue,
+    Procedure,
     RemoveBroker,
     Settings,
-    Story,
     checked_deletes,
     children,
     error,
@@ -41,7 +41,7 @@ INITIAL_CONTROLLER_EPOCH = 0
 
 
 class Controller:
-    """One broker's controller, active or not. `story(event)` is run by the shell, one at a time."""
+    """One broker's controller, active or not. `procedure(event)` is run by the shell, one at a time."""
 
     __slots__ = ("parts",)
 
@@ -56,10 +56,10 @@ class Controller:
     def active_controller_id(self) -> int:
         return self.parts.active_controller_id
 
-    def story(self, event: Event) -> Story[Any]:
-        """What `event` leads to; the story's result is the answer to a request.
+    def procedure(self, event: Event) -> Procedure[Any]:
+        """What `event` leads to; the procedure's result is the answer to a request.
 
-        A lost controllership ends the story and makes this broker resign. A `KafkaError` is the answer to who
+        A lost controllership ends the procedure and makes this broker resign. A `KafkaError` is the answer to who
         asked; any other failure is the shell's to log: the next event goes on with what the tree says.
         """
         try:
@@ -78,26 +78,26 @@ class Controller:
 
     # --- becoming and ceasing to be it -----------------------------------------------------------------
 
-    def startup(self) -> Story[None]:
+    def startup(self) -> Procedure[None]:
         yield from exists_with_watch(znodes.CONTROLLER)
         yield from self.elect()
 
-    def reelect(self) -> Story[None]:
+    def reelect(self) -> Procedure[None]:
         yield from self.maybe_resign()
         yield from self.elect()
 
-    def expire(self) -> Story[None]:
+    def expire(self) -> Procedure[None]:
         self.parts.active_controller_id = -1
         yield from self._on_resignation()
 
-    def maybe_resign(self) -> Story[None]:
+    def maybe_resign(self) -> Procedure[None]:
         was_active = self.parts.is_active
         yield from exists_with_watch(znodes.CONTROLLER)
         self.parts.active_controller_id = yield from self._controller_id()
         if was_active and not self.parts.is_active:
             yield from self._on_resignation()
 
-    def resign(self) -> Story[None]:
+    def resign(self) -> Procedure[None]:
         """Give `/controller` up, so that another broker is elected at once."""
         if not self.parts.is_active:
             return
@@ -106,7 +106,7 @@ class Controller:
         yield from self._on_resignation()
         yield from checked_deletes([znodes.CONTROLLER], version)
 
-    def elect(self) -> Story[None]:
+    def elect(self) -> Procedure[None]:
         settings = self.parts.settings
         self.parts.active_controller_id = yield from self._controller_id()
         if self.parts.active_controller_id != -1:
@@ -137,7 +137,7 @@ class Controller:
             )
             yield from self._move_away()
 
-    def _move_away(self) -> Story[None]:
+    def _move_away(self) -> Procedure[None]:
         self.parts.active_controller_id = yield from self._controller_id()
         if not self.parts.is_active:
             yield warning(f"{self._ident} Controller has already moved when trying to trigger controller movement")
@@ -147,11 +147,11 @@ class Controller:
         except ControllerMoved:
             yield warning(f"{self._ident} Controller has already moved when trying to trigger controller movement")
 
-    def _controller_id(self) -> Story[int]:
+    def _controller_id(self) -> Procedure[int]:
         node = yield from get(znodes.CONTROLLER)
         return -1 if node is None else znodes.decode_controller(node.data)
 
-    def _register(self) -> Story[tuple[int, int]]:
+    def _register(self) -> Procedure[tuple[int, int]]:
         """KafkaZkClient.registerControllerAndIncrementControllerEpoch: (epoch, version of its znode)."""
         broker_id = self.parts.settings.broker_id
         timestamp: int = yield Ask.NOW
@@ -171,7 +171,7 @@ class Controller:
         assert isinstance(answer, t.TreeError)
         raise answer
 
-    def _current_epoch(self) -> Story[tuple[int, int]]:
+    def _current_epoch(self) -> Procedure[tuple[int, int]]:
         node = yield from get(znodes.CONTROLLER_EPOCH)
         if node is None:
             first = znodes.encode_number(INITIAL_CONTROLLER_EPOCH)
@@ -182,7 +182,7 @@ class Controller:
             assert node is not None, "/controller_epoch is never deleted"
         return znodes.decode_number(node.data), node.stat.version
 
-    def _check_registration(self, epoch: int) -> Story[tuple[int, int]]:
+    def _check_registration(self, epoch: int) -> Procedure[tuple[int, int]]:
         """Lost, or won by a first run whose answer was lost: then both znodes say so."""
         node = yield from get(znodes.CONTROLLER)
         if node is None:
@@ -199,7 +199,7 @@ class Controller:
 
     # --- taking over -----------------------------------------------------------------------------------
 
-    def _on_failover(self) -> Story[None]:
+    def _on_failover(self) -> Procedure[None]:
         parts = self.parts
         context = parts.context
         yield from self._set_up_features()
@@ -221,7 +221,7 @@ class Controller:
             delay = elections.AUTO_REBALANCE_FIRST_DELAY_SECONDS
             yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
 
-    def _load_context(self) -> Story[None]:
+    def _load_context(self) -> Procedure[None]:
         parts = self.parts
         context = parts.context
         brokers = yield from cluster.read_brokers()
@@ -244,13 +244,13 @@ class Controller:
     def _reassigned_topics(self) -> set[str]:
         return {partition.topic for partition in self.parts.context.partitions_being_reassigned}
 
-    def _drop_notifications(self, path: str) -> Story[None]:
+    def _drop_notifications(self, path: str) -> Procedure[None]:
         """What they announce is about to be read anyway."""
         names = yield from children(path, watch=True)
         paths = [f"{path}/{name}" for name in names]
         yield from checked_deletes(paths, self.parts.context.epoch_zk_version)
 
-    def _set_up_features(self) -> Story[None]:
+    def _set_up_features(self) -> Procedure[None]:
         """`/feature` (KIP-584): enabled from inter-broker protocol 2.7 on, and empty below it."""
         version = self.parts.settings.metadata_version
         supported = mv.is_feature_versioning_supported(version)
@@ -269,7 +269,7 @@ class Controller:
         if isinstance(answer, t.TreeError):
             raise answer
 
-    def _on_resignation(self) -> Story[None]:
+    def _on_resignation(self) -> Procedure[None]:
         for broker_id in list(self.parts.context.live_brokers):
             yield RemoveBroker(broker_id)
         if self.parts.context.epoch:
@@ -277,11 +277,11 @@ class Controller:
         self.parts.context.reset()
 
 
-def _unclean_election_enabled(controller: Controller, event: Any) -> Story[None]:
+def _unclean_election_enabled(controller: Controller, event: Any) -> Procedure[None]:
     yield from controller.parts.partitions.trigger_online(event.topic)
 
 
-_STORIES: dict[Signal | type, Callable[[Controller, Any], Story[Any]]] = {
+_STORIES: dict[Signal | type, Callable[[Controller, Any], Procedure[Any]]] = {
     Signal.STARTUP: lambda c, e: c.startup(),
     Signal.CONTROLLER_CHANGE: lambda c, e: c.maybe_resign(),
     Signal.REELECT: lambda c, e: c.reelect(),

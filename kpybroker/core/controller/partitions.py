@@ -20,9 +20,9 @@ from kpybroker.core.controller.effects import (
     PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
+    Procedure,
     Settings,
     StateChangeFailed,
-    Story,
     UncleanElectionEnabled,
     error,
     info,
@@ -58,7 +58,7 @@ class PartitionStateMachine:
         self._context = context
         self._settings = settings
 
-    def startup(self) -> Story[None]:
+    def startup(self) -> Procedure[None]:
         """Give every partition the state that its leader's life implies, and elect where there is none."""
         context = self._context
         for number, partition in enumerate(context.all_partitions()):
@@ -74,7 +74,7 @@ class PartitionStateMachine:
             context.put_partition_state(partition, state)
         yield from self.trigger_online()
 
-    def trigger_online(self, topic: str | None = None) -> Story[ElectionResults]:
+    def trigger_online(self, topic: str | None = None) -> Procedure[ElectionResults]:
         """Try for a leader wherever one is missing, except in topics that are being deleted."""
         context = self._context
         partitions = [
@@ -89,7 +89,7 @@ class PartitionStateMachine:
         partitions: Sequence[TopicPartition],
         target: PartitionState,
         strategy: Strategy = Strategy.OFFLINE,
-    ) -> Story[ElectionResults]:
+    ) -> Procedure[ElectionResults]:
         """Move partitions to `target` and tell the brokers; answers for those that needed an election."""
         if not partitions:
             return {}
@@ -114,7 +114,7 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: Strategy,
         batch: BrokerRequestBatch,
-    ) -> Story[ElectionResults]:
+    ) -> Procedure[ElectionResults]:
         context = self._context
         valid = []
         for number, partition in enumerate(partitions):
@@ -143,7 +143,7 @@ class PartitionStateMachine:
 
     # --- first leader ----------------------------------------------------------------------------------
 
-    def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Story[None]:
+    def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         for number, partition in enumerate(partitions):
@@ -178,7 +178,7 @@ class PartitionStateMachine:
 
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
-    ) -> Story[ElectionResults]:
+    ) -> Procedure[ElectionResults]:
         """Elect until no write meets a newer version; a leader may change its ISR at the same time."""
         finished: ElectionResults = {}
         remaining = partitions
@@ -194,7 +194,7 @@ class PartitionStateMachine:
 
     def _elect_once(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
-    ) -> Story[tuple[ElectionResults, list[TopicPartition]]]:
+    ) -> Procedure[tuple[ElectionResults, list[TopicPartition]]]:
         context = self._context
         read = yield from states.read(partitions)
         results: ElectionResults = {}
@@ -251,7 +251,7 @@ class PartitionStateMachine:
 
     def _choose(
         self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
-    ) -> Story[dict[TopicPartition, election.ElectionResult]]:
+    ) -> Procedure[dict[TopicPartition, election.ElectionResult]]:
         context = self._context
         unclean = yield from self._unclean_allowed(current, strategy)
         recovery = mv.is_leader_recovery_supported(self._settings.metadata_version)
@@ -286,7 +286,7 @@ class PartitionStateMachine:
 
     def _unclean_allowed(
         self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
-    ) -> Story[dict[str, bool]]:
+    ) -> Procedure[dict[str, bool]]:
         """By topic; asked for only where the whole ISR is dead."""
         if strategy not in (Strategy.OFFLINE, Strategy.OFFLINE_UNCLEAN):
             return {}
@@ -303,7 +303,7 @@ class PartitionStateMachine:
 
     # --- words -----------------------------------------------------------------------------------------
 
-    def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Story[None]:
+    def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Procedure[None]:
         context = self._context
         previous = context.partition_states[partition]
         context.put_partition_state(partition, PartitionState.ONLINE)
@@ -313,7 +313,7 @@ class PartitionStateMachine:
             STATE_CHANGE_LOGGER,
         )
 
-    def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Story[None]:
+    def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Procedure[None]:
         context = self._context
         prefix = f"Controller {self._settings.broker_id} epoch {context.epoch}"
         yield error(

@@ -1,4 +1,4 @@
-"""What every story of one controller works on, and the two steps that most of them end with."""
+"""What every procedure of one controller works on, and the two steps that most of them end with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.deletion import TopicDeletionManager
-from kpybroker.core.controller.effects import Settings, Story
+from kpybroker.core.controller.effects import Procedure, Settings
 from kpybroker.core.controller.model import (
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
@@ -47,7 +47,7 @@ class Parts:
 
 def send_update_metadata(
     parts: Parts, broker_ids: Iterable[int] | None = None, partitions: Iterable[TopicPartition] = ()
-) -> Story[None]:
+) -> Procedure[None]:
     """Tell brokers (None: all that live) who lives, and the state of `partitions`."""
     batch = BrokerRequestBatch(parts.context, parts.settings)
     receivers = parts.context.live_brokers if broker_ids is None else broker_ids
@@ -55,7 +55,7 @@ def send_update_metadata(
     yield from batch.send()
 
 
-def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Story[None]:
+def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Procedure[None]:
     """KafkaController.updateLeaderAndIsrCache."""
     read = yield from states.read(partitions)
     for partition, found in read.items():
@@ -65,7 +65,7 @@ def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> St
             parts.context.partition_leadership_info[partition] = found
 
 
-def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica]) -> Story[None]:
+def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica]) -> Procedure[None]:
     """KafkaController.onReplicasBecomeOffline: new leaders for what they led, out of the ISRs of the rest."""
     context = parts.context
     of_deleted: list[PartitionAndReplica] = []

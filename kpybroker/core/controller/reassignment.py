@@ -18,8 +18,8 @@ from kpybroker.core.controller.effects import (
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Enqueue,
+    Procedure,
     StateChangeFailed,
-    Story,
     checked,
     error,
     exists_with_watch,
@@ -58,7 +58,7 @@ NO_PARTITION = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition doe
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-def alter(parts: Parts, event: ApiPartitionReassignment) -> Story[Results]:
+def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
     """Begin, replace or (replicas None) cancel; what came of each. The latest wish wins over one in the tree."""
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
@@ -78,7 +78,7 @@ def alter(parts: Parts, event: ApiPartitionReassignment) -> Story[Results]:
 
 def list_reassignments(
     parts: Parts, event: ListPartitionReassignments
-) -> Story[dict[TopicPartition, ReplicaAssignment]]:
+) -> Procedure[dict[TopicPartition, ReplicaAssignment]]:
     """Those under way among the partitions asked for, or all."""
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
@@ -86,7 +86,7 @@ def list_reassignments(
     wanted = context.partitions_being_reassigned if event.partitions is None else event.partitions
     found = {partition: context.assignment(partition) for partition in sorted(wanted)}
     return {partition: assignment for partition, assignment in found.items() if assignment.is_being_reassigned}
-    yield  # a story, though it asks for nothing
+    yield  # a procedure, though it asks for nothing
 
 
 def _refusal(parts: Parts, partition: TopicPartition, replicas: Sequence[int]) -> ApiError | None:
@@ -123,7 +123,7 @@ def _new_assignment(
 # --- /admin/reassign_partitions -----------------------------------------------------------------------------
 
 
-def zk_reassignment(parts: Parts) -> Story[set[TopicPartition]]:
+def zk_reassignment(parts: Parts) -> Procedure[set[TopicPartition]]:
     """The znode was created, or may have been there all the time: begin what it lists, take out what cannot be."""
     if not (yield from exists_with_watch(znodes.REASSIGN_PARTITIONS)):
         return set()
@@ -142,7 +142,7 @@ def zk_reassignment(parts: Parts) -> Story[set[TopicPartition]]:
     return results.keys() - failed.keys()
 
 
-def _read_from_tree(parts: Parts) -> Story[dict[TopicPartition, tuple[int, ...]]]:
+def _read_from_tree(parts: Parts) -> Procedure[dict[TopicPartition, tuple[int, ...]]]:
     node = yield from get(znodes.REASSIGN_PARTITIONS)
     if node is None:
         return {}
@@ -154,7 +154,9 @@ def _read_from_tree(parts: Parts) -> Story[dict[TopicPartition, tuple[int, ...]]
     return {TopicPartition(*partition): tuple(replicas) for partition, replicas in listed.items()}
 
 
-def _remove_from_tree(parts: Parts, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Story[None]:
+def _remove_from_tree(
+    parts: Parts, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]
+) -> Procedure[None]:
     """Rewrite the znode without some partitions; an empty one goes, and is watched for again."""
     node = yield from get(znodes.REASSIGN_PARTITIONS)
     if node is None:
@@ -182,13 +184,13 @@ def _remove_from_tree(parts: Parts, should_remove: Callable[[TopicPartition, tup
 # --- going on -----------------------------------------------------------------------------------------------
 
 
-def resume_all(parts: Parts) -> Story[None]:
+def resume_all(parts: Parts) -> Procedure[None]:
     """After a failover. What the tree's list says meanwhile supplants what was under way."""
     begun = yield from zk_reassignment(parts)
     yield from _resume(parts, parts.context.partitions_being_reassigned - begun)
 
 
-def resume_for_brokers(parts: Parts, broker_ids: Iterable[int]) -> Story[None]:
+def resume_for_brokers(parts: Parts, broker_ids: Iterable[int]) -> Procedure[None]:
     """Brokers came that replicas are being moved to."""
     came = set(broker_ids)
     context = parts.context
@@ -196,12 +198,12 @@ def resume_for_brokers(parts: Parts, broker_ids: Iterable[int]) -> Story[None]:
     yield from _resume(parts, {p for p in moving if came.intersection(context.assignment(p).target_replicas)})
 
 
-def _resume(parts: Parts, partitions: set[TopicPartition]) -> Story[None]:
+def _resume(parts: Parts, partitions: set[TopicPartition]) -> Procedure[None]:
     for partition in sorted(partitions):
         yield from _guarded(parts, partition, parts.context.assignment(partition))
 
 
-def isr_changed(parts: Parts, partition: TopicPartition) -> Story[None]:
+def isr_changed(parts: Parts, partition: TopicPartition) -> Procedure[None]:
     """The ISR of a partition that may be being moved has changed: perhaps the target is in it now."""
     if partition not in parts.context.partitions_being_reassigned:
         return
@@ -216,7 +218,7 @@ def isr_changed(parts: Parts, partition: TopicPartition) -> Story[None]:
         yield from _watch_isr(parts, partition)
 
 
-def _begin(parts: Parts, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> Story[Results]:
+def _begin(parts: Parts, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> Procedure[Results]:
     results: Results = {}
     for partition, assignment in wanted.items():
         deleting = parts.context.is_topic_queued_for_deletion(partition.topic)
@@ -227,7 +229,7 @@ def _begin(parts: Parts, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> 
     return results
 
 
-def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Story[ApiError]:
+def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[ApiError]:
     """One partition's failure never stops the others."""
     try:
         yield from _reassign(parts, partition, assignment)
@@ -242,7 +244,7 @@ def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignm
 # --- one partition ------------------------------------------------------------------------------------------
 
 
-def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Story[None]:
+def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
     """KafkaController.onPartitionReassignment; the letters are its."""
     yield from parts.deletion.mark_ineligible((partition.topic,), "topic reassignment in progress")
     yield from _update_current(parts, partition, assignment)
@@ -268,7 +270,7 @@ def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssign
     yield from parts.deletion.resume_for_topics((partition.topic,))
 
 
-def _update_current(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Story[None]:
+def _update_current(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
     """U1 to U3. Of a reassignment that is replaced or cancelled, what was being added may have to stop again."""
     context = parts.context
     current = context.assignment(partition)
@@ -281,13 +283,13 @@ def _update_current(parts: Parts, partition: TopicPartition, assignment: Replica
     context.partitions_being_reassigned.add(partition)
 
 
-def _watch_isr(parts: Parts, partition: TopicPartition) -> Story[None]:
+def _watch_isr(parts: Parts, partition: TopicPartition) -> Procedure[None]:
     """Before AlterPartition (inter-broker protocol < 2.7-IV2) leaders write their ISR themselves."""
     if not mv.is_alter_partition_supported(parts.settings.metadata_version):
         yield from exists_with_watch(znodes.partition_state_path(*partition))
 
 
-def _is_complete(partition: TopicPartition, assignment: ReplicaAssignment) -> Story[bool]:
+def _is_complete(partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[bool]:
     if not assignment.is_being_reassigned:
         return True
     found = (yield from states.read((partition,)))[partition]
@@ -296,7 +298,7 @@ def _is_complete(partition: TopicPartition, assignment: ReplicaAssignment) -> St
     )
 
 
-def _move_leader(parts: Parts, partition: TopicPartition, completed: ReplicaAssignment) -> Story[None]:
+def _move_leader(parts: Parts, partition: TopicPartition, completed: ReplicaAssignment) -> Procedure[None]:
     leader = parts.context.leader(partition)
     if leader in completed.replicas and parts.context.is_replica_online(leader, partition):
         yield from _send_with_new_leader_epoch(parts, partition, completed)
@@ -308,7 +310,7 @@ def _move_leader(parts: Parts, partition: TopicPartition, completed: ReplicaAssi
         yield from parts.partitions.change((partition,), PartitionState.ONLINE, Strategy.REASSIGN)
 
 
-def _stop_removed(parts: Parts, partition: TopicPartition, removed: Iterable[int]) -> Story[None]:
+def _stop_removed(parts: Parts, partition: TopicPartition, removed: Iterable[int]) -> Procedure[None]:
     """As in Kafka nobody waits for the deletion: a broker that is down then finds a stray replica when it starts."""
     replicas = [PartitionAndReplica(partition, replica) for replica in removed]
     for state in (
@@ -320,7 +322,7 @@ def _stop_removed(parts: Parts, partition: TopicPartition, removed: Iterable[int
         yield from parts.replicas.change(replicas, state)
 
 
-def _write_assignment(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Story[None]:
+def _write_assignment(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
     context = parts.context
     topic = partition.topic
     assignments = {**context.partition_assignments.get(topic, {}), partition.partition: assignment}
@@ -335,7 +337,9 @@ def _write_assignment(parts: Parts, partition: TopicPartition, assignment: Repli
     yield info(f"{_ident(parts)} Successfully updated assignment of partition {partition} to {assignment}")
 
 
-def _send_with_new_leader_epoch(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Story[None]:
+def _send_with_new_leader_epoch(
+    parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment
+) -> Procedure[None]:
     """Raise the leader epoch and tell every replica; only the added ones are new, and may choose a log directory."""
     context = parts.context
     leadership = yield from _raise_leader_epoch(parts, partition)
@@ -351,7 +355,7 @@ def _send_with_new_leader_epoch(parts: Parts, partition: TopicPartition, assignm
     )
 
 
-def _raise_leader_epoch(parts: Parts, partition: TopicPartition) -> Story[LeaderIsrAndControllerEpoch]:
+def _raise_leader_epoch(parts: Parts, partition: TopicPartition) -> Procedure[LeaderIsrAndControllerEpoch]:
     context = parts.context
     while True:
         found = (yield from states.read((partition,)))[partition]

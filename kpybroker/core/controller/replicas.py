@@ -16,9 +16,9 @@ from kpybroker.core.controller.effects import (
     PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
+    Procedure,
     Settings,
     StateChangeFailed,
-    Story,
     error,
     info,
 )
@@ -49,7 +49,7 @@ class ReplicaStateMachine:
         self._context = context
         self._settings = settings
 
-    def startup(self) -> Story[None]:
+    def startup(self) -> Procedure[None]:
         """Live replicas are told their roles; dead ones leave their ISRs."""
         context = self._context
         online, offline = [], []
@@ -66,7 +66,7 @@ class ReplicaStateMachine:
         yield from self.change(online, ReplicaState.ONLINE)
         yield from self.change(offline, ReplicaState.OFFLINE)
 
-    def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Story[None]:
+    def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
         if not replicas:
             return
         batch = BrokerRequestBatch(self._context, self._settings)
@@ -91,7 +91,7 @@ class ReplicaStateMachine:
         replicas: list[PartitionAndReplica],
         target: ReplicaState,
         batch: BrokerRequestBatch,
-    ) -> Story[None]:
+    ) -> Procedure[None]:
         context = self._context
         valid = []
         for number, replica in enumerate(replicas):
@@ -123,7 +123,7 @@ class ReplicaStateMachine:
                 if target is ReplicaState.DELETION_STARTED:
                     batch.add_stop_replica(broker_id, replica.topic_partition, delete=True)
 
-    def _to_new(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Story[None]:
+    def _to_new(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         for number, replica in enumerate(replicas):
             if number % PAUSE_EVERY == 0:
@@ -145,7 +145,7 @@ class ReplicaStateMachine:
                 )
             context.replica_states[replica] = ReplicaState.NEW
 
-    def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Story[None]:
+    def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         for number, replica in enumerate(replicas):
             if number % PAUSE_EVERY == 0:
@@ -171,7 +171,7 @@ class ReplicaStateMachine:
 
     def _to_offline(
         self, broker_id: int, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch
-    ) -> Story[None]:
+    ) -> Procedure[None]:
         context = self._context
         led: list[TopicPartition] = []
         leaderless: list[TopicPartition] = []
@@ -198,7 +198,7 @@ class ReplicaStateMachine:
 
     def _remove_from_isr(
         self, broker_id: int, partitions: list[TopicPartition]
-    ) -> Story[dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
+    ) -> Procedure[dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
         """Take the broker out of the ISRs, never out of one of a single member; retried on version
         conflicts.
         """
@@ -218,7 +218,7 @@ class ReplicaStateMachine:
 
     def _remove_from_isr_once(
         self, broker_id: int, partitions: list[TopicPartition]
-    ) -> Story[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
+    ) -> Procedure[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
         context = self._context
         finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
         wanted: dict[TopicPartition, LeaderAndIsr] = {}
@@ -244,7 +244,7 @@ class ReplicaStateMachine:
         updated, retry = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
         return finished | updated, retry
 
-    def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Story[None]:
+    def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Procedure[None]:
         context = self._context
         broker_id, epoch = self._settings.broker_id, context.epoch
         yield error(

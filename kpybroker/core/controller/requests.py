@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Send, Settings, Story, info
+from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
 from kpybroker.core.controller.model import (
     RECOVERED,
     ZERO_UUID,
@@ -128,7 +128,9 @@ class BrokerRequestBatch:
                 offline_replicas=[r for r in replicas if not context.is_replica_online(r, partition)],
             )
 
-    def add_update_metadata_paced(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]) -> Story[None]:
+    def add_update_metadata_paced(
+        self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> Procedure[None]:
         """The same for many partitions, with pauses."""
         for number, partition in enumerate(partitions):
             if number % PAUSE_EVERY == 0:
@@ -138,16 +140,16 @@ class BrokerRequestBatch:
 
     # --- sending ---------------------------------------------------------------------------------------
 
-    def send(self) -> Story[None]:
+    def send(self) -> Procedure[None]:
         yield from self._send_leader_and_isr()
         yield from self._send_update_metadata()
         yield from self._send_stop_replica()
 
-    def _log(self, message: str) -> Story[None]:
+    def _log(self, message: str) -> Procedure[None]:
         broker_id, epoch = self._settings.broker_id, self._context.epoch
         yield info(f"[Controller id={broker_id} epoch={epoch}] {message}", STATE_CHANGE_LOGGER)
 
-    def _send_leader_and_isr(self) -> Story[None]:
+    def _send_leader_and_isr(self) -> Procedure[None]:
         version = mv.leader_and_isr_version(self._settings.metadata_version)
         for broker_id, states in self._leader_and_isr.items():
             if broker_id not in self._context.live_brokers:
@@ -195,7 +197,7 @@ class BrokerRequestBatch:
                 )
         return leaders
 
-    def _send_update_metadata(self) -> Story[None]:
+    def _send_update_metadata(self) -> Procedure[None]:
         if not self._metadata_brokers:
             return
         context = self._context
@@ -255,7 +257,7 @@ class BrokerRequestBatch:
             rack=broker.rack,
         )
 
-    def _send_stop_replica(self) -> Story[None]:
+    def _send_stop_replica(self) -> Procedure[None]:
         version = mv.stop_replica_version(self._settings.metadata_version)
         for broker_id, stops in self._stops.items():
             if broker_id not in self._context.live_brokers:

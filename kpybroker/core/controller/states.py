@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
-from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, StateChangeFailed, Story, checked, submit
+from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, Procedure, StateChangeFailed, checked, submit
 from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch, TopicPartition
 from kpybroker.wire import znodes
 
 ReadResult = LeaderIsrAndControllerEpoch | None | Exception
 
 
-def read(partitions: Iterable[TopicPartition]) -> Story[dict[TopicPartition, ReadResult]]:
+def read(partitions: Iterable[TopicPartition]) -> Procedure[dict[TopicPartition, ReadResult]]:
     """By partition: its state, None if it has none yet, or why it could not be read."""
     wanted = list(partitions)
     answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
@@ -31,7 +31,7 @@ def read(partitions: Iterable[TopicPartition]) -> Story[dict[TopicPartition, Rea
 
 def create(
     states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch], epoch_zk_version: int
-) -> Story[dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception]]:
+) -> Procedure[dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception]]:
     """Create the state znodes of new partitions, and their parents."""
     if not states:
         return {}
@@ -59,7 +59,7 @@ def create(
 
 def update(
     states: Mapping[TopicPartition, LeaderAndIsr], epoch: int, epoch_zk_version: int
-) -> Story[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
+) -> Procedure[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
     """Write each state over the version it was read at: (done or failed, to be read and decided again)."""
     if not states:
         return {}, []

@@ -245,7 +245,7 @@ def _batches(records: list[Record]) -> Iterator[list[Record]]:
 
 
 class _WhenAllAreSettled:
-    """Several batches, one story: `done` is called once, with the first error there was."""
+    """Several batches, one procedure: `done` is called once, with the first error there was."""
 
     __slots__ = ("_done", "_error", "_left")
 

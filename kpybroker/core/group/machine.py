@@ -7,7 +7,7 @@ Rules
 - Only `replay` and `replay_marker` change durable state: `Group.stored`, `Group.offsets` and which groups are
   known by them. A live coordinator and one that has just read the partition go through the same two methods,
   so they agree.
-- Live state (members, sessions, waiting requests) starts in `revive`, after the whole partition has been
+- Live state (members, sessions, waiting requests) starts in `activate`, after the whole partition has been
   replayed, and ends in `unload`.
 - A ticket that was handed in is answered exactly once, if need be by `unload`.
 
@@ -178,12 +178,12 @@ class GroupMachine:
     def ids(self) -> list[str]:
         return list(self.groups)
 
-    def revive(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
+    def activate(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
         """The whole partition has been replayed: these of its groups come alive."""
         step = self._step(now)
         for group_id in group_ids:
             group = self.groups[group_id]
-            group.revive()
+            group.activate()
             if len(group.members) > self._config.group_max_size:
                 reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
                 prepare_rebalance(step, group, reason)

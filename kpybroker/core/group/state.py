@@ -344,7 +344,7 @@ class Group:
             ),
         )
 
-    def revive(self) -> None:
+    def activate(self) -> None:
         """Begin the live layer from the log's: Stable if the last generation had members, else Empty."""
         stored = self.stored
         if stored is None:

@@ -8,8 +8,8 @@ from kpybroker.core.group.records import Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.timers import Timers
 from kpybroker.core.group.values import GroupConfig
+from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.machine import LogLevel, LogLine, Now, Outcome, Read, Ticket, Write
-from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 

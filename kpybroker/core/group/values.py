@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
-from kpybroker.core.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""

@@ -9,7 +9,7 @@ Rules
 - A transaction has at most one transition on its way and at most one order of markers out. A second marker, late,
   would end the next transaction.
 - What is decided is carried out: markers and the record after them are tried again until they are written or this
-  broker is not the coordinator any more. A new coordinator finds Prepare* in the log and goes on (`revive`).
+  broker is not the coordinator any more. A new coordinator finds Prepare* in the log and goes on (`activate`).
 
 Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka forgets it in memory
 and may answer otherwise than its log; here the client hears COORDINATOR_NOT_AVAILABLE, and the transition stays
@@ -249,9 +249,9 @@ class TransactionMachine:
     def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
         """The end is decided: tell the partitions, then write that it is done."""
         transaction.prepare_complete(step.now.wall_ms)
-        self._go_on(step, transaction)
+        self._resume(step, transaction)
 
-    def _go_on(self, step: TransactionStep, transaction: Transaction) -> None:
+    def _resume(self, step: TransactionStep, transaction: Transaction) -> None:
         now = transaction.current
         if now.partitions:
             step.order(
@@ -293,7 +293,7 @@ class TransactionMachine:
         elif is_retried:
             self._retries[order.transactional_id] = now.monotonic + RETRY_S
         else:
-            self._go_on(step, transaction)
+            self._resume(step, transaction)
         return step.outcome
 
     def _on_complete(self, transaction: Transaction, step: TransactionStep, error: ErrorCode) -> None:
@@ -317,7 +317,7 @@ class TransactionMachine:
         step = TransactionStep(now)
         for transactional_id in [key for key, at in self._retries.items() if at <= now.monotonic]:
             del self._retries[transactional_id]
-            self._go_on(step, self.transactions[transactional_id])
+            self._resume(step, self.transactions[transactional_id])
         return step.outcome
 
     def abort_timed_out(self, transactional_id: str, now: Now) -> TransactionOutcome:
@@ -392,7 +392,7 @@ class TransactionMachine:
     def ids(self) -> list[str]:
         return list(self.transactions)
 
-    def revive(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
+    def activate(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
         """The whole partition has been replayed: what was decided and not carried out goes on."""
         step = TransactionStep(now)
         for transactional_id in transactional_ids:

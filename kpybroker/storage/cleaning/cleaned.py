@@ -12,16 +12,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kpybroker.storage import maintenance, names
 from kpybroker.storage.cleaning.cleaner import CleanedSegment, CleaningJob
-from kpybroker.storage.errors import LogDirError
-from kpybroker.storage.files import Files, unlink_if_exists
-from kpybroker.storage.segments import open_segment
-from kpybroker.storage.swap import replace_segments
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.files import Files, unlink_if_exists
+from kpybroker.storage.log import maintenance
+from kpybroker.storage.segments.segment_list import open_segment
+from kpybroker.storage.segments.swap import replace_segments
 
 if TYPE_CHECKING:
-    from kpybroker.core.cleaner_plan import LogToClean
-    from kpybroker.storage.log import Log
+    from kpybroker.core.log.cleaner_plan import LogToClean
+    from kpybroker.storage.log.log import Log
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 

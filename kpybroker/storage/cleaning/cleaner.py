@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kpybroker.core.cleaner_map import OffsetMap
-from kpybroker.core.cleaner_plan import SegmentSizes, group_segments
-from kpybroker.storage import names
+from kpybroker.core.log.cleaner_map import OffsetMap
+from kpybroker.core.log.cleaner_plan import SegmentSizes, group_segments
 from kpybroker.storage.cleaning.filter import Filter, KeptBatch, LastRecord, iter_places, section_of
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
-from kpybroker.storage.files import Buffer, Files, read_exactly
-from kpybroker.storage.segment import LogSegment
-from kpybroker.storage.swap import create_cleaned_segment
-from kpybroker.storage.txn_index import AbortedTxn, TransactionIndex
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.files import Buffer, Files, read_exactly
+from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.swap import create_cleaned_segment
+from kpybroker.storage.segments.txn_index import AbortedTxn, TransactionIndex
 from kpybroker.wire.records.batch import LOG_OVERHEAD, BatchHeader, corrupt, iter_batches, verify_crc
 from kpybroker.wire.records.record import iter_records
 

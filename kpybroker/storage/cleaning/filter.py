@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kpybroker.core.cleaner_map import NOT_FOUND, OffsetMap
+from kpybroker.core.log.cleaner_map import NOT_FOUND, OffsetMap
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
-from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.records.batch import (
     DELETE_HORIZON_MASK,

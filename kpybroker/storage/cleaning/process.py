@@ -21,8 +21,8 @@ import traceback
 from typing import Any, BinaryIO, NamedTuple
 
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, Tick, clean
-from kpybroker.storage.errors import is_disk_full
-from kpybroker.storage.files import Files, OsFiles
+from kpybroker.storage.disk.errors import is_disk_full
+from kpybroker.storage.disk.files import Files, OsFiles
 
 NICENESS = 10
 WINDOW_S = 0.3  # over which the rate is held, as in Kafka's Throttler

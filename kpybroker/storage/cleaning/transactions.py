@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.records.batch import BatchHeader, Buffer
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.record import iter_records

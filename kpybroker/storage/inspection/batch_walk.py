@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Iterator
 from enum import Enum
 
-from kpybroker.storage.errors import StorageError
-from kpybroker.storage.files import File, read_exactly
+from kpybroker.storage.disk.errors import StorageError
+from kpybroker.storage.disk.files import File, read_exactly
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import (

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kpybroker.storage import names
-from kpybroker.storage.errors import StorageError, UnknownLogDirectoryError
-from kpybroker.storage.files import File, Files
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import StorageError, UnknownLogDirectoryError
+from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
 from kpybroker.storage.inspection.dump_segment import Row, Selection, error_row, segment_rows
 

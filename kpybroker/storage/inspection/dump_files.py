@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import (
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import (
     decode_clean_shutdown,
     decode_leader_epochs,
     decode_meta_properties,
@@ -19,13 +19,13 @@ from kpybroker.storage.checkpoints import (
     decode_partition_metadata,
     uuid_to_text,
 )
-from kpybroker.storage.errors import CorruptCheckpointError
-from kpybroker.storage.files import File, read_exactly
-from kpybroker.storage.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kpybroker.storage.disk.errors import CorruptCheckpointError
+from kpybroker.storage.disk.files import File, read_exactly
 from kpybroker.storage.inspection.dump_segment import Row, error_row
-from kpybroker.storage.producer_snapshots import decode_snapshot
-from kpybroker.storage.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
-from kpybroker.storage.txn_index import VERSION as TXN_VERSION
+from kpybroker.storage.log.producer_snapshots import decode_snapshot
+from kpybroker.storage.segments.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
+from kpybroker.storage.segments.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
+from kpybroker.storage.segments.txn_index import VERSION as TXN_VERSION
 
 SMALL_FILE_MAX: Final = 256 * 1024 * 1024
 _ENTRIES_AT_ONCE = 8192

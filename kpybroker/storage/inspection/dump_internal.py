@@ -14,7 +14,7 @@ import base64
 import struct
 from typing import Any, Final
 
-from kpybroker.storage.checkpoints import uuid_to_text
+from kpybroker.storage.disk.checkpoints import uuid_to_text
 from kpybroker.wire.codec import decode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey

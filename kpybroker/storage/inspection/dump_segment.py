@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kpybroker.storage import names
-from kpybroker.storage.errors import UnknownLogDirectoryError
-from kpybroker.storage.files import File
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import UnknownLogDirectoryError
+from kpybroker.storage.disk.files import File
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, Placed, crc_of, walk
 from kpybroker.storage.inspection.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
 from kpybroker.wire.compression import Codec

@@ -6,7 +6,7 @@ checkpoints.
 
 A log changes under the eyes of a reader, so errors count only if a second look at the partition finds them again.
 Without `.kafka_cleanshutdown` in the log directory a broker runs on it or was killed: then a batch cut off at the very
-end of a log, and a leader-epoch checkpoint that lags behind, are notes, since every start mends them.
+end of a log, and a leader-epoch checkpoint that lags behind, are notes, since every start fixes them.
 
 Not here: repairing anything; what the records mean.
 """
@@ -16,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_leader_epochs, decode_meta_properties, decode_offsets
-from kpybroker.storage.errors import UnknownLogDirectoryError
-from kpybroker.storage.files import Files
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_meta_properties, decode_offsets
+from kpybroker.storage.disk.errors import UnknownLogDirectoryError
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.inspection.dump import dump, is_partition_dir, partition_dirs
 from kpybroker.storage.inspection.dump_files import OFFSET_CHECKPOINTS
 from kpybroker.storage.inspection.dump_segment import Selection
 from kpybroker.storage.inspection.verify_checks import ERROR, NOTE, Finding
 from kpybroker.storage.inspection.verify_log import LogLook, Totals, decoded, look_at, look_at_segment
-from kpybroker.storage.names import TopicPartition
 
 __all__ = ["ERROR", "NOTE", "Finding", "Totals", "verify"]
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from kpybroker.core.leader_epochs import EpochEntry
-from kpybroker.storage.index import INT32_MAX
+from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.inspection.dump_segment import UNCOMPRESSED_MAX
-from kpybroker.storage.txn_index import VERSION as TXN_VERSION
-from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.segments.index import INT32_MAX
+from kpybroker.storage.segments.txn_index import VERSION as TXN_VERSION
+from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, TimestampType
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, parse_end_transaction_marker

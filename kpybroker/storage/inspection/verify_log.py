@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeVar
 
-from kpybroker.core.leader_epochs import EpochEntry
-from kpybroker.core.producer_state import ProducerStateEntry
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_leader_epochs, decode_partition_metadata
-from kpybroker.storage.errors import CorruptCheckpointError
-from kpybroker.storage.files import File, Files
+from kpybroker.core.log.producer_state import ProducerStateEntry
+from kpybroker.core.replication.leader_epochs import EpochEntry
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_partition_metadata
+from kpybroker.storage.disk.errors import CorruptCheckpointError
+from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.storage.inspection.dump_files import index_entries, read_small, rest_of
 from kpybroker.storage.inspection.verify_checks import (
@@ -33,7 +33,7 @@ from kpybroker.storage.inspection.verify_checks import (
     TimeIndexCheck,
     TransactionsCheck,
 )
-from kpybroker.storage.producer_snapshots import decode_snapshot
+from kpybroker.storage.log.producer_snapshots import decode_snapshot
 
 T = TypeVar("T")
 

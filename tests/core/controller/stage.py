@@ -1,7 +1,7 @@
 """A stage for the controller machine: a real tree in memory, brokers that do as they are told, commands in a line of
 text.
 
-The stage does what `broker/control.py` does: it runs stories one at a time off a queue that watches, responses and
+The stage does what `broker/control.py` does: it runs procedures one at a time off a queue that watches, responses and
 requests end in. Every broker has a machine of its own, so that a play may have several controllers, one after the other
 or two that both believe in themselves. After every command that leaves the queues empty, what the active controller
 knows of leaders must be what stands in the tree.
@@ -213,7 +213,7 @@ class Stage:
         actor = self._actors[int(broker_id)]
         event = actor.queue.popleft()
         self.output.append(f"{actor.id}: {event_text(event)}")
-        self._story(actor, event)
+        self._procedure(actor, event)
 
     def do_steal(self) -> None:
         """Somebody else becomes the controller (the znode is deleted and the epoch raised by another)."""
@@ -371,30 +371,30 @@ class Stage:
             actor = waiting[0]
             event = actor.queue.popleft()
             self.output.append(f"{actor.id}: {event_text(event)}")
-            self._story(actor, event)
+            self._procedure(actor, event)
 
     def _ask(self, event: events.Event) -> None:
         self._run()
-        answer = self._story(self._chosen(), event)
+        answer = self._procedure(self._chosen(), event)
         self.output.append(f"answer {answer_text(answer)}")
 
-    def _story(self, actor: Actor, event: events.Event) -> Any:
-        story = actor.machine.story(event)
+    def _procedure(self, actor: Actor, event: events.Event) -> Any:
+        procedure = actor.machine.procedure(event)
         answer: Any = None
         while True:
             try:
-                effect = story.send(answer)
+                effect = procedure.send(answer)
             except StopIteration as stop:
                 return stop.value
             except KafkaError as error:
                 return error
             except t.TreeError as error:
-                self.output.append(f"{actor.id}: story ended with {error!r}")
+                self.output.append(f"{actor.id}: procedure ended with {error!r}")
                 return error
             try:
                 answer = self._do(actor, effect)
             except Crashed:
-                story.close()
+                procedure.close()
                 self.output.append(f"{actor.id} crashes")
                 self.do_down(str(actor.id))
                 return None

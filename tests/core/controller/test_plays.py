@@ -1,4 +1,4 @@
-"""Every story of the controller as a play (`tests.support.plays`); `stage.py` says what the commands are."""
+"""Every procedure of the controller as a play (`tests.support.plays`); `stage.py` says what the commands are."""
 
 from __future__ import annotations
 

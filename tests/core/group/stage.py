@@ -163,7 +163,7 @@ class Stage(MachineStage):
         machine = GroupMachine(self.config)
         machine.groups, machine.open_producers = self.machine.groups, self.machine.open_producers
         self.machine = machine
-        self.run(machine.revive(list(machine.groups), self.now))
+        self.run(machine.activate(list(machine.groups), self.now))
 
     def do_show(self, group_id: str) -> None:
         group = self.machine.groups.get(group_id)

@@ -1,4 +1,4 @@
-"""Every story of the group coordinator as a play (`tests.support.plays`); `stage.py` says what the commands are."""
+"""Every scenario of the group coordinator as a play (`tests.support.plays`); `stage.py` says what the commands are."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Stage(MachineStage):
         self.config = replace(self.config, **{k: int(v) for k, v in (s.split("=") for s in settings)})
         self.coordinator_epoch += 1
         self.machine = replayed(self.log, self.config, self.coordinator_epoch)
-        self.run(self.machine.revive(self.machine.ids(), self.now))
+        self.run(self.machine.activate(self.machine.ids(), self.now))
 
     def do_describe(self, transactional_id: str) -> None:
         found = self.machine.describe(transactional_id)

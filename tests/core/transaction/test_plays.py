@@ -1,4 +1,4 @@
-"""Every story of the transaction coordinator as a play (`tests.support.plays`); the commands stand in `stage.py`."""
+"""Every scenario of the transaction coordinator as a play (`tests.support.plays`); the commands stand in `stage.py`."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import decode_offsets
 from kpybroker.storage.cleaning.cleaned import remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import CleanedSegment, clean
-from kpybroker.storage.errors import LogDirError
-from kpybroker.storage.files import read_file, write_file
-from kpybroker.storage.log import Log
-from kpybroker.storage.manager import LogManager
+from kpybroker.storage.directories.manager import LogManager
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_offsets
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.files import read_file, write_file
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
 from tests.support.batches import NOW_MS, log_config, read_all
 from tests.support.cleaning import clean_log, job_for

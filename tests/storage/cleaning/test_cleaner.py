@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.storage import names
 from kpybroker.storage.cleaning.cleaned import remove_leftovers
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, clean
-from kpybroker.storage.errors import SegmentOverflowError
-from kpybroker.storage.files import write_all
-from kpybroker.storage.index import INT32_MAX
-from kpybroker.storage.log import Log
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import SegmentOverflowError
+from kpybroker.storage.disk.files import write_all
+from kpybroker.storage.log.log import Log
+from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from kpybroker.storage import names
 from kpybroker.storage.cleaning.cleaned import remove_leftovers
-from kpybroker.storage.errors import LogDirError
-from kpybroker.storage.log import Log
-from kpybroker.storage.manager import LogManager
+from kpybroker.storage.directories.manager import LogManager
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.log.log import Log
 from tests.support.batches import NOW_MS, log_config
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import KeyedLoad, all_records, committed_records, latest_values

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kpybroker.core.cleaner_map import OffsetMap
+from kpybroker.core.log.cleaner_map import OffsetMap
 from kpybroker.storage.cleaning.filter import Filter, KeptBatch, LastRecord, Section, iter_places, section_of
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
-from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader, TimestampType, parse_header, verify_crc

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from kpybroker.core.producer_state import ProducerState
-from kpybroker.storage.log import Log
+from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.record import iter_records
 from tests.support.batches import log_config, open_log, read_all
 from tests.support.cleaning import clean_log

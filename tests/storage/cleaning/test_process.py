@@ -19,8 +19,8 @@ from kpybroker.storage.cleaning.process import (
     encode_event,
     encode_job,
 )
-from kpybroker.storage.files import OsFiles
-from kpybroker.storage.log import Log
+from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
 from tests.support.batches import NOW_MS, log_config
 from tests.support.cleaning import job_for

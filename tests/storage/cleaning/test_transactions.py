@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
-from kpybroker.storage.txn_index import AbortedTxn
+from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.records.batch import parse_header, stamp
 from kpybroker.wire.records.builder import empty_batch
 from tests.support.batches import batch, marker

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from kpybroker.storage.files import File, write_file
+from kpybroker.storage.disk.files import File, write_file
 from kpybroker.storage.inspection import batch_walk
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, crc_of, walk
 from kpybroker.wire.records.batch import stamp

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.storage import names
-from kpybroker.storage.files import write_file
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump, kind_of
 from kpybroker.storage.inspection.dump_segment import Row, Selection
 from tests.support.log_dir import ABORTED_FIRST, ABORTED_MARKER, ABORTED_PRODUCER, END_OFFSET, make_log_dir

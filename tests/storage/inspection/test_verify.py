@@ -8,15 +8,15 @@ import struct
 
 import pytest
 
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import encode_offsets, encode_partition_metadata
-from kpybroker.storage.files import read_file, write_file
-from kpybroker.storage.index import OffsetIndex
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import encode_offsets, encode_partition_metadata
+from kpybroker.storage.disk.files import read_file, write_file
+from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.inspection import verify_checks
 from kpybroker.storage.inspection.dump import dump
 from kpybroker.storage.inspection.dump_segment import Selection
 from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, verify
-from kpybroker.storage.names import TopicPartition
+from kpybroker.storage.segments.index import OffsetIndex
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches, stamp
 from tests.support.batches import NOW_MS, batch

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.core.leader_epochs import EpochEntry
-from kpybroker.storage import names
-from kpybroker.storage.checkpoints import encode_leader_epochs
-from kpybroker.storage.files import Files, OsFiles, write_file
+from kpybroker.core.replication.leader_epochs import EpochEntry
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import encode_leader_epochs
+from kpybroker.storage.disk.files import Files, OsFiles, write_file
 from kpybroker.storage.inspection import batch_walk
 from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, verify
 from kpybroker.wire.compression import Codec

@@ -1,0 +1,299 @@
+"""The dynamic configuration of topics and brokers: read from the tree, kept, watched, changed, applied live.
+
+Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZkClient`. The tree holds the
+truth (`/config/topics/<t>`, `/config/brokers/<id>|<default>`); a change is a write there and a notification
+under `/config/changes`, which every broker watches. What is kept here is what this broker applies:
+overrides of topics with the `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
+
+What the configuration requests mean stands in `config_describe.py` and `config_alter.py`; which values are
+allowed, in `kpybroker.config`. Configurations of clients, users and addresses are not kept: nothing here
+uses them yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kpybroker.config.dynamic import usable_dynamic
+from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
+from kpybroker.config.values import ConfigError
+from kpybroker.coordination.tree import create_recursive, retry_until_connected
+from kpybroker.core import tree as t
+from kpybroker.wire import znodes
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.storage.log.log import Log
+
+log = logging.getLogger("kafka.server.ZkConfigManager")
+dynamic_log = logging.getLogger("kafka.server.DynamicBrokerConfig")
+
+NOTIFICATION_AGE_MAX_MS: Final = 15 * 60 * 1000
+"""Older notifications are removed by whoever sees them (`ZkNodeChangeNotificationListener`)."""
+
+READS_PER_BATCH: Final = 500
+"""How many znodes are asked for at once: the loop breathes between batches."""
+
+TOPICS_PER_BREATH: Final = 100
+
+TopicListener = Callable[[str, LogConfig], None]
+BrokerListener = Callable[[frozenset[str]], None]
+
+
+class ConfigRepository:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._overrides: dict[str, dict[str, str]] = {}
+        self._log_configs: dict[str, LogConfig] = {}
+        self._listeners: list[TopicListener] = []
+        self._broker_listeners: list[BrokerListener] = []
+        # What was read later is kept later: of two answers that arrive together either may be looked at first.
+        self._loading = trio.Lock()
+        self._last_change = -1
+        self._wake = trio.Event()
+
+    # --- life
+
+    async def start(self) -> None:
+        """Read everything, then watch. After the tree is open and the broker's id is known, before logs are
+        loaded.
+        """
+        broker = self._broker
+        broker.on_tree_event(self._on_tree_event)
+        await create_recursive(broker.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
+        # Watch first, read second: what changes in between is read again, which is harmless.
+        names = await self._pending_changes()
+        self._last_change = max(map(_sequence, names), default=-1)
+        await self._load_brokers()
+        listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
+        if isinstance(listed[0], t.NodeChildren):
+            await self._load_topics(listed[0].names)
+        broker.spawn("config-event-process-thread", self._process_changes)
+
+    # --- look-ups
+
+    def topic_config(self, topic: str) -> LogConfig:
+        """What the topic's logs run with here. A topic never read has the broker's defaults: see
+        `prefetch`.
+        """
+        config = self._log_configs.get(topic)
+        if config is None:
+            overrides = self._overrides.get(topic)
+            config = self._make_log_config(topic, overrides) if overrides else self._broker.config.log_defaults
+            self._log_configs[topic] = config
+        return config
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        """What the topic itself sets, as last read here."""
+        return self._overrides.get(topic, {})
+
+    async def prefetch(self, topics: Mapping[str, bool]) -> None:
+        """Read the configuration of topics about to be hosted here: the new ones (True), and those not
+        known yet.
+
+        A new topic may bear the name of one that was deleted, with other settings.
+        """
+        wanted = [name for name, is_new in topics.items() if is_new or name not in self._overrides]
+        if wanted:
+            await self._load_topics(wanted)
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone from this broker; one of the same name may come with other settings."""
+        self._overrides.pop(topic, None)
+        self._log_configs.pop(topic, None)
+
+    def on_topic_change(self, listener: TopicListener) -> None:
+        """`listener(topic, log_config)` runs after a change of the topic's settings or of their defaults."""
+        self._listeners.append(listener)
+
+    def on_broker_change(self, listener: BrokerListener) -> None:
+        """`listener(names)` runs after values of the broker's keys have changed."""
+        self._broker_listeners.append(listener)
+
+    # --- the tree
+
+    async def read(self, entity_type: str, entity: str) -> dict[str, str]:
+        """What the tree holds for the entity now; empty when it holds nothing."""
+        (props,) = await self.read_many(entity_type, [entity])
+        return props
+
+    async def read_many(self, entity_type: str, entities: Sequence[str]) -> list[dict[str, str]]:
+        found = []
+        for start in range(0, len(entities), READS_PER_BATCH):
+            batch = entities[start : start + READS_PER_BATCH]
+            answers = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
+            found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
+        return found
+
+    async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
+        """Keep `props` for the entity, tell every broker, and apply them here before returning.
+
+        (Kafka's broker applies its own change when it sees the notification; here a client that changed
+        something sees it in its next request.)
+        """
+        path = znodes.config_path(entity_type, entity)
+        data = znodes.encode_config(props)
+        (answer,) = await retry_until_connected(self._broker.tree, [t.SetData(path, data)])
+        if isinstance(answer, t.NoNode):
+            await create_recursive(self._broker.tree, path, data)
+        elif isinstance(answer, t.TreeError):
+            raise answer
+        change = t.Create(
+            znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
+        )
+        (answer,) = await retry_until_connected(self._broker.tree, [change])
+        if isinstance(answer, t.TreeError):
+            raise answer
+        await self._reload(entity_type, entity)
+
+    async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
+        """Perform all; a missing node is an answer, any other failure is raised."""
+        answers: list[t.Result | t.NoNode] = []
+        for answer in await retry_until_connected(self._broker.tree, ops):
+            if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    # --- notifications
+
+    def _on_tree_event(self, event: t.TreeEvent) -> None:
+        if isinstance(event, t.SessionEvent):
+            relevant = event.type is t.SessionState.CONNECTED
+        else:
+            relevant = event.path == znodes.CONFIG_CHANGES
+        if relevant:
+            self._wake.set()
+
+    async def _process_changes(self) -> None:
+        """Forever: apply what other brokers and tools announce. A new session means: look again."""
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            try:
+                await self.process_pending_changes()
+            except (t.SessionExpired, t.ConnectionLoss) as error:
+                log.warning("Cannot read configuration changes until there is a new session: %r", error)
+
+    async def process_pending_changes(self) -> None:
+        """Apply the notifications that came since the last look, oldest first, and remove outdated ones."""
+        names = await self._pending_changes()
+        new = [name for name in names if _sequence(name) > self._last_change]
+        paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in new]
+        for name, answer in zip(new, await self._submit([t.Get(path) for path in paths]), strict=True):
+            if isinstance(answer, t.NodeData):
+                await self._process_change(name, answer.data)
+            self._last_change = _sequence(name)
+        await self._purge(names)
+
+    async def _pending_changes(self) -> list[str]:
+        (listed,) = await self._submit([t.Children(znodes.CONFIG_CHANGES, watch=True)])
+        return sorted(listed.names, key=_sequence) if isinstance(listed, t.NodeChildren) else []
+
+    async def _process_change(self, name: str, data: bytes | None) -> None:
+        try:
+            entity_type, slash, entity = znodes.decode_config_change(data).partition("/")
+        except ValueError as error:
+            log.error("Configuration change %s cannot be read and is passed over: %s", name, error)
+            return
+        if not slash or entity_type not in znodes.CONFIG_TYPES:
+            log.error("Configuration change %s names %r, which is no kind of entity", name, entity_type)
+            return
+        await self._reload(entity_type, entity)
+
+    async def _purge(self, names: Iterable[str]) -> None:
+        paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
+        oldest_ms = self._broker.clock.time_ms() - NOTIFICATION_AGE_MAX_MS
+        stats = await self._submit([t.Exists(path) for path in paths])
+        outdated = [
+            path for path, stat in zip(paths, stats, strict=True) if isinstance(stat, t.Stat) and stat.ctime < oldest_ms
+        ]
+        await self._submit([t.Delete(path) for path in outdated])
+
+    # --- loading and applying
+
+    async def _reload(self, entity_type: str, entity: str) -> None:
+        if entity_type == znodes.CONFIG_TOPICS:
+            await self._load_topics([entity])
+            self._apply(entity, self._broker.logs.logs_of(entity))
+        elif entity_type == znodes.CONFIG_BROKERS:
+            await self._load_brokers()
+
+    async def _load_topics(self, topics: Sequence[str]) -> None:
+        async with self._loading:
+            for name, props in zip(topics, await self.read_many(znodes.CONFIG_TOPICS, topics), strict=True):
+                if self._overrides.get(name) != props:
+                    self._overrides[name] = props
+                    self._log_configs.pop(name, None)
+
+    async def _load_brokers(self) -> None:
+        """Both dynamic layers at once, so that they are never seen half changed."""
+        async with self._loading:
+            changed = await self._read_brokers()
+        for listener in self._broker_listeners if changed else ():
+            listener(frozenset(changed))
+        if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
+            await self._apply_defaults()
+
+    async def _read_brokers(self) -> Collection[str]:
+        """The keys whose values are others now."""
+        entities = (str(self._broker.node_id), znodes.CONFIG_DEFAULT_ENTITY)
+        own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
+        own, ignored_own = usable_dynamic(own, per_broker=True)
+        default, ignored_default = usable_dynamic(default, per_broker=False)
+        for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
+            for name, reason in ignored.items():
+                dynamic_log.error("Dynamic %s config %s is ignored: %s", layer, name, reason)
+        try:
+            changed = self._broker.config.set_dynamic(own, default)
+        except ConfigError as error:
+            dynamic_log.error("The dynamic configuration could not be applied: %s", error)
+            return ()
+        if changed:
+            dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
+        return changed
+
+    async def _apply_defaults(self) -> None:
+        """The defaults of every topic have changed with the broker's keys. Others may run in between."""
+        self._log_configs.clear()
+        by_topic: dict[str, list[Log]] = {}
+        for one in self._broker.logs:
+            by_topic.setdefault(one.partition.topic, []).append(one)
+        for count, (topic, logs) in enumerate(by_topic.items(), 1):
+            self._apply(topic, logs)
+            if count % TOPICS_PER_BREATH == 0:
+                await trio.lowlevel.checkpoint()
+
+    def _apply(self, topic: str, logs: Iterable[Log]) -> None:
+        config = self.topic_config(topic)
+        for one in logs:
+            one.update_config(config)
+        for listener in self._listeners:
+            listener(topic, config)
+
+    def _make_log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
+        """A key the tree holds with a value that cannot be is left at its default, with an error in the
+        log.
+        """
+        usable = {}
+        for name, text in overrides.items():
+            try:
+                if name in TOPIC_KEYS:
+                    parse_topic_value(name, text)
+                usable[name] = text
+            except ConfigError as error:
+                log.error("Topic %s: %s; its default is used", topic, error)
+        return LogConfig.from_props(usable, self._broker.config.log_defaults)
+
+
+_LOG_KEY_PREFIXES: Final = ("log.", "message.", "compression.", "min.insync.", "unclean.")
+
+
+def _sequence(name: str) -> int:
+    """`config_change_0000000012` -> 12; -1 for a name that is none."""
+    digits = name.removeprefix(znodes.CONFIG_CHANGE_PREFIX)
+    return int(digits) if digits.isdigit() else -1

@@ -1,0 +1,355 @@
+"""The shell around the controller machine, and around this broker's registration.
+
+One task takes events from one queue and runs their procedures, one at a time, as Kafka's ControllerEventThread:
+it performs what a procedure asks for (`core.controller.effects`) and knows none of the rules. Watches, broker
+responses, timers and requests all end in that queue. A session that expires empties the queue, ends whatever
+this broker was, and starts over: new session, new registration (and so a new broker epoch), election.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from kpybroker.broker.cluster import registration
+from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.peers.broker_channels import Channels, ControlRequest
+from kpybroker.coordination.tree import retry_until_connected
+from kpybroker.core import metadata_version as mv
+from kpybroker.core import tree as t
+from kpybroker.core.controller import cluster, effects, events
+from kpybroker.core.controller.effects import Procedure, Settings
+from kpybroker.core.controller.events import Signal
+from kpybroker.core.controller.machine import Controller, event_for_watch
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.config.topic import LogConfig
+
+log = logging.getLogger(effects.CONTROLLER_LOGGER)
+
+OPS_PER_SUBMISSION = 250
+UNCLEAN = "unclean.leader.election.enable"
+
+DELIVERY_WAIT_S = 1.0
+
+LOOP_SLICE_S = 0.005
+"""A procedure gives the loop back at least this often."""
+
+
+class ShellSignal(Enum):
+    """Events that the shell sees to itself, in their turn."""
+
+    NEW_SESSION = "NewSession"
+    """After `EXPIRE`: open a session, register, elect."""
+    FEATURE_CHANGE = "FeatureChange"
+    """`/feature` was written: its version is the epoch that ApiVersions tells."""
+
+
+ShellEvent = events.Event | ShellSignal
+
+
+class _Ticket:
+    """One event in the queue, and who waits for its procedure's result."""
+
+    __slots__ = ("_done", "_failure", "_result", "event")
+
+    def __init__(self, event: ShellEvent) -> None:
+        self.event = event
+        self._done = trio.Event()
+        self._result: Any = None
+        self._failure: BaseException | None = None
+
+    def answer(self, result: Any) -> None:
+        self._result = result
+        self._done.set()
+
+    def fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._done.set()
+
+    async def wait(self) -> Any:
+        await self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._result
+
+
+class Control:
+    """Life: `register`, then `elect`, then events until `close`. `topics` administers topics."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._channels = Channels(broker, self._on_response)
+        self._machine: Controller | None = None
+        self._nursery: trio.Nursery | None = None
+        self._closed = False
+        self._tickets_in, self._tickets = trio.open_memory_channel[_Ticket](math.inf)
+        self._event_ended = trio.Event()
+        self.broker_epoch = -1
+        self.topics = TopicAdmin(broker)
+        broker.on_tree_event(self.on_tree_event)
+        broker.configs.on_topic_change(self._on_topic_config)
+        broker.configs.on_broker_change(self._on_broker_config)
+
+    # --- what this broker is ---------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller."""
+        return self._machine is not None and self._machine.is_active
+
+    @property
+    def controller_id(self) -> int:
+        """The controller as this broker's watch knows it, -1 if none."""
+        return -1 if self._machine is None else self._machine.active_controller_id
+
+    @property
+    def machine(self) -> Controller:
+        assert self._machine is not None, "before elect()"
+        return self._machine
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    async def cluster_id(self) -> str:
+        return await registration.cluster_id(self._broker)
+
+    async def generate_broker_id(self) -> int:
+        return await registration.generate_broker_id(self._broker)
+
+    async def register(self) -> None:
+        """Appear in `/brokers/ids`. Raises `BrokerIdTaken`."""
+        broker = self._broker
+        await registration.ensure_persistent_paths(broker)
+        broker.metadata.local_broker_id = broker.node_id
+        self.broker_epoch = await registration.register(broker, registration.registration_of(broker))
+
+    async def elect(self) -> None:
+        """Start handling events; returns when it is known who the controller is, and if it is this broker, when it has
+        taken over."""
+        config = self._broker.config
+        self._machine = Controller(
+            Settings(
+                broker_id=self._broker.node_id,
+                metadata_version=mv.parse(config.get_str("inter.broker.protocol.version")),
+                inter_broker_listener_name=config.inter_broker_listener_name,
+                delete_topic_enable=config.get_bool("delete.topic.enable"),
+                auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
+                leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
+                leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
+            )
+        )
+        self._broker.spawn("controller-event-thread", self._run)
+        started = self._put(Signal.STARTUP)
+        self._put(ShellSignal.FEATURE_CHANGE)
+        await started.wait()
+        # What the controller told this broker on taking over is in force when it begins to serve.
+        await self._channels.flush(self._broker.node_id)
+
+    def on_tree_event(self, event: t.TreeEvent) -> None:
+        """The tree's listener hands everything here; what is not the controller's is passed over."""
+        if isinstance(event, t.SessionEvent):
+            if event.type is t.SessionState.EXPIRED:
+                self._on_expired()
+            return
+        if event.path == znodes.FEATURE:
+            self._put(ShellSignal.FEATURE_CHANGE)
+            return
+        meant = event_for_watch(event)
+        if meant is not None:
+            self._put(meant)
+
+    def _on_topic_config(self, topic: str, _config: LogConfig) -> None:
+        """TopicConfigHandler: a topic that allows unclean elections may get a leader at once."""
+        if self.is_active and _is_true(self._broker.configs.topic_overrides(topic).get(UNCLEAN)):
+            self._put(events.UncleanLeaderElectionEnable(topic))
+
+    def _on_broker_config(self, names: frozenset[str]) -> None:
+        """DynamicLogConfig: the same for all topics."""
+        if self.is_active and UNCLEAN in names and self._broker.config.get_bool(UNCLEAN):
+            self._put(events.UncleanLeaderElectionEnable())
+
+    async def announce_log_dir_failure(self) -> None:
+        """Have the controller ask which replicas this broker has lost (KafkaZkClient.propagateLogDirEvent)."""
+        data = znodes.encode_log_dir_event(self._broker.node_id)
+        op = t.Create(znodes.log_dir_event_path(), data, sequential=True)
+        (answer,) = await retry_until_connected(self._broker.tree, [op])
+        if isinstance(answer, t.TreeError):
+            raise answer
+
+    async def ask(self, event: events.Event) -> Any:
+        """Queue a request and wait for its procedure's result; its failure is raised."""
+        return await self._put(event).wait()
+
+    async def wait_until_deleted(self, topics: Iterable[str], timeout_s: float) -> None:
+        """Return when the controller has nothing left of the topics, their znodes included, or when time is up.
+
+        Of use on the controller only; elsewhere there is nothing to wait for.
+        """
+        wanted = set(topics)
+        with trio.move_on_after(timeout_s):
+            while self.is_active and wanted & self.machine.parts.context.topics_to_be_deleted:
+                await self._event_ended.wait()
+
+    async def close(self) -> None:
+        """No more events. `/controller` and the registration end with the session.
+
+        What was decided before is delivered first, if it can be within a moment: else its receivers would wait for the
+        next controller.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        with trio.move_on_after(DELIVERY_WAIT_S):
+            await self._channels.flush_all()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+        self._drop_queue()
+
+    # --- the queue -------------------------------------------------------------------------------------
+
+    def _put(self, event: ShellEvent) -> _Ticket:
+        ticket = _Ticket(event)
+        if self._closed:
+            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+        else:
+            self._tickets_in.send_nowait(ticket)
+        return ticket
+
+    def _on_expired(self) -> None:
+        self._drop_queue()
+        self._put(Signal.EXPIRE)
+        self._put(ShellSignal.NEW_SESSION)
+
+    def _drop_queue(self) -> None:
+        while True:
+            try:
+                ticket = self._tickets.receive_nowait()
+            except trio.WouldBlock:
+                return
+            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+
+    def _on_response(self, broker_id: int, request: ControlRequest, response: Any) -> None:
+        if self.is_active:
+            event = cluster.event_for_response(self.machine.parts, broker_id, request.message, response)
+            if event is not None:
+                self._put(event)
+
+    async def _run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            while not self._closed:
+                ticket = await self._tickets.receive()
+                try:
+                    ticket.answer(await self._process(ticket.event))
+                except KafkaError as error:
+                    ticket.fail(error)
+                except Exception as failure:
+                    log.exception("[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event)
+                    ticket.fail(failure)
+                self._event_ended.set()
+                self._event_ended = trio.Event()
+
+    async def _process(self, event: ShellEvent) -> Any:
+        if event is ShellSignal.NEW_SESSION:
+            await self._start_new_session()
+        elif event is ShellSignal.FEATURE_CHANGE:
+            await self._read_features()
+        else:
+            return await self._perform(self.machine.procedure(event))
+        return None
+
+    async def _start_new_session(self) -> None:
+        await self._broker.tree.reopen()
+        await self.register()
+        await self._perform(self.machine.procedure(Signal.REELECT))
+        await self._read_features()
+
+    async def _read_features(self) -> None:
+        (stat,) = await retry_until_connected(self._broker.tree, [t.Exists(znodes.FEATURE, watch=True)])
+        if isinstance(stat, t.Stat):
+            self._broker.metadata.finalized_features_epoch = stat.version
+
+    # --- running a procedure -------------------------------------------------------------------------------
+
+    async def _perform(self, procedure: Procedure[Any]) -> Any:
+        answer: Any = None
+        failure: Exception | None = None
+        slice_end = trio.current_time() + LOOP_SLICE_S
+        while True:
+            try:
+                effect = procedure.send(answer) if failure is None else procedure.throw(failure)
+            except StopIteration as stop:
+                return stop.value
+            failure = None
+            try:
+                answer = await self._do(effect)
+            except t.TreeError as error:
+                failure = error
+            if trio.current_time() >= slice_end:
+                await trio.lowlevel.checkpoint()
+                slice_end = trio.current_time() + LOOP_SLICE_S
+
+    async def _do(self, effect: effects.Effect) -> Any:
+        if isinstance(effect, effects.Submit):
+            return await self._submit(effect.ops)
+        if isinstance(effect, effects.UncleanElectionEnabled):
+            return await self._unclean_election_enabled(effect.topics)
+        if effect is effects.Ask.NOW:
+            return self._broker.clock.time_ms()
+        if effect is effects.Ask.RANDOM_UUID:
+            return registration.random_uuid(self._broker)
+        self._do_without_answer(effect)
+        return None
+
+    async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        """In pieces, so that thousands of operations neither hold the loop nor fill the tree's pipe."""
+        answers: list[t.Result | t.TreeError] = []
+        for start in range(0, len(ops), OPS_PER_SUBMISSION):
+            if start:
+                await trio.lowlevel.checkpoint()
+            answers += await retry_until_connected(self._broker.tree, ops[start : start + OPS_PER_SUBMISSION])
+        return answers
+
+    def _do_without_answer(self, effect: effects.Effect) -> None:
+        if isinstance(effect, effects.Log):
+            logging.getLogger(effect.logger).log(effect.level, effect.message)
+        elif isinstance(effect, effects.Send):
+            self._channels.send(effect.broker_id, ControlRequest(effect.message, effect.version))
+        elif isinstance(effect, effects.AddBroker):
+            assert self._nursery is not None
+            self._channels.add(effect.broker_id, effect.registration, self._nursery)
+        elif isinstance(effect, effects.RemoveBroker):
+            self._channels.remove(effect.broker_id)
+        elif isinstance(effect, effects.Enqueue):
+            assert self._nursery is not None
+            self._nursery.start_soon(self._put_later, effect.event, effect.delay_seconds)
+
+    async def _put_later(self, event: events.Event, delay_s: float) -> None:
+        await trio.sleep(delay_s)
+        self._put(event)
+
+    async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:
+        """Read from the tree, not from this broker's copy, which may be behind
+        (KafkaZkClient.getLogConfigs).
+        """
+        paths = [znodes.config_path(znodes.CONFIG_TOPICS, topic) for topic in topics]
+        answers = await retry_until_connected(self._broker.tree, [t.Get(path) for path in paths])
+        default = self._broker.config.get_bool(UNCLEAN)
+        enabled = {}
+        for topic, answer in zip(topics, answers, strict=True):
+            overrides = znodes.decode_config(answer.data) if isinstance(answer, t.NodeData) else {}
+            value = overrides.get(UNCLEAN)
+            enabled[topic] = default if value is None else _is_true(value)
+        return enabled
+
+
+def _is_true(value: str | None) -> bool:
+    return value is not None and value.strip().lower() == "true"

@@ -1,0 +1,287 @@
+"""What this broker believes of the cluster: who lives, who leads what. Kafka's `ZkMetadataCache`.
+
+Fed by the controller's UpdateMetadata requests alone, one after the other; the same on every broker, a moment
+apart. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An update
+copies what it touches and shares the rest, so that a request about one topic costs the same in a cluster of
+10 000.
+
+It decides nothing, and knows nothing of logs: whether a partition is served here is for `broker.replicas` to
+say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER, ZERO_UUID
+from kpybroker.core.tree import TreeError
+from kpybroker.wire import znodes
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+
+if TYPE_CHECKING:
+    from kpybroker.broker.requests.context import RequestContext
+    from kpybroker.config.broker import BrokerConfig
+    from kpybroker.coordination.tree import Tree
+
+PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
+
+UNKNOWN_FEATURES_EPOCH = -1
+
+ELECTION_S = 3.0
+"""What a new controller takes at most, once the session of the last one has ended, to tell a broker what there is."""
+
+DELETED_NAMES_MAX = 1_000
+"""Of deleted topics so many names are remembered, the latest."""
+
+
+class Node(NamedTuple):
+    """A broker as clients of one listener see it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class AliveBroker(NamedTuple):
+    id: int
+    rack: str | None
+    endpoints: Mapping[str, tuple[str, int]]
+    """Listener name -> (host, port)."""
+
+
+class MetadataSnapshot(NamedTuple):
+    """Partitions by topic and index; ids both ways; brokers by id. `controller_id` None: unknown."""
+
+    topics: Mapping[str, Mapping[int, PartitionState]] = MappingProxyType({})
+    topic_ids: Mapping[str, bytes] = MappingProxyType({})
+    topic_names: Mapping[bytes, str] = MappingProxyType({})
+    controller_id: int | None = None
+    brokers: Mapping[int, AliveBroker] = MappingProxyType({})
+
+    def partition(self, topic: str, index: int) -> PartitionState | None:
+        partitions = self.topics.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def topic_id(self, topic: str) -> bytes:
+        """All zeros for a topic without one, or an unknown topic."""
+        return self.topic_ids.get(topic, ZERO_UUID)
+
+    def has_leader(self, topic: str, index: int) -> bool:
+        state = self.partition(topic, index)
+        return state is not None and state.leader != NO_LEADER
+
+
+class MetadataCache:
+    """`local_broker_id` is this broker's, once it is known."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._changed = trio.Event()
+        self.snapshot = MetadataSnapshot()
+        self._deleted_names: dict[str, None] = {}
+        self.received_update = False
+        """Nobody needs `wait_first_update` any longer."""
+        self.local_broker_id = -1
+        self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
+        """The version of `/feature` (KIP-584), kept by `broker.control`."""
+
+    # --- queries ---------------------------------------------------------------------------------------
+
+    def contains(self, topic: str, partition: int | None = None) -> bool:
+        if partition is None:
+            return topic in self.snapshot.topics
+        return self.snapshot.partition(topic, partition) is not None
+
+    def partition(self, topic: str, index: int) -> PartitionState | None:
+        return self.snapshot.partition(topic, index)
+
+    def partition_count(self, topic: str) -> int | None:
+        partitions = self.snapshot.topics.get(topic)
+        return None if partitions is None else len(partitions)
+
+    def was_deleted(self, topic: str) -> bool:
+        """Whether a topic of this name was here before. It may be back."""
+        return topic in self._deleted_names
+
+    def topic_id(self, topic: str) -> bytes:
+        return self.snapshot.topic_id(topic)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return self.snapshot.topic_names.get(topic_id)
+
+    def leader_and_epoch(self, topic: str, index: int) -> tuple[int, int] | None:
+        state = self.snapshot.partition(topic, index)
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    @property
+    def controller_id(self) -> int | None:
+        return self.snapshot.controller_id
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self.snapshot.brokers
+
+    # --- endpoints -------------------------------------------------------------------------------------
+
+    def endpoint_for(self, context: RequestContext, broker_id: int) -> Node | None:
+        """Where clients of the request's listener reach a live broker; None if it is down or lacks the
+        listener.
+
+        Without `advertised.listeners`, a broker that is alone, and all that share this process, are on the host where
+        the client has just reached this one: through a forwarded port or a container's network the configured address
+        need not be reachable at all. (Kafka answers with its host's name: a difference for GUARANTEES.) Otherwise it
+        is where it says it is, so that all brokers tell the same: a client reconnects when one moves.
+        """
+        broker = self.snapshot.brokers.get(broker_id)
+        if broker is None:
+            return None
+        endpoint = broker.endpoints.get(context.listener_name)
+        if endpoint is None:
+            return None
+        is_alone = self.snapshot.brokers.keys() == {self.local_broker_id}
+        is_embedded = not self._config.get_str("zookeeper.connect")
+        if not self._config.get_str("advertised.listeners") and (is_alone or is_embedded):
+            port = context.local_port if broker_id == self.local_broker_id else endpoint[1]
+            endpoint = (context.local_host, port)
+        return Node(broker_id, *endpoint, broker.rack)
+
+    def alive_nodes(self, context: RequestContext) -> list[Node]:
+        """Live brokers that have the request's listener, by id."""
+        nodes = (self.endpoint_for(context, broker_id) for broker_id in sorted(self.snapshot.brokers))
+        return [node for node in nodes if node is not None]
+
+    def broker_endpoint(self, broker_id: int, listener_name: str) -> Node | None:
+        """As registered, for the connections of brokers to each other."""
+        broker = self.snapshot.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoints.get(listener_name)
+        return None if broker is None or endpoint is None else Node(broker_id, *endpoint, broker.rack)
+
+    # --- changes ---------------------------------------------------------------------------------------
+
+    async def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
+        """Take the controller's word; returns the partitions that are gone with it.
+
+        One update at a time: the next one starts from the snapshot that this one leaves. Readers have the old one
+        until the new one is whole.
+        """
+        old, budget = self.snapshot, YieldBudget()
+        topic_ids, topic_names = _topic_ids(old, request)
+        topics = old.topics
+        deleted: dict[tuple[str, int], None] = {}
+        states = [state for topic in request.topic_states for state in _named(topic)]
+        states += request.ungrouped_partition_states
+        if states:
+            changed = dict(old.topics)
+            touched: dict[str, dict[int, PartitionState]] = {}
+            for state in states:
+                await budget.spend()
+                topic, index = state.topic_name, state.partition_index
+                partitions = touched.get(topic)
+                if partitions is None:
+                    partitions = touched[topic] = dict(old.topics.get(topic, {}))
+                if state.leader == LEADER_DURING_DELETE:
+                    partitions.pop(index, None)
+                    deleted[topic, index] = None
+                else:
+                    partitions[index] = state
+                    deleted.pop((topic, index), None)
+            for topic, partitions in touched.items():
+                if partitions:
+                    changed[topic] = partitions
+                    continue
+                if changed.pop(topic, None) is not None:
+                    self._remember_deleted(topic)
+                topic_names.pop(topic_ids.pop(topic, ZERO_UUID), None)
+            topics = changed
+        self._replace(
+            MetadataSnapshot(
+                topics,
+                topic_ids,
+                topic_names,
+                request.controller_id if request.controller_id >= 0 else None,
+                {broker.id: _alive(broker) for broker in request.live_brokers},
+            )
+        )
+        return list(deleted)
+
+    def _remember_deleted(self, topic: str) -> None:
+        self._deleted_names[topic] = None
+        if len(self._deleted_names) > DELETED_NAMES_MAX:
+            del self._deleted_names[next(iter(self._deleted_names))]
+
+    def _replace(self, snapshot: MetadataSnapshot) -> None:
+        self.snapshot = snapshot
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def wait_until(self, condition: Callable[[MetadataSnapshot], bool], timeout_s: float) -> bool:
+        """Whether `condition` came true in time; looked at once more after every update."""
+        with trio.move_on_after(timeout_s):
+            while not condition(self.snapshot):
+                await self._changed.wait()
+            return True
+        return condition(self.snapshot)
+
+    async def wait_first_update(self, tree: Tree) -> None:
+        """Until the controller has told what there is; at most as long as it takes to elect one.
+
+        Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand. A
+        controller that was just elected tells who lives before it tells of any partition
+        (`KafkaController.onControllerFailover`): that is all there is only where the tree has no topics.
+        """
+        if self.received_update:
+            return
+        session_s = self._config.get_int("zookeeper.session.timeout.ms") / 1000
+        with trio.move_on_after(session_s + ELECTION_S):
+            await self.wait_until(lambda snapshot: bool(snapshot.brokers), math.inf)
+            if not self.snapshot.topics and await _may_have_topics(tree):
+                await self.wait_until(lambda snapshot: bool(snapshot.topics), math.inf)
+        self.received_update = bool(self.snapshot.brokers)
+
+
+async def _may_have_topics(tree: Tree) -> bool:
+    """Also while the tree does not answer."""
+    try:
+        stat = await tree.exists(znodes.TOPICS)
+    except TreeError:
+        return True
+    return stat is not None and stat.num_children > 0
+
+
+def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[PartitionState]:
+    """From version 5 on the wire carries the name once a topic; here every state has it."""
+    for state in topic.partition_states:
+        state.topic_name = topic.topic_name
+    return topic.partition_states
+
+
+def _topic_ids(old: MetadataSnapshot, request: UpdateMetadataRequest) -> tuple[dict[str, bytes], dict[bytes, str]]:
+    topic_ids, topic_names = dict(old.topic_ids), dict(old.topic_names)
+    for topic in request.topic_states:
+        previous = topic_ids.pop(topic.topic_name, None)
+        if previous is not None:
+            topic_names.pop(previous, None)
+        if topic.topic_id != ZERO_UUID:
+            topic_ids[topic.topic_name] = topic.topic_id
+            topic_names[topic.topic_id] = topic.topic_name
+    return topic_ids, topic_names
+
+
+def _alive(broker: UpdateMetadataRequest.UpdateMetadataBroker) -> AliveBroker:
+    if not broker.endpoints and broker.v0_port:
+        return AliveBroker(broker.id, None, {"PLAINTEXT": (broker.v0_host, broker.v0_port)})
+    endpoints = {
+        endpoint.listener or _LISTENER_OF_PROTOCOL[endpoint.security_protocol]: (endpoint.host, endpoint.port)
+        for endpoint in broker.endpoints
+    }
+    return AliveBroker(broker.id, broker.rack, endpoints)
+
+
+# Before version 3 an endpoint names its security protocol, which then is the listener's name.
+_LISTENER_OF_PROTOCOL = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}

@@ -1,0 +1,146 @@
+"""The group coordinators of this broker: one shard for each partition of `__consumer_offsets` that it leads.
+
+`coordinator_partitions.py` loads them and drives their timers; a task of its own drops expired offsets.
+
+Not here: the rules of groups (`core/group`), the APIs (`handlers`), the topic's creation
+(`handlers/find_coordinator`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from kpybroker.broker.coordinators.partitions import CoordinatorKind, CoordinatorPartitions
+from kpybroker.broker.coordinators.shard import Shard
+from kpybroker.config.metadata_versions import at_least
+from kpybroker.core.group.machine import GroupMachine
+from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
+from kpybroker.core.group.values import CLASSIC_GROUP_TYPE, GroupConfig, GroupOverview
+from kpybroker.wire.compression import Codec
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import BatchHeader
+from kpybroker.wire.records.control import ControlRecordType, parse_control_type
+from kpybroker.wire.records.default_record import Record
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.config.broker import BrokerConfig
+
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+
+
+class GroupCoordinators:
+    """`broker.groups`. All methods run on the loop; none but the `async` ones has a checkpoint."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        config = broker.config
+        self.config = group_config(config)
+        versions = record_versions(config.get_str("inter.broker.protocol.version"))
+        kind = CoordinatorKind(
+            topic=GROUP_METADATA_TOPIC,
+            partitions_key="offsets.topic.num.partitions",
+            load_buffer_key="offsets.load.buffer.size",
+            name=f"GroupCoordinator {broker.node_id}",
+            manager_name=f"GroupMetadataManager brokerId={broker.node_id}",
+            contents="offsets and group metadata",
+            log=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
+            manager_log=logging.getLogger("kafka.coordinator.group.GroupMetadataManager"),
+            new_machine=lambda _: GroupMachine(self.config),
+            encode=partial(encode_record, versions=versions),
+            decode=decode_record,
+            codec=Codec(config.get_int("offsets.topic.compression.codec")),
+            commit_timeout_s=config.get_int("offsets.commit.timeout.ms") / 1000,
+            tasks={"delete-expired-group-metadata": self._run_cleanup},
+            replay_control=_replay_marker,
+        )
+        self.partitions = CoordinatorPartitions(broker, kind)
+        self.on_elected = self.partitions.on_elected
+        self.on_resigned = self.partitions.on_resigned
+        self.partition_for = self.partitions.partition_for
+        self.stop = self.partitions.stop
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def shard_for(self, group_id: str) -> Shard[GroupMachine]:
+        """Raises COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
+        if not self.partitions.is_active:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self.partitions.shard_for(group_id)
+
+    async def ask(self, request: Any) -> Any:
+        """The answer of the group's machine. Raises as `shard_for` does."""
+        return await self.shard_for(request.group_id).ask(request)
+
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, list[GroupOverview]]:
+        """Groups of this broker in one of the states and of one of the types, either empty for any."""
+        if not self.partitions.is_active:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {group_type.lower() for group_type in types}
+        groups: list[GroupOverview] = []
+        if not wanted_types or CLASSIC_GROUP_TYPE in wanted_types:
+            groups = [
+                group
+                for machine in self.partitions.machines
+                for group in machine.overviews()
+                if not wanted_states or group.state.lower() in wanted_states
+            ]
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.partitions.is_loading else ErrorCode.NONE, groups
+
+    # -- news from elsewhere ---------------------------------------------------------------------------------
+
+    def on_transaction_completed(self, producer_id: int, partition_indexes: Collection[int], committed: bool) -> None:
+        """The transaction's markers in these partitions of the offsets topic are committed."""
+        for index in partition_indexes:
+            self.partitions.tell(index, lambda machine: machine.replay_marker(producer_id, committed))
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Groups lose their offsets in a topic that is gone."""
+        if self.partitions.shards:
+            self._broker.spawn(f"forget offsets of {topic}", self._forget_topic, topic)
+
+    async def _forget_topic(self, topic: str) -> None:
+        await self.partitions.for_each(lambda shard, keys: shard.machine.forget_topic(keys[0], topic, shard.now()))
+
+    async def _run_cleanup(self) -> None:
+        while True:
+            await trio.sleep(self._broker.config.get_int("offsets.retention.check.interval.ms") / 1000)
+            await self.partitions.for_each(lambda shard, keys: shard.machine.cleanup(keys[0], shard.now()))
+
+
+def _replay_marker(machine: GroupMachine, header: BatchHeader, control: Record) -> None:
+    machine.replay_marker(header.producer_id, parse_control_type(control.key) is ControlRecordType.COMMIT)
+
+
+def group_config(config: BrokerConfig) -> GroupConfig:
+    return GroupConfig(
+        group_min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),
+        group_max_size=config.get_int("group.max.size"),
+        group_initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
+        offset_metadata_max_bytes=config.get_int("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60 * 1000,
+    )
+
+
+def record_versions(inter_broker_protocol_version: str) -> RecordVersions:
+    """The value versions every broker of the cluster can read (GroupMetadataManager's companion object)."""
+    version = inter_broker_protocol_version
+    return RecordVersions(
+        offset_commit_value=3 if at_least(version, "2.1-IV1") else 2 if at_least(version, "2.1-IV0") else 1,
+        group_metadata_value=(
+            3
+            if at_least(version, "2.3-IV0")
+            else 2
+            if at_least(version, "2.1-IV0")
+            else 1
+            if at_least(version, "0.10.1-IV0")
+            else 0
+        ),
+    )

@@ -1,0 +1,35 @@
+"""AllocateProducerIds 0 (between brokers): the controller hands a block of producer ids to a broker (KIP-730)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.controller.events import AllocateProducerIds
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, {0: "a block of 1000 ids"})
+
+
+async def handle(
+    broker: Broker, request: AllocateProducerIdsRequest, context: RequestContext
+) -> AllocateProducerIdsResponse:
+    check_cluster_action(context)
+    block = await broker.control.ask(AllocateProducerIds(request.broker_id, request.broker_epoch))
+    return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
+
+
+def error_response(
+    request: AllocateProducerIdsRequest, context: RequestContext, error: KafkaError
+) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(error_code=error.code)

@@ -1,0 +1,85 @@
+"""LeaderAndIsr 0-7 (between brokers): the controller tells which partitions this broker leads or follows.
+
+A request of another life of this broker (its epoch is older than the registration) changes nothing. Not
+here: what becoming a leader or a follower means (`broker.replicas`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action, is_stale
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.LEADER_AND_ISR,
+    0,
+    7,
+    {
+        0: "leader, ISR and epochs of each partition",
+        1: "is_new",
+        2: "broker epoch; partitions grouped by topic (KIP-380)",
+        3: "adding and removing replicas (KIP-455)",
+        4: "flexible",
+        5: "topic ids, and answers by topic id (KIP-516)",
+        6: "leader recovery state (KIP-704)",
+        7: "is_kraft_controller, type: read and passed over, for there is no KRaft controller here",
+    },
+)
+
+
+async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+    check_cluster_action(context)
+    async with broker.replicas.state_change_lock:
+        # A log is made with its topic's settings: have them before the controller's word is taken.
+        await broker.configs.prefetch(await _topics(request))
+        if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "LeaderAndIsr"):
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return await broker.replicas.become_leader_or_follower(request, context.api_version)
+
+
+async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
+    """Name -> whether the request makes a partition of it for the first time."""
+    topics: dict[str, bool] = {}
+    budget = YieldBudget()
+    for state in request.ungrouped_partition_states:
+        topics[state.topic_name] = topics.get(state.topic_name, False) or state.is_new
+        await budget.spend()
+    for topic in request.topic_states:
+        topics[topic.topic_name] = any(state.is_new for state in topic.partition_states)
+        await budget.spend()
+    return topics
+
+
+def error_response(request: LeaderAndIsrRequest, context: RequestContext, error: KafkaError) -> LeaderAndIsrResponse:
+    if context.api_version < 5:
+        states = list(request.ungrouped_partition_states)
+        states += [state for topic in request.topic_states for state in topic.partition_states]
+        partition_errors = [
+            LeaderAndIsrResponse.LeaderAndIsrPartitionError(
+                topic_name=state.topic_name, partition_index=state.partition_index, error_code=error.code
+            )
+            for state in states
+        ]
+        return LeaderAndIsrResponse(error_code=error.code, partition_errors=partition_errors)
+    topics = [
+        LeaderAndIsrResponse.LeaderAndIsrTopicError(
+            topic_id=topic.topic_id,
+            partition_errors=[
+                LeaderAndIsrResponse.LeaderAndIsrPartitionError(
+                    partition_index=state.partition_index, error_code=error.code
+                )
+                for state in topic.partition_states
+            ],
+        )
+        for topic in request.topic_states
+    ]
+    return LeaderAndIsrResponse(error_code=error.code, topics=topics)

@@ -1,0 +1,71 @@
+"""UpdateMetadata 0-8 (between brokers): the controller tells who lives and who leads what.
+
+The metadata cache takes it; who waits for a topic to appear or to vanish is woken by that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action, is_stale
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.UPDATE_METADATA,
+    0,
+    8,
+    {
+        0: "one PLAINTEXT address a broker",
+        1: "endpoints by security protocol",
+        2: "rack",
+        3: "listener names",
+        4: "offline replicas",
+        5: "broker epoch; partitions grouped by topic (KIP-380)",
+        6: "flexible",
+        7: "topic ids (KIP-516)",
+        8: "is_kraft_controller, type: read and passed over, for there is no KRaft controller here",
+    },
+)
+
+
+async def handle(broker: Broker, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+    check_cluster_action(context)
+    async with broker.replicas.state_change_lock:
+        if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        await _update(broker, request)
+    return UpdateMetadataResponse()
+
+
+async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
+    if request.controller_epoch < broker.replicas.controller_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_CONTROLLER_EPOCH,
+            f"Received update metadata request from controller {request.controller_id} with an old controller epoch "
+            f"{request.controller_epoch}. Latest known controller epoch is {broker.replicas.controller_epoch}",
+        )
+    broker.replicas.controller_epoch = request.controller_epoch
+    alive_before = set(broker.metadata.snapshot.brokers)
+    deleted = await broker.metadata.update(request)
+    if not alive_before <= set(broker.metadata.snapshot.brokers):
+        budget = YieldBudget()
+        for partition in broker.replicas:
+            partition.advance_again()
+            await budget.spend()
+    for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
+        broker.groups.on_topic_deleted(topic)
+        broker.configs.forget(topic)
+
+
+def error_response(
+    request: UpdateMetadataRequest, context: RequestContext, error: KafkaError
+) -> UpdateMetadataResponse:
+    return UpdateMetadataResponse(error_code=error.code)

@@ -1,0 +1,82 @@
+"""WriteTxnMarkers 0-1: a coordinator, or `kafka-transactions --abort`, ends transactions in partitions led here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.coordinators.transaction_markers import write_markers_here
+from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
+from kpybroker.broker.handlers.groups.checks import by_topic
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(ApiKey.WRITE_TXN_MARKERS, 0, 1, {0: "commit and abort markers", 1: "flexible"})
+
+Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
+TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
+PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
+ErrorsByProducer = dict[int, dict[TopicPartition, ErrorCode]]
+
+
+async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
+    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
+        check_cluster_action(context)
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # no batch can be made of it, which no code says
+    errors: ErrorsByProducer = {}
+    budget = YieldBudget()
+    for marker in request.markers:
+        await budget.spend()
+        partitions = _partitions(marker)
+        if not partitions:
+            continue
+        written = await write_markers_here(
+            broker,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_result,
+            partitions,
+        )
+        errors.setdefault(marker.producer_id, {}).update(written)
+    return _response(errors)
+
+
+def _partitions(marker: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[TopicPartition, None]:
+    return dict.fromkeys((topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
+
+
+def _response(errors: ErrorsByProducer) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            Result(
+                producer_id=producer_id,
+                topics=[
+                    TopicResult(
+                        name=name,
+                        partitions=[PartitionResult(partition_index=index, error_code=code) for index, code in codes],
+                    )
+                    for name, codes in by_topic(by_partition.items()).items()
+                ],
+            )
+            for producer_id, by_partition in errors.items()
+        ]
+    )
+
+
+def error_response(
+    request: WriteTxnMarkersRequest, context: RequestContext, error: KafkaError
+) -> WriteTxnMarkersResponse:
+    errors: ErrorsByProducer = {}
+    for marker in request.markers:
+        errors.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))
+    return _response(errors)

@@ -1,0 +1,49 @@
+"""What a handler may use of the broker: every service there is.
+
+Handlers route requests to services, so they see them all; a service sees its `Host` and a few others. `app.Broker`
+is the only implementation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kpybroker.broker.loop.host import Host
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.cluster.controller import Control
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.replication.fetch_service import Fetches
+    from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.wire.api import ApiKey
+
+
+class Broker(Host, Protocol):
+    """All services of one broker."""
+
+    cluster_id: str
+    metadata: MetadataCache
+    configs: ConfigRepository
+    producer_ids: ProducerIds
+    replicas: Replicas
+    fetches: Fetches
+    control: Control
+
+    @property
+    def groups(self) -> GroupCoordinators:
+        """Built when the first group or offset is asked for."""
+
+    @property
+    def transactions(self) -> TransactionCoordinators:
+        """Built when the first transaction is asked for."""
+
+    def flush_soon(self, partition: Partition) -> None:
+        """A segment was rolled: bring it to disk next to the requests."""
+
+    async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
+        """Another broker's response. Raises OSError where it cannot be had, ProtocolError where it is not one."""

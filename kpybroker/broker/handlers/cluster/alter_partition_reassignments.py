@@ -1,0 +1,66 @@
+"""AlterPartitionReassignments 0: move replicas, or (replicas null) cancel a move (KIP-455).
+
+The answer says whether each move has begun; it goes on in the background. Served by the controller alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.controller.events import ApiError, ApiPartitionReassignment
+from kpybroker.core.controller.model import TopicPartition
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+
+LEDGER = Ledger(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0, {0: "target replicas of each partition, null to cancel"})
+
+
+async def handle(
+    broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    wanted = {
+        TopicPartition(topic.name, partition.partition_index): partition.replicas
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    results: dict[TopicPartition, ApiError] = await broker.control.ask(ApiPartitionReassignment(wanted))
+    topics: dict[str, Topic] = {}
+    for (name, index), error in sorted(results.items()):
+        topic = topics.setdefault(name, Topic(name=name))
+        topic.partitions.append(Partition(partition_index=index, error_code=error.code, error_message=error.text))
+    return AlterPartitionReassignmentsResponse(responses=list(topics.values()))
+
+
+def error_response(
+    request: AlterPartitionReassignmentsRequest, context: RequestContext, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    message = error.message or error.code.message
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=message,
+        responses=[
+            Topic(
+                name=topic.name,
+                partitions=[
+                    Partition(partition_index=p.partition_index, error_code=error.code, error_message=message)
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

@@ -1,0 +1,62 @@
+"""ApiVersions 0-4: which APIs and versions are served here.
+
+The answer to a version newer than 4 is in version 0, with UNSUPPORTED_VERSION and the range of this API alone, so
+that a client from the future can ask again (KIP-511). The response header never has tagged fields, whatever the
+version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.dispatch import SERVED
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.API_VERSIONS,
+    0,
+    4,
+    {
+        0: "keys and versions",
+        1: "throttle time",
+        3: "flexible; the client's software name and version",
+        4: "feature ranges from 0",
+    },
+    absent="features: none are finalized in ZooKeeper mode",
+)
+
+_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+SERVED_FROM = 3
+
+
+async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    oldest, newest = SERVED[ApiKey.API_VERSIONS]
+    if not oldest <= context.api_version <= newest:
+        own = ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest)
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+    if context.api_version >= SERVED_FROM:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE_NAME.fullmatch(name) and _SOFTWARE_NAME.fullmatch(version)):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        context.connection.client_software_name = name
+        context.connection.client_software_version = version
+    return ApiVersionsResponse(api_keys=_served())
+
+
+def _served() -> list[ApiVersionsResponse.ApiVersion]:
+    return [
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=oldest, max_version=newest)
+        for key, (oldest, newest) in sorted(SERVED.items())
+    ]
+
+
+def error_response(request: ApiVersionsRequest, context: RequestContext, error: KafkaError) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error.code)

@@ -1,0 +1,104 @@
+"""DescribeLogDirs 0-4: what lies in each log directory, how much, and how much more fits."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.storage.log.log import Log
+
+log = logging.getLogger("kafka.server.ReplicaManager")
+
+LEDGER = Ledger(
+    ApiKey.DESCRIBE_LOG_DIRS,
+    0,
+    4,
+    {
+        0: "size, lag and kind of each log",
+        1: "throttling after the response",
+        2: "flexible",
+        3: "an error for the whole request (KIP-784)",
+        4: "total and usable bytes of the volume (KIP-827)",
+    },
+)
+
+Result = DescribeLogDirsResponse.DescribeLogDirsResult
+TopicResult = DescribeLogDirsResponse.DescribeLogDirsTopic
+PartitionResult = DescribeLogDirsResponse.DescribeLogDirsPartition
+
+LAG_UNKNOWN = -1
+LONG_MAX = 2**63 - 1
+LOGS_PER_BREATH = 500
+
+
+async def handle(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+    return DescribeLogDirsResponse(
+        results=[await _describe_dir(broker, log_dir, wanted) for log_dir in broker.logs.dirs.configured]
+    )
+
+
+async def _describe_dir(
+    broker: Broker, log_dir: str, wanted: set[tuple[str, int]] | None
+) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+    if log_dir in broker.logs.dirs.offline:
+        return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    try:
+        usage = broker.logs.dirs.disk_usage(log_dir)
+    except LogDirError as error:
+        log.warning("Unable to describe replica dirs for %s: %s", log_dir, error)
+        return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    topics: dict[str, list[DescribeLogDirsResponse.DescribeLogDirsPartition]] = {}
+    here = [*broker.logs.logs_in(log_dir).items(), *broker.logs.future_logs_in(log_dir).items()]
+    for count, (partition, one) in enumerate(here, 1):
+        if wanted is None or partition in wanted:
+            topics.setdefault(partition.topic, []).append(_describe_log(broker, one))
+        if count % LOGS_PER_BREATH == 0:
+            await trio.lowlevel.checkpoint()
+    return Result(
+        log_dir=log_dir,
+        topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=min(usage.total_bytes, LONG_MAX),
+        usable_bytes=min(usage.usable_bytes, LONG_MAX),
+    )
+
+
+def _describe_log(broker: Broker, one: Log) -> DescribeLogDirsResponse.DescribeLogDirsPartition:
+    return PartitionResult(
+        partition_index=one.partition.partition,
+        partition_size=one.size,
+        offset_lag=_offset_lag(broker, one),
+        is_future_key=one.is_future,
+    )
+
+
+def _offset_lag(broker: Broker, one: Log) -> int:
+    """Behind the high watermark; for a future log, behind the current one."""
+    current = broker.logs.get(one.partition.topic, one.partition.partition)
+    if current is None:
+        return LAG_UNKNOWN
+    if one.is_future:
+        return current.log_end_offset - one.log_end_offset
+    return max(current.high_watermark - one.log_end_offset, 0)
+
+
+def error_response(
+    request: DescribeLogDirsRequest, context: RequestContext, error: KafkaError
+) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=error.code)

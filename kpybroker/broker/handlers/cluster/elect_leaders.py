@@ -1,0 +1,81 @@
+"""ElectLeaders 0-2: give partitions back to their preferred leaders, or (version 1) elect an unclean one (KIP-460).
+
+The answer waits until this broker's metadata shows the new leaders, or time is up. Without a list all partitions are
+meant, and those that need no election are left out of the answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.controller.events import ApiError, ElectionType, ReplicaLeaderElection
+from kpybroker.core.controller.model import TopicPartition
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.ELECT_LEADERS,
+    0,
+    2,
+    {0: "preferred leaders", 1: "unclean election; an error of the whole request", 2: "flexible"},
+)
+
+
+async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    try:
+        election_type = ElectionType(request.election_type)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Value {request.election_type} must be one of 0, 1") from None
+    partitions = _partitions(broker, request)
+    before = {partition: broker.metadata.leader_and_epoch(*partition) for partition in partitions}
+    results: dict[TopicPartition, ApiError] = await broker.control.ask(
+        ReplicaLeaderElection(tuple(partitions), election_type)
+    )
+    elected = [partition for partition, error in results.items() if error.code is ErrorCode.NONE]
+
+    def shown(snapshot: MetadataSnapshot) -> bool:
+        states = ((p, snapshot.partition(*p)) for p in elected)
+        return all(state is None or (state.leader, state.leader_epoch) != before[p] for p, state in states)
+
+    if not await broker.metadata.wait_until(shown, max(request.timeout_ms, 0) / 1000):
+        results |= dict.fromkeys(elected, ApiError(ErrorCode.REQUEST_TIMED_OUT))
+    if request.topic_partitions is None:
+        results = {p: e for p, e in results.items() if e.code is not ErrorCode.ELECTION_NOT_NEEDED}
+    return _response(ErrorCode.NONE, {partition: (error.code, error.text) for partition, error in results.items()})
+
+
+def _partitions(broker: Broker, request: ElectLeadersRequest) -> list[TopicPartition]:
+    if request.topic_partitions is None:
+        topics = broker.metadata.snapshot.topics
+        return [TopicPartition(topic, index) for topic, states in topics.items() for index in states]
+    return [TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+
+
+def _response(code: ErrorCode, results: dict[TopicPartition, tuple[ErrorCode, str | None]]) -> ElectLeadersResponse:
+    topics: dict[str, ElectLeadersResponse.ReplicaElectionResult] = {}
+    for partition, (error_code, message) in results.items():
+        topic = topics.setdefault(partition.topic, ElectLeadersResponse.ReplicaElectionResult(topic=partition.topic))
+        topic.partition_result.append(
+            ElectLeadersResponse.PartitionResult(
+                partition_id=partition.partition, error_code=error_code, error_message=message
+            )
+        )
+    return ElectLeadersResponse(error_code=code, replica_election_results=list(topics.values()))
+
+
+def error_response(request: ElectLeadersRequest, context: RequestContext, error: KafkaError) -> ElectLeadersResponse:
+    partitions = [
+        TopicPartition(topic.topic, index) for topic in request.topic_partitions or () for index in topic.partitions
+    ]
+    top_level = error.code if context.api_version >= 1 else ErrorCode.NONE  # version 0 has no place for it
+    return _response(top_level, dict.fromkeys(partitions, (error.code, None)))

@@ -1,0 +1,186 @@
+"""AlterConfigs and IncrementalAlterConfigs, resource by resource: Kafka's `ConfigAdminManager` and
+`ZkAdminManager`.
+
+Both come down to the new set of overrides of one topic, or of one layer of the broker's configuration; that
+set is checked as a whole, and written unless the request only wants to know. Codes and sentences are those
+of Kafka 3.9.1 in ZooKeeper mode: the check of a broker's keys answers INVALID_REQUEST, that of a topic's
+INVALID_CONFIG.
+
+One difference: an operation on a key that does not exist, or of an unknown kind, is the client's fault here
+(INVALID_CONFIG, INVALID_REQUEST) where Kafka answers UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.config.dynamic import (
+    AlterConfigOp,
+    NotAList,
+    OpType,
+    UnknownConfigName,
+    apply_ops,
+    broker_list_default,
+    check_storable,
+    topic_list_default,
+    validate_dynamic,
+)
+from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
+from kpybroker.config.values import ConfigConflict, ConfigError
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+log = logging.getLogger("kafka.server.ZkAdminManager")
+
+
+def check_entries(names: Sequence[str], nulls: Sequence[str]) -> None:
+    """What both requests refuse before they look at keys."""
+    if len(set(names)) < len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+
+
+def check_broker_name(broker: Broker, name: str) -> None:
+    """A broker is addressed by its own id, or by "" as all of them."""
+    if not name:
+        return
+    if not _is_integer(name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != broker.node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.node_id}, but received {name}"
+        )
+
+
+def check_logger_name(broker: Broker, name: str) -> None:
+    if not _is_integer(name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != broker.node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {broker.node_id}, but received {name}"
+        )
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").removeprefix("+").isdecimal()
+
+
+def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
+    if resource_type is ConfigResourceType.CLIENT_METRICS:
+        message = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
+    else:
+        message = f"Unknown resource type {type_id}"
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+# --- replacing everything: AlterConfigs -------------------------------------------------------------------
+
+
+async def alter(
+    broker: Broker, resource_type: ConfigResourceType, name: str, props: dict[str, str], *, validate_only: bool
+) -> None:
+    """Make `props` the whole of what a topic or a broker layer sets."""
+    if resource_type is ConfigResourceType.BROKER:
+        await _store_broker(broker, name, props, validate_only)
+    else:
+        await _store_topic(broker, name, props, validate_only)
+
+
+# --- one key at a time: IncrementalAlterConfigs -----------------------------------------------------------
+
+
+def parse_op(name: str, op_id: int, value: str | None) -> AlterConfigOp:
+    try:
+        return AlterConfigOp(name, OpType(op_id), value)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {op_id}") from None
+
+
+async def incremental_alter(
+    broker: Broker,
+    resource_type: ConfigResourceType,
+    name: str,
+    ops: Sequence[AlterConfigOp],
+    *,
+    validate_only: bool,
+) -> None:
+    try:
+        if resource_type is ConfigResourceType.BROKER:
+            entity = name or znodes.CONFIG_DEFAULT_ENTITY
+            stored = await broker.configs.read(znodes.CONFIG_BROKERS, entity)
+            props = apply_ops(stored, ops, broker_list_default)
+        else:
+            _check_topic_name(name)
+            stored = await broker.configs.read(znodes.CONFIG_TOPICS, name)
+            props = apply_ops(stored, ops, topic_list_default)
+    except (NotAList, UnknownConfigName) as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    await alter(broker, resource_type, name, props, validate_only=validate_only)
+
+
+# --- checking and storing ---------------------------------------------------------------------------------
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+
+
+async def _store_topic(broker: Broker, topic: str, props: dict[str, str], validate_only: bool) -> None:
+    _check_topic_name(topic)
+    if not broker.metadata.contains(topic):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+    try:
+        validate_topic_props(props, broker.config.log_defaults)
+    except (UnknownTopicConfig, ConfigConflict) as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    except ConfigError as error:
+        raise _invalid_value("TOPIC", topic, error) from None
+    if not validate_only:
+        log.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
+        await broker.configs.write(znodes.CONFIG_TOPICS, topic, props)
+
+
+async def _store_broker(broker: Broker, name: str, props: dict[str, str], validate_only: bool) -> None:
+    per_broker = bool(name)
+    try:
+        validate_dynamic(broker.config, props, per_broker)
+    except ConfigConflict as error:
+        # Scala's `require` speaks first, and clients know it.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {error}") from None
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    if validate_only:
+        return
+    try:
+        check_storable(props, per_broker)
+    except ConfigError as error:
+        raise _invalid_value("BROKER", name, error) from None
+    whom = f"broker {name}" if per_broker else "brokers"
+    log.info("Updating %s with new configuration : %s", whom, _shown(props, BROKER_KEYS))
+    entity = str(broker.node_id) if per_broker else znodes.CONFIG_DEFAULT_ENTITY
+    await broker.configs.write(znodes.CONFIG_BROKERS, entity, props)
+
+
+def _shown(props: Mapping[str, str], known: Container[str]) -> dict[str, str]:
+    """For the log: of a key that is not known, nobody knows whether it is a password."""
+    return {name: value if name in known else "[hidden]" for name, value in props.items()}
+
+
+def _invalid_value(type_name: str, name: str, error: ConfigError) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_CONFIG,
+        f"Invalid config value for resource ConfigResource(type={type_name}, name='{name}'): {error}",
+    )
+
+
+def resource_twice() -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

@@ -1,0 +1,67 @@
+"""AlterConfigs 0-2: replace everything that a topic, this broker or the broker defaults set. Deprecated by
+KIP-339.
+
+Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.configuration import alter as config_alter
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.broker.handlers.configuration.requests import alter_each, authorize_alter
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.ALTER_CONFIGS,
+    0,
+    2,
+    {0: "replace a resource's overrides", 1: "throttling after the response", 2: "flexible"},
+    absent="client metrics: refused, as Kafka does in ZooKeeper mode",
+)
+
+Resource = AlterConfigsRequest.AlterConfigsResource
+Answer = AlterConfigsResponse.AlterConfigsResourceResponse
+
+
+async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    return AlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
+
+
+async def _alter(
+    broker: Broker, resource: Resource, validate_only: bool, is_twice: bool, context: RequestContext
+) -> None:
+    if is_twice:
+        raise config_alter.resource_twice()
+    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
+    entries = resource.configs
+    config_alter.check_entries([e.name for e in entries], [e.name for e in entries if e.value is None])
+    if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
+        raise config_alter.refuse_type(kind, resource.resource_type)
+    if kind is ConfigResourceType.BROKER:
+        config_alter.check_broker_name(broker, name)
+    authorize_alter(context, kind, name)
+    props = {entry.name: entry.value for entry in entries if entry.value is not None}
+    await config_alter.alter(broker, kind, name, props, validate_only=validate_only)
+
+
+def error_response(request: AlterConfigsRequest, context: RequestContext, error: KafkaError) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[
+            Answer(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )

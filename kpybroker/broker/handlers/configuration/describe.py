@@ -1,0 +1,221 @@
+"""What DescribeConfigs says of a topic, a broker, the broker defaults and the loggers. Kafka's
+`ConfigHelper`.
+
+Every key comes with its value, its source and, when asked for, every synonym that could have given it
+another value, in order of precedence. Passwords, and values of keys that are not known, are never shown.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kpybroker.broker.cluster import loggers
+from kpybroker.config.hash_order import hash_order
+from kpybroker.config.keys.definition import BROKER_KEYS, INTERNAL, READ_ONLY
+from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
+from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.values import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    Value,
+    parse_value,
+    value_text,
+)
+from kpybroker.wire.messages.describe_configs import DescribeConfigsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
+
+Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
+Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
+
+
+class ConfigResourceType(enum.IntEnum):
+    """`ConfigResource.Type`, with the ids that travel."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+
+    @classmethod
+    def of(cls, type_id: int) -> ConfigResourceType:
+        return cls(type_id) if type_id in cls._value2member_map_ else cls.UNKNOWN
+
+
+class Source(enum.IntEnum):
+    """`DescribeConfigsResponse.ConfigSource`."""
+
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+
+UNKNOWN_TYPE: Final = 0
+TYPE_IDS: Final[dict[str, int]] = {
+    BOOLEAN: 1,
+    STRING: 2,
+    INT: 3,
+    SHORT: 4,
+    LONG: 5,
+    DOUBLE: 6,
+    LIST: 7,
+    CLASS: 8,
+    PASSWORD: 9,
+}
+"""`DescribeConfigsResponse.ConfigType`."""
+
+DEFAULTS: Final[dict[str, str]] = {key.name: key.default for key in BROKER_KEYS.values() if key.default is not None}
+
+_UNIT_KEYS: Final = {
+    "segment.ms": "log.roll",
+    "segment.jitter.ms": "log.roll.jitter",
+    "retention.ms": "log.retention",
+}
+
+
+class Asked(NamedTuple):
+    """What the request wants of one resource. `names` empty: every key."""
+
+    names: frozenset[str]
+    synonyms: bool
+    documentation: bool
+
+    def wants(self, name: str) -> bool:
+        return not self.names or name in self.names
+
+    def of(self, names: set[str]) -> set[str]:
+        return names & self.names if self.names else names
+
+
+# --- topics -----------------------------------------------------------------------------------------------
+
+
+def topic_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
+    for name in hash_order(asked.of({*TOPIC_KEYS, *overrides})):
+        yield topic_entry(config, overrides, name, asked)
+
+
+def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, asked: Asked) -> Entry:
+    key = TOPIC_KEYS.get(name)
+    sensitive = key is None  # of a key that is not known, nobody knows whether it is a password
+    value = None if key is None else value_text(_topic_value(config, overrides, name, key[1]), key[1])
+    synonyms = []
+    if name in overrides:
+        synonyms.append(Synonym(name=name, value=value, source=Source.TOPIC_CONFIG))
+    if name in TOPIC_SYNONYMS:
+        broker_key = TOPIC_SYNONYMS[name]
+        synonyms += _broker_synonyms(config, broker_key, broker_synonyms(broker_key), sensitive)
+    return Entry(
+        name=name,
+        value=value,
+        config_source=synonyms[0].source if synonyms else Source.DEFAULT_CONFIG,
+        is_sensitive=sensitive,
+        read_only=False,
+        synonyms=synonyms if asked.synonyms else [],
+        config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key[1]],
+        documentation=_documentation(name, topic=True) if asked.documentation else None,
+    )
+
+
+def _topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str, type_name: str) -> Value:
+    """The value as configured, where `LogConfig` holds what follows from it."""
+    if name in overrides:
+        return parse_value(name, type_name, overrides[name])
+    if name in _UNIT_KEYS:
+        return config.milliseconds(_UNIT_KEYS[name])
+    if name == "flush.ms":
+        return config.log_defaults.flush_ms
+    if name in TOPIC_SYNONYMS:
+        return config.get(TOPIC_SYNONYMS[name])
+    return parse_value(name, type_name, TOPIC_KEYS[name][2])
+
+
+# --- brokers ----------------------------------------------------------------------------------------------
+
+
+def broker_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
+    """Every key but the internal ones, and whatever else is set."""
+    for name in hash_order(asked.of({*(BROKER_KEYS.keys() - INTERNAL), *config.effective})):
+        yield _broker_entry(config, name, asked, per_broker=True)
+
+
+def default_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
+    """The dynamic defaults of all brokers: only what is set."""
+    for name in config.dynamic_default:
+        if asked.wants(name):
+            yield _broker_entry(config, name, asked, per_broker=False)
+
+
+def _broker_entry(config: BrokerConfig, name: str, asked: Asked, *, per_broker: bool) -> Entry:
+    base = base_key(name)
+    key = BROKER_KEYS.get(base)
+    sensitive = key is None or key.sensitive
+    synonyms = [
+        synonym
+        for synonym in _broker_synonyms(config, name, broker_synonyms(name), sensitive)
+        if per_broker or synonym.source == Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+    ]
+    if key is None or sensitive:
+        value = None
+    elif per_broker:
+        value = value_text(config.get(name), key.type)
+    else:
+        value = config.dynamic_default[name]
+    return Entry(
+        name=name,
+        value=value,
+        config_source=synonyms[0].source if synonyms else Source.DEFAULT_CONFIG,
+        is_sensitive=sensitive,
+        # A listener's own key is not in Kafka's set of dynamic ones, so it is said to be read-only.
+        read_only=name != base or key is None or key.mode == READ_ONLY,
+        synonyms=synonyms if asked.synonyms else [],
+        config_type=UNKNOWN_TYPE if key is None else TYPE_IDS[key.type],
+        documentation=_documentation(base, topic=False) if asked.documentation else None,
+    )
+
+
+def _broker_synonyms(config: BrokerConfig, name: str, names: Sequence[str], sensitive: bool) -> list[Synonym]:
+    """Everything that could give `name` its value, best first, from `name`'s own first entry on."""
+    layers = (
+        (config.dynamic_broker, Source.DYNAMIC_BROKER_CONFIG),
+        (config.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (config.static, Source.STATIC_BROKER_CONFIG),
+        (DEFAULTS, Source.DEFAULT_CONFIG),
+    )
+    found = [
+        Synonym(name=one, value=None if sensitive else layer[one], source=source)
+        for layer, source in layers
+        for one in names
+        if one in layer
+    ]
+    first = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+    return found[first:]
+
+
+def _documentation(name: str, *, topic: bool) -> str | None:
+    from kpybroker.config.docs.lookup import broker_doc, topic_doc  # hundreds of sentences, seldom asked for
+
+    return topic_doc(name) if topic else broker_doc(name)
+
+
+# --- loggers ----------------------------------------------------------------------------------------------
+
+
+def logger_entries(asked: Asked) -> Iterator[Entry]:
+    for name, level in loggers.levels().items():
+        if asked.wants(name):
+            yield Entry(name=name, value=level, config_source=Source.DYNAMIC_BROKER_LOGGER_CONFIG)

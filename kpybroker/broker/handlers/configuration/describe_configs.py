@@ -1,0 +1,165 @@
+"""DescribeConfigs 0-4: keys of topics, of this broker, of the broker defaults, and loggers, with where each
+value is from.
+
+A topic's overrides are read from the tree at every request, as in Kafka: what another broker has just
+written is seen. Client metrics are answered as Kafka answers them in ZooKeeper mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.handlers.configuration.describe import (
+    Asked,
+    ConfigResourceType,
+    broker_entries,
+    default_entries,
+    logger_entries,
+    topic_entries,
+)
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core import topic_names
+from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.wire import znodes
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.DESCRIBE_CONFIGS,
+    0,
+    4,
+    {
+        0: "values, read-only and sensitive flags",
+        1: "sources and synonyms (KIP-226)",
+        2: "throttling after the response",
+        3: "types and documentation (KIP-569)",
+        4: "flexible",
+    },
+    absent="client metrics: refused, as Kafka does in ZooKeeper mode",
+)
+
+Resource = DescribeConfigsRequest.DescribeConfigsResource
+Result = DescribeConfigsResponse.DescribeConfigsResult
+
+_CLUSTER_TYPES = frozenset(
+    {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER, ConfigResourceType.CLIENT_METRICS}
+)
+
+
+async def handle(broker: Broker, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    allowed, refused = await _authorize(request.resources, context)
+    topics = [r.resource_name for r in allowed if r.resource_type == ConfigResourceType.TOPIC]
+    hosted = [name for name in dict.fromkeys(topics) if broker.metadata.contains(name)]
+    found = await broker.configs.read_many(znodes.CONFIG_TOPICS, hosted)
+    overrides = dict(zip(hosted, found, strict=True))
+    results = []
+    for resource in allowed:
+        asked = Asked(
+            frozenset(resource.configuration_keys or ()), request.include_synonyms, request.include_documentation
+        )
+        results.append(_describe(broker, resource, asked, overrides))
+        # A resource takes well below a millisecond: others may run between any two.
+        await trio.lowlevel.checkpoint()
+    return DescribeConfigsResponse(results=results + refused)
+
+
+async def _authorize(
+    resources: Sequence[Resource], context: RequestContext
+) -> tuple[list[Resource], list[DescribeConfigsResponse.DescribeConfigsResult]]:
+    allowed, refused, budget = [], [], YieldBudget()
+    for resource in resources:
+        await budget.spend()
+        kind = ConfigResourceType.of(resource.resource_type)
+        if kind in _CLUSTER_TYPES:
+            may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        elif kind is ConfigResourceType.TOPIC:
+            may = context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, resource.resource_name)
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected resource type {kind.name} for resource {resource.resource_name}",
+            )
+        if may:
+            allowed.append(resource)
+        else:
+            refused.append(_failed(resource, KafkaError(code)))
+    return allowed, refused
+
+
+def _describe(
+    broker: Broker, resource: Resource, asked: Asked, overrides: dict[str, dict[str, str]]
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    try:
+        entries = _entries(broker, resource, asked, overrides)
+    except KafkaError as error:
+        return _failed(resource, error)
+    return Result(resource_type=resource.resource_type, resource_name=resource.resource_name, configs=entries)
+
+
+def _entries(
+    broker: Broker, resource: Resource, asked: Asked, overrides: dict[str, dict[str, str]]
+) -> list[DescribeConfigsResponse.DescribeConfigsResourceResult]:
+    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
+    if kind is ConfigResourceType.TOPIC:
+        return list(topic_entries(broker.config, _topic(name, overrides), asked))
+    if kind is ConfigResourceType.BROKER:
+        if not name:
+            return list(default_entries(broker.config, asked))
+        _check_broker_id(broker, name, " or empty string,")
+        return list(broker_entries(broker.config, asked))
+    if kind is ConfigResourceType.BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        _check_broker_id(broker, name, "")
+        return list(logger_entries(asked))
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        "Config type client-metrics is only supported on KRaft clusters"
+        if name
+        else "Client metrics subscription name must not be empty",
+    )
+
+
+def _topic(name: str, overrides: dict[str, dict[str, str]]) -> dict[str, str]:
+    reason = topic_names.invalid_reason(name)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if name not in overrides:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    return overrides[name]
+
+
+def _check_broker_id(broker: Broker, name: str, or_else: str) -> None:
+    if not name.removeprefix("-").isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != broker.node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {broker.node_id}{or_else} but received {name}",
+        )
+
+
+def _failed(resource: Resource, error: KafkaError) -> DescribeConfigsResponse.DescribeConfigsResult:
+    return Result(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def error_response(
+    request: DescribeConfigsRequest, context: RequestContext, error: KafkaError
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_failed(resource, error) for resource in request.resources])

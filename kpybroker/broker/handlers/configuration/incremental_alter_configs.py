@@ -1,0 +1,85 @@
+"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from single keys of topics, brokers and
+loggers.
+
+Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied
+(KIP-339).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.cluster import loggers
+from kpybroker.broker.handlers.configuration import alter as config_alter
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.broker.handlers.configuration.requests import alter_each, authorize_alter
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.dynamic import OpType
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    0,
+    1,
+    {0: "change single keys; log levels (KIP-412)", 1: "flexible"},
+    absent="client metrics and groups: refused, as Kafka does in ZooKeeper mode",
+)
+
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+Answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+async def handle(
+    broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
+
+
+async def _alter(
+    broker: Broker, resource: Resource, validate_only: bool, is_twice: bool, context: RequestContext
+) -> None:
+    if is_twice:
+        raise config_alter.resource_twice()
+    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
+    entries = resource.configs
+    nulls = [e.name for e in entries if e.value is None and e.config_operation != OpType.DELETE]
+    config_alter.check_entries([e.name for e in entries], nulls)
+    if kind in (ConfigResourceType.UNKNOWN, ConfigResourceType.CLIENT_METRICS):
+        raise config_alter.refuse_type(kind, resource.resource_type)
+    authorize_alter(context, kind, name)
+    if kind is ConfigResourceType.BROKER:
+        config_alter.check_broker_name(broker, name)
+    if kind is ConfigResourceType.BROKER_LOGGER:
+        config_alter.check_logger_name(broker, name)
+    ops = [config_alter.parse_op(e.name, e.config_operation, e.value) for e in entries]
+    if kind is ConfigResourceType.BROKER_LOGGER:
+        loggers.check(ops)
+        if not validate_only:
+            loggers.apply(ops)
+        return
+    await config_alter.incremental_alter(broker, kind, name, ops, validate_only=validate_only)
+
+
+def error_response(
+    request: IncrementalAlterConfigsRequest, context: RequestContext, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            Answer(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )

@@ -1,0 +1,82 @@
+"""What the handlers of the group APIs have in common: the checks before the coordinator is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.config.metadata_versions import at_least
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+T = TypeVar("T")
+
+
+class IndexedPartition(Protocol):
+    partition_index: int
+
+
+P = TypeVar("P", bound=IndexedPartition)
+
+
+class NamedTopic(Protocol[P]):
+    """A topic with its partitions, as OffsetCommit, TxnOffsetCommit and OffsetDelete send it."""
+
+    name: str
+    partitions: list[P]
+
+
+def authorize_group(context: RequestContext, operation: Operation, group_id: str) -> None:
+    if not context.authorized(operation, ResourceType.GROUP, group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+def require_group_id(group_id: str) -> None:
+    """Only offsets may be kept under the empty group id, as they could before groups had members."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def check_static_membership(broker: Broker, group_instance_id: str | None) -> None:
+    """A coordinator older than 2.3 would forget instance ids, so none is taken while one may take over."""
+    version = broker.config.get_str("inter.broker.protocol.version")
+    if group_instance_id is not None and not at_least(version, "2.3-IV0"):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+async def known_partitions(
+    broker: Broker, context: RequestContext, topics: Iterable[NamedTopic[P]]
+) -> tuple[dict[TopicPartition, P], dict[TopicPartition, ErrorCode]]:
+    """The request's partitions that the client may read and the cluster knows, and what to answer for the
+    others.
+    """
+    budget = YieldBudget()
+    known: dict[TopicPartition, P] = {}
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for topic in topics:
+        await budget.spend()
+        is_allowed = context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
+        for partition in topic.partitions:
+            await budget.spend()
+            key = (topic.name, partition.partition_index)
+            if not is_allowed:
+                errors[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not broker.metadata.contains(*key):
+                errors[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                known[key] = partition
+    return known, errors
+
+
+def by_topic(values: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[int, T]]]:
+    """Topics in the order of their first partition."""
+    topics: dict[str, list[tuple[int, T]]] = {}
+    for (topic, index), value in values:
+        topics.setdefault(topic, []).append((index, value))
+    return topics

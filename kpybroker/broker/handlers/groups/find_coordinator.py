@@ -1,0 +1,147 @@
+"""FindCoordinator 0-6: which broker answers for a group or a transactional id.
+
+It is the leader of the key's partition of the internal topic, which is created when first asked for. The
+creation is waited for a moment, so that a client's first group starts without a retry; then, or without a
+leader, COORDINATOR_NOT_AVAILABLE.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.offsets.values import coordinator_partition
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, Node
+    from kpybroker.broker.handlers.broker import Broker
+
+log = logging.getLogger("kafka.server.KafkaApis")
+
+LEDGER = Ledger(
+    ApiKey.FIND_COORDINATOR,
+    0,
+    6,
+    {
+        0: "groups",
+        1: "key type: transactional ids too; throttle time, error message",
+        3: "flexible",
+        4: "several keys (KIP-699)",
+        5: "TRANSACTION_ABORTABLE",
+        6: "key type of share groups, which Kafka 3.9 refuses too",
+    },
+    absent="coordinators of share groups (KIP-932)",
+)
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SEVERAL_KEYS_FROM = 4
+SHARE_FROM = 6
+CREATION_WAIT_S_MAX = 3.0
+Coordinator = FindCoordinatorResponse.Coordinator
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorType:
+    topic: str
+    partitions_key: str
+    resource_type: ResourceType
+    refusal: ErrorCode
+
+
+TYPES = {
+    GROUP: CoordinatorType(
+        "__consumer_offsets",
+        "offsets.topic.num.partitions",
+        ResourceType.GROUP,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    TRANSACTION: CoordinatorType(
+        "__transaction_state",
+        "transaction.state.log.num.partitions",
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+
+
+async def handle(broker: Broker, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    if context.api_version < SEVERAL_KEYS_FROM:
+        node = await _find(broker, context, request.key_type, request.key)
+        return FindCoordinatorResponse(
+            error_message=ErrorCode.NONE.name, node_id=node.id, host=node.host, port=node.port
+        )
+    response, budget = FindCoordinatorResponse(), YieldBudget()
+    for key in request.coordinator_keys:
+        response.coordinators.append(await _find_one(broker, context, request.key_type, key))
+        await budget.spend()
+    return response
+
+
+async def _find_one(broker: Broker, context: RequestContext, key_type: int, key: str) -> Coordinator:
+    try:
+        node = await _find(broker, context, key_type, key)
+    except KafkaError as error:
+        if error.code is ErrorCode.INVALID_REQUEST and key_type not in (GROUP, TRANSACTION, SHARE):
+            raise
+        return Coordinator(key=key, error_code=error.code, node_id=-1, port=-1)
+    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+
+
+async def _find(broker: Broker, context: RequestContext, key_type: int, key: str) -> Node:
+    """Raises KafkaError when there is no coordinator to name."""
+    if key_type == SHARE:
+        raise KafkaError(_share_error(context))
+    coordinator_type = TYPES.get(key_type)
+    if coordinator_type is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}")
+    if not context.authorized(Operation.DESCRIBE, coordinator_type.resource_type, key):
+        raise KafkaError(coordinator_type.refusal)
+    topic = coordinator_type.topic
+    if not broker.metadata.contains(topic):
+        code = (await broker.control.topics.auto_create([topic]))[topic]
+        if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
+            log.warning("Cannot create %s: %s", topic, code.message)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
+    index = coordinator_partition(key, partition_count)
+    if not await broker.metadata.wait_until(_has_leader(topic, index), CREATION_WAIT_S_MAX):
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    found = broker.metadata.leader_and_epoch(topic, index)
+    node = None if found is None else broker.metadata.endpoint_for(context, found[0])
+    if node is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return node
+
+
+def _has_leader(topic: str, index: int) -> Callable[[MetadataSnapshot], bool]:
+    return lambda snapshot: snapshot.has_leader(topic, index)
+
+
+def _share_error(context: RequestContext) -> ErrorCode:
+    if context.api_version < SHARE_FROM:
+        return ErrorCode.INVALID_REQUEST
+    if not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def error_response(
+    request: FindCoordinatorRequest, context: RequestContext, error: KafkaError
+) -> FindCoordinatorResponse:
+    if context.api_version < SEVERAL_KEYS_FROM:
+        return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
+    return FindCoordinatorResponse(
+        coordinators=[
+            Coordinator(key=key, error_code=error.code, error_message=error.message, node_id=-1, port=-1)
+            for key in request.coordinator_keys
+        ]
+    )

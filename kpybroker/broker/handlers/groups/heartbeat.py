@@ -1,0 +1,45 @@
+"""Heartbeat 0-4: a member is alive, and learns of a rebalance.
+
+While the coordinator loads there is nothing to say, so it says that all is well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.groups.checks import authorize_group, check_static_membership, require_group_id
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation
+from kpybroker.core.group.values import Heartbeat, HeartbeatResult
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.HEARTBEAT,
+    0,
+    4,
+    {0: "a member's heartbeat", 1: "throttle time", 3: "static members (KIP-345)", 4: "flexible"},
+)
+
+
+async def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    check_static_membership(broker, request.group_instance_id)
+    authorize_group(context, Operation.READ, request.group_id)
+    require_group_id(request.group_id)
+    heartbeat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+    try:
+        result: HeartbeatResult = await broker.groups.ask(heartbeat)
+    except KafkaError as error:
+        if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        raise
+    return HeartbeatResponse(error_code=result.error)
+
+
+def error_response(request: HeartbeatRequest, context: RequestContext, error: KafkaError) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=error.code)

@@ -1,0 +1,99 @@
+"""JoinGroup 0-9: enter a group's next generation; the answer comes when that generation begins.
+
+A member that comes without an id is given one: from version 4 on with MEMBER_ID_REQUIRED, to come back with
+(KIP-394). The wait has no bound of its own: the coordinator ends it with the rebalance or the session.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.groups.checks import authorize_group, check_static_membership, require_group_id
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation
+from kpybroker.core.group.values import Join, JoinResult
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.JOIN_GROUP,
+    0,
+    9,
+    {
+        0: "the session timeout is the rebalance timeout too",
+        1: "rebalance timeout",
+        2: "throttle time",
+        4: "MEMBER_ID_REQUIRED (KIP-394)",
+        5: "static members (KIP-345)",
+        6: "flexible",
+        7: "protocol type in the answer, null protocol name",
+        8: "the client's reason (KIP-800)",
+        9: "skip assignment, for static leaders (KIP-814)",
+    },
+)
+
+MEMBER_ID_REQUIRED_FROM = 4
+NULL_PROTOCOL_NAME_FROM = 7
+SKIP_ASSIGNMENT_FROM = 9
+
+
+async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
+    check_static_membership(broker, request.group_instance_id)
+    authorize_group(context, Operation.READ, request.group_id)
+    try:
+        require_group_id(request.group_id)
+        result: JoinResult = await broker.groups.ask(_join(request, context))
+    except KafkaError as error:
+        result = JoinResult(error.code, request.member_id)
+    return _response(result, context.api_version)
+
+
+def _join(request: JoinGroupRequest, context: RequestContext) -> Join:
+    version, client_id = context.api_version, context.client_id or ""
+    owner = client_id if request.group_instance_id is None else request.group_instance_id
+    is_dynamic = request.group_instance_id is None
+    return Join(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        new_member_id=f"{owner}-{uuid.uuid4()}",
+        client_id=client_id,
+        client_host=f"/{context.client_host}",
+        rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
+        session_timeout_ms=request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        require_known_member_id=version >= MEMBER_ID_REQUIRED_FROM and is_dynamic,
+        support_skipping_assignment=version >= SKIP_ASSIGNMENT_FROM,
+        reason=request.reason or "not provided",
+    )
+
+
+def _response(result: JoinResult, version: int) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=result.error,
+        generation_id=result.generation_id,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name or (None if version >= NULL_PROTOCOL_NAME_FROM else ""),
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=[
+            JoinGroupResponse.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in result.members
+        ],
+    )
+
+
+def error_response(request: JoinGroupRequest, context: RequestContext, error: KafkaError) -> JoinGroupResponse:
+    return _response(JoinResult(error.code, ""), context.api_version)

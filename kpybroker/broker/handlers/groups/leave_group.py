@@ -1,0 +1,69 @@
+"""LeaveGroup 0-5: members leave, or an administrator removes static ones by their instance ids.
+
+Until version 2 one member leaves, and its error is the response's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.groups.checks import authorize_group, require_group_id
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation
+from kpybroker.core.group.values import Leave, LeaveResult, LeavingMember
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.LEAVE_GROUP,
+    0,
+    5,
+    {
+        0: "one member",
+        1: "throttle time",
+        3: "several members, static ones too (KIP-345)",
+        4: "flexible",
+        5: "the client's reason (KIP-800)",
+    },
+)
+
+SEVERAL_MEMBERS_FROM = 3
+
+
+async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    authorize_group(context, Operation.READ, request.group_id)
+    require_group_id(request.group_id)
+    if context.api_version >= SEVERAL_MEMBERS_FROM:
+        leaving = tuple(
+            LeavingMember(member.member_id, member.group_instance_id, member.reason) for member in request.members
+        )
+    else:
+        leaving = (LeavingMember(request.member_id),)
+    result: LeaveResult = await broker.groups.ask(Leave(request.group_id, leaving))
+    if context.api_version < SEVERAL_MEMBERS_FROM:
+        return LeaveGroupResponse(error_code=_only_error(result))
+    return LeaveGroupResponse(
+        error_code=result.error,
+        members=[
+            LeaveGroupResponse.MemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=error,
+            )
+            for member, error in result.members
+        ],
+    )
+
+
+def _only_error(result: LeaveResult) -> ErrorCode:
+    ((_, error),) = result.members
+    return error if result.error is ErrorCode.NONE else result.error
+
+
+def error_response(request: LeaveGroupRequest, context: RequestContext, error: KafkaError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error.code)

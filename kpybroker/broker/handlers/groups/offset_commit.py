@@ -1,0 +1,127 @@
+"""OffsetCommit 0-9: remember how far a group has read.
+
+Version 0 keeps the offset in the tree, under `/consumers`, where consumers of Kafka 0.8 kept it; from version
+1 on the group's coordinator writes it to `__consumer_offsets` and answers when that is committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.coordinators.tree_offsets import write_offset
+from kpybroker.broker.handlers.groups.checks import (
+    authorize_group,
+    by_topic,
+    check_static_membership,
+    known_partitions,
+)
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation
+from kpybroker.core.group.values import CommitOffsets, CommitResult
+from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, java_length
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.OFFSET_COMMIT,
+    0,
+    9,
+    {
+        0: "offsets in the tree",
+        1: "offsets in the coordinator, with generation, member and commit timestamp",
+        2: "retention time in place of the timestamp",
+        3: "throttle time",
+        5: "no retention time: the broker's rules (KIP-211)",
+        6: "leader epoch (KIP-320)",
+        7: "static members (KIP-345)",
+        8: "flexible",
+        9: "GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH for KIP-848 groups, which are not here",
+    },
+)
+
+DEFAULT_TIMESTAMP = -1
+DEFAULT_RETENTION_TIME = -1
+Partition = OffsetCommitRequest.OffsetCommitRequestPartition
+TopicResponse = OffsetCommitResponse.OffsetCommitResponseTopic
+PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
+
+
+async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
+    authorize_group(context, Operation.READ, request.group_id)
+    check_static_membership(broker, request.group_instance_id)
+    known, errors = await known_partitions(broker, context, request.topics)
+    if known and context.api_version == 0:
+        errors |= await _commit_to_tree(broker, request.group_id, known)
+    elif known:
+        errors |= await _commit(broker, request, known)
+    return _response(errors)
+
+
+async def _commit(
+    broker: Broker, request: OffsetCommitRequest, known: dict[TopicPartition, Partition]
+) -> dict[TopicPartition, ErrorCode]:
+    now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
+    expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
+    commit = CommitOffsets(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_id=request.generation_id_or_member_epoch,
+        offsets={key: _offset(partition, now_ms, expire_ms) for key, partition in known.items()},
+    )
+    try:
+        result: CommitResult = await broker.groups.ask(commit)
+    except KafkaError as error:
+        return dict.fromkeys(known, error.code)
+    return dict(result.errors)
+
+
+def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetAndMetadata:
+    given_ms = partition.commit_timestamp
+    return OffsetAndMetadata(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now_ms if given_ms == DEFAULT_TIMESTAMP else given_ms,
+        expire_timestamp_ms=expire_ms,
+    )
+
+
+async def _commit_to_tree(
+    broker: Broker, group_id: str, known: dict[TopicPartition, Partition]
+) -> dict[TopicPartition, ErrorCode]:
+    errors = {}
+    limit = broker.groups.config.offset_metadata_max_bytes
+    for key, partition in known.items():
+        if java_length(partition.committed_metadata or "") > limit:
+            errors[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            errors[key] = await write_offset(broker.tree, group_id, key, partition.committed_offset)
+    return errors
+
+
+def _response(errors: dict[TopicPartition, ErrorCode]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            TopicResponse(
+                name=name,
+                partitions=[PartitionResponse(partition_index=index, error_code=code) for index, code in codes],
+            )
+            for name, codes in by_topic(errors.items()).items()
+        ]
+    )
+
+
+def error_response(request: OffsetCommitRequest, context: RequestContext, error: KafkaError) -> OffsetCommitResponse:
+    return _response(
+        {
+            (topic.name, partition.partition_index): error.code
+            for topic in request.topics
+            for partition in topic.partitions
+        }
+    )

@@ -1,0 +1,190 @@
+"""OffsetFetch 0-9: how far groups have read.
+
+Version 0 reads the tree, where version 0 of OffsetCommit writes. From version 1 on the coordinator answers,
+with what is committed only. Versions 0 and 1 have no place for a group's error: it stands at every partition
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.coordinators.tree_offsets import read_offset
+from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.OFFSET_FETCH,
+    0,
+    9,
+    {
+        0: "offsets from the tree",
+        1: "offsets from the coordinator",
+        2: "null topics for all offsets; the group's error on top",
+        3: "throttle time",
+        5: "leader epoch (KIP-320)",
+        6: "flexible",
+        7: "require stable (KIP-447)",
+        8: "several groups (KIP-709)",
+        9: "member id and epoch, which matter to KIP-848 groups only",
+    },
+)
+
+GROUP_ERROR_FROM = 2
+SEVERAL_GROUPS_FROM = 8
+Group = OffsetFetchResponse.OffsetFetchResponseGroup
+
+
+@dataclass(slots=True)
+class Fetched:
+    """One group's answer, whatever the version makes of it."""
+
+    group_id: str
+    error: ErrorCode = ErrorCode.NONE
+    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+
+
+async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    if context.api_version == 0:
+        return await _fetch_from_tree(broker, request, context)
+    if context.api_version >= SEVERAL_GROUPS_FROM:
+        response, budget = OffsetFetchResponse(), YieldBudget()
+        for group in request.groups:
+            partitions = _partitions(group.topics)
+            fetched = await _fetch(broker, context, group.group_id, partitions, request.require_stable)
+            response.groups.append(_group(fetched))
+            await budget.spend()
+        return response
+    partitions = _partitions(request.topics)
+    fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
+    if context.api_version < GROUP_ERROR_FROM and fetched.error is not ErrorCode.NONE:
+        raise KafkaError(fetched.error)
+    return OffsetFetchResponse(error_code=fetched.error, topics=_topics(fetched.offsets))
+
+
+def _partitions(
+    topics: Iterable[OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestTopics] | None,
+) -> list[TopicPartition] | None:
+    if topics is None:
+        return None
+    return [(topic.name, index) for topic in topics for index in topic.partition_indexes]
+
+
+async def _fetch(
+    broker: Broker,
+    context: RequestContext,
+    group_id: str,
+    partitions: list[TopicPartition] | None,
+    require_stable: bool,
+) -> Fetched:
+    """Offsets of topics that may not be described are refused where asked for, and left out of all."""
+    if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return Fetched(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    refused: dict[TopicPartition, FetchedOffset] = {}
+    wanted = None
+    if partitions is not None:
+        allowed, refused = _split(context, partitions)
+        wanted = tuple(allowed)
+    try:
+        result: FetchOffsetsResult = await broker.groups.ask(FetchOffsets(group_id, wanted, require_stable))
+    except KafkaError as error:
+        return Fetched(group_id, error.code)
+    if result.error is not ErrorCode.NONE:
+        return Fetched(group_id, result.error)
+    offsets = dict(result.offsets) | refused
+    if partitions is None:
+        visible, _ = _split(context, list(offsets))
+        offsets = {partition: offsets[partition] for partition in visible}
+    return Fetched(group_id, ErrorCode.NONE, offsets)
+
+
+def _split(
+    context: RequestContext, partitions: list[TopicPartition]
+) -> tuple[list[TopicPartition], dict[TopicPartition, FetchedOffset]]:
+    refusal = FetchedOffset(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    may_describe = {
+        topic: context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        for topic in dict.fromkeys(topic for topic, _ in partitions)
+    }
+    allowed = [partition for partition in partitions if may_describe[partition[0]]]
+    return allowed, {partition: refusal for partition in partitions if not may_describe[partition[0]]}
+
+
+async def _fetch_from_tree(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    authorize_group(context, Operation.DESCRIBE, request.group_id)
+    allowed, refused = _split(context, _partitions(request.topics) or [])
+    offsets = {}
+    for partition in allowed:
+        if broker.metadata.contains(*partition):
+            offsets[partition] = await read_offset(broker.tree, request.group_id, partition)
+        else:
+            offsets[partition] = FetchedOffset(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return OffsetFetchResponse(topics=_topics(offsets | refused))
+
+
+def _topics(
+    offsets: Mapping[TopicPartition, FetchedOffset],
+) -> list[OffsetFetchResponse.OffsetFetchResponseTopic]:
+    return [
+        OffsetFetchResponse.OffsetFetchResponseTopic(
+            name=name,
+            partitions=[
+                OffsetFetchResponse.OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=offset.offset,
+                    committed_leader_epoch=offset.leader_epoch,
+                    metadata=offset.metadata,
+                    error_code=offset.error,
+                )
+                for index, offset in partitions
+            ],
+        )
+        for name, partitions in by_topic(offsets.items()).items()
+    ]
+
+
+def _group(fetched: Fetched) -> Group:
+    return Group(
+        group_id=fetched.group_id,
+        error_code=fetched.error,
+        topics=[
+            OffsetFetchResponse.OffsetFetchResponseTopics(
+                name=name,
+                partitions=[
+                    OffsetFetchResponse.OffsetFetchResponsePartitions(
+                        partition_index=index,
+                        committed_offset=offset.offset,
+                        committed_leader_epoch=offset.leader_epoch,
+                        metadata=offset.metadata,
+                        error_code=offset.error,
+                    )
+                    for index, offset in partitions
+                ],
+            )
+            for name, partitions in by_topic(fetched.offsets.items()).items()
+        ],
+    )
+
+
+def error_response(request: OffsetFetchRequest, context: RequestContext, error: KafkaError) -> OffsetFetchResponse:
+    if context.api_version >= SEVERAL_GROUPS_FROM:
+        return OffsetFetchResponse(
+            groups=[Group(group_id=group.group_id, error_code=error.code) for group in request.groups]
+        )
+    if context.api_version >= GROUP_ERROR_FROM:
+        return OffsetFetchResponse(error_code=error.code)
+    failed = FetchedOffset(error=error.code)
+    return OffsetFetchResponse(topics=_topics(dict.fromkeys(_partitions(request.topics) or (), failed)))

@@ -1,0 +1,101 @@
+"""DeleteRecords 0-2: move partitions' log start, so that what lies before is gone.
+
+Answers once every replica's log start has followed, or with REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import is_internal
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.broker.replication.partition import Partition
+
+    Wait = tuple[Partition, int, "PartitionResult"]
+
+LEDGER = Ledger(ApiKey.DELETE_RECORDS, 0, 2, {0: "by offset, -1 for the high watermark", 2: "flexible"})
+
+INVALID_LOW_WATERMARK = -1
+PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
+TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    response, budget = DeleteRecordsResponse(), YieldBudget()
+    waits: list[Wait] = []
+    for topic in request.topics:
+        await budget.spend()
+        result = TopicResult(name=topic.name)
+        for wanted in topic.partitions:
+            answer = _delete(broker, context, topic.name, wanted.partition_index, wanted.offset, waits)
+            result.partitions.append(answer)
+            await budget.spend()
+        response.topics.append(result)
+    deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
+    for partition, offset, answer in waits:
+        await _wait(partition, offset, answer, deadline)
+    return response
+
+
+async def _wait(partition: Partition, offset: int, answer: PartitionResult, deadline: float) -> None:
+    try:
+        with trio.move_on_at(deadline):
+            answer.low_watermark = await partition.wait_low_watermark(offset)
+            return
+        answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+    except KafkaError as error:
+        answer.error_code = error.code
+    answer.low_watermark = INVALID_LOW_WATERMARK
+
+
+def _delete(
+    broker: Broker, context: RequestContext, topic: str, index: int, offset: int, waits: list[Wait]
+) -> PartitionResult:
+    try:
+        if not context.authorized(Operation.DELETE, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if is_internal(topic):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        partition = broker.replicas.hosted(topic, index)
+        target = partition.delete_records(offset)
+        answer = PartitionResult(partition_index=index, low_watermark=partition.low_watermark)
+    except KafkaError as error:
+        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
+    except LogDirError as error:
+        broker.log_dir_failed(error)
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
+    if answer.low_watermark < target:
+        waits.append((partition, target, answer))
+    return answer
+
+
+def error_response(request: DeleteRecordsRequest, context: RequestContext, error: KafkaError) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            TopicResult(
+                name=topic.name,
+                partitions=[
+                    PartitionResult(
+                        partition_index=wanted.partition_index,
+                        low_watermark=INVALID_LOW_WATERMARK,
+                        error_code=error.code,
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,199 @@
+"""Fetch 0-17: read record batches from partitions, for consumers and followers.
+
+Sessions (KIP-227) as in `core.fetch_session`; records leave by `sendfile`. Consumers read up to the high watermark, or
+the last stable offset with READ_COMMITTED, followers up to the log end. The batch that holds the offset comes whole, so
+the first may lie partly below it and may exceed the limits (KIP-74). Versions below 4 get message sets of magic 0 or 1.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.replication.fetch_service import FetchParams, Visit, release
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.replication.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    CachedPartition,
+    FetchSession,
+)
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.FETCH,
+    0,
+    17,
+    {
+        0: "message sets of magic 0",
+        1: "throttle time",
+        2: "magic 1",
+        3: "a limit for the whole response",
+        4: "record batches (magic 2), isolation level, last stable offset, aborted transactions",
+        5: "log start offset",
+        7: "fetch sessions",
+        9: "leader epoch fencing",
+        10: "zstd",
+        11: "rack id, preferred read replica (KIP-392)",
+        12: "flexible; last fetched epoch and divergence",
+        13: "topic ids",
+        15: "replica state instead of replica id",
+        16: "the current leader and its endpoint (KIP-951)",
+        17: "directory id of a follower",
+    },
+)
+
+ZERO_UUID = bytes(16)
+CONSUMER = -1
+
+
+def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
+    params = _params(broker, request, context)
+    if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    now_ms = broker.clock.time_ms()
+    fetches = broker.fetches
+    try:
+        session = fetches.sessions.session_for(
+            request.session_id,
+            request.session_epoch,
+            is_follower=params.is_follower,
+            uses_topic_ids=params.version >= 13,
+            now_ms=now_ms,
+        )
+    except KafkaError as error:
+        return error_response(request, context, error)
+    is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
+    _update_session(broker, session, request, params.version)
+    if not is_full and not session.partitions:
+        fetches.sessions.remove(session.session_id)
+        session.session_id = 0
+    visits = yield from fetches.fetch(session, params)
+    context.on_sent = [partial(release, visits)]
+    if params.is_follower:
+        fetches.record_throttled(visits)
+    if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
+        fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
+    fetches.let_go(session)
+    response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)
+    if params.version >= 16:
+        response.node_endpoints = _endpoints(broker, context, visits)
+    return response
+
+
+def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchParams:
+    version = context.api_version
+    replica_id = request.replica_id
+    if version >= 15:
+        replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
+    max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
+    if replica_id < 0:
+        max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
+    return FetchParams(
+        version=version,
+        replica_id=replica_id,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation_level=request.isolation_level,
+        client=context,
+        rack_id=request.rack_id if version >= 11 else "",
+        readable=lambda name: replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name),
+    )
+
+
+def _update_session(broker: Broker, session: FetchSession, request: FetchRequest, version: int) -> None:
+    kept = session.session_id != 0
+    for topic in request.topics:
+        name, topic_id = ("", topic.topic_id) if version >= 13 else (topic.topic, ZERO_UUID)
+        for wanted in topic.partitions:
+            key = (topic_id, name, wanted.partition)
+            cached = CachedPartition(
+                key,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.last_fetched_epoch,
+                wanted.log_start_offset,
+            )
+            session.put(cached)
+    for forgotten in request.forgotten_topics_data:
+        name, topic_id = ("", forgotten.topic_id) if version >= 13 else (forgotten.topic, ZERO_UUID)
+        for index in forgotten.partitions:
+            key = (topic_id, name, index)
+            if session.forget(key) and kept:
+                broker.fetches.unsubscribe(session, key)
+
+
+def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:
+    """All partitions of a full request, in its order; the news of an incremental one.
+
+    As in Kafka those that were never read come last, and only neighbours share their topic's entry.
+    """
+    topics: list[FetchResponse.FetchableTopicResponse] = []
+    last_topic: str | bytes | None = None
+    kept = session.session_id != 0
+    if len(visits) > 1:
+        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.turn))
+    for visit in visits:
+        key, data = visit.cached.key, visit.data
+        has_records = visit.size > 0
+        if kept:
+            news = visit.cached.is_news(
+                data.high_watermark,
+                data.log_start_offset,
+                has_records=has_records,
+                is_special=visit.is_special,
+            )
+            if not news and not is_full:
+                continue
+            if has_records and not is_full:
+                session.to_the_back(visit.cached)
+        topic: str | bytes = key[0] if by_id else key[1]
+        if topic != last_topic:
+            topics.append(FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0]))
+            last_topic = topic
+        topics[-1].partitions.append(data)
+    return FetchResponse(session_id=session.session_id, responses=topics)
+
+
+def _endpoints(broker: Broker, context: RequestContext, visits: list[Visit]) -> list[FetchResponse.NodeEndpoint]:
+    """Where the current leaders are that the answer names (KIP-951)."""
+    leaders = {visit.data.current_leader.leader_id for visit in visits if visit.data.current_leader is not None}
+    nodes = (broker.metadata.endpoint_for(context, leader) for leader in sorted(leaders))
+    return [
+        FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+        for node in nodes
+        if node is not None
+    ]
+
+
+def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:
+    if context.api_version >= 7:
+        return FetchResponse(error_code=error.code)
+    return FetchResponse(
+        responses=[
+            FetchResponse.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    FetchResponse.PartitionData(
+                        partition_index=wanted.partition,
+                        error_code=error.code,
+                        high_watermark=-1,
+                        last_stable_offset=-1,
+                        records=b"",
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,185 @@
+"""ListOffsets 0-9: the offset for a timestamp, and the special timestamps.
+
+-1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
+record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
+tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as
+before Kafka 0.10.1.
+
+A lookup by time may have to walk a whole segment of false timestamps: long batches in a thread, others in turns.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.loop.yielding import YieldBudget, in_thread
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+    from kpybroker.broker.replication.partition import Partition
+    from kpybroker.storage.log.log import Log
+    from kpybroker.storage.log.reader import Search, TimestampAndOffset
+
+LEDGER = Ledger(
+    ApiKey.LIST_OFFSETS,
+    0,
+    9,
+    {
+        0: "segment starts before a time",
+        1: "one offset and its timestamp",
+        2: "isolation level, throttle time",
+        4: "leader epochs",
+        6: "flexible",
+        7: "max timestamp (-3)",
+        8: "earliest local (-4)",
+        9: "latest tiered (-5)",
+    },
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+READ_COMMITTED = 1
+CONSUMER_REPLICA = -1
+DEBUGGING_REPLICA = -2
+UNKNOWN = -1
+OFFSET_NOT_AVAILABLE_SINCE = 5
+PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
+TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
+WantedPartition = ListOffsetsRequest.ListOffsetsPartition
+
+# The version from which a special timestamp is understood.
+_SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    seen: dict[tuple[str, int], int] = {}
+    budget = YieldBudget()
+    for topic in request.topics:
+        await budget.spend()
+        for wanted in topic.partitions:
+            await budget.spend()
+            key = (topic.name, wanted.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        await budget.spend()
+        answers = []
+        for wanted in topic.partitions:
+            await budget.spend()
+            try:
+                if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                answer = await _answer(broker, request, context.api_version, topic.name, wanted)
+            except KafkaError as error:
+                answer = _refusal(wanted, error.code)
+            except LogDirError as error:
+                broker.log_dir_failed(error)
+                answer = _refusal(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+            answers.append(answer)
+        response.topics.append(TopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+async def _answer(
+    broker: Broker, request: ListOffsetsRequest, version: int, topic: str, wanted: WantedPartition
+) -> PartitionResponse:
+    partition = broker.replicas.hosted(topic, wanted.partition_index)
+    only_leader = request.replica_id != DEBUGGING_REPLICA
+    log = partition.readable_log(wanted.current_leader_epoch, only_leader=only_leader)
+    end = _visible_end(log, request)
+    answer = PartitionResponse(partition_index=wanted.partition_index, offset=UNKNOWN, timestamp=UNKNOWN)
+    if version == 0:
+        if wanted.timestamp < EARLIEST:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if wanted.max_num_offsets < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make an array of that size
+        answer.old_style_offsets = _segment_starts(broker, log, wanted, end)
+        return answer
+    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
+    if lags and wanted.timestamp == LATEST:
+        raise _not_available(version)
+    answer.timestamp, answer.offset, leader_epoch = await _find(broker, partition, log, wanted.timestamp, end)
+    if lags and answer.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+        raise _not_available(version)
+    if version >= 4:
+        answer.leader_epoch = leader_epoch
+    return answer
+
+
+def _not_available(version: int) -> KafkaError:
+    """A new leader does not know yet how far its predecessor's records were committed (KIP-207)."""
+    knows_it = version >= OFFSET_NOT_AVAILABLE_SINCE
+    return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if knows_it else ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
+    if request.replica_id != CONSUMER_REPLICA:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+
+
+async def _find(broker: Broker, partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), each -1 where there is none."""
+    if timestamp == LATEST:
+        return UNKNOWN, end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return UNKNOWN, log.log_start_offset, log.earliest_epoch
+    if timestamp == LATEST_TIERED:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+    try:
+        found = await _run(search, broker.validation_threads)
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
+    if found is None or found.offset >= end:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    return found.timestamp, found.offset, found.leader_epoch
+
+
+async def _run(search: Search, limiter: trio.CapacityLimiter) -> TimestampAndOffset | None:
+    with closing(search):
+        for step in search:
+            if step is not None:
+                found = await in_thread(step.run, limiter) if step.is_long else step.run()
+                if found is not None:
+                    return found
+            await trio.lowlevel.checkpoint()
+    return None
+
+
+def _segment_starts(broker: Broker, log: Log, wanted: WantedPartition, end: int) -> list[int]:
+    """Newest first; what a consumer may not see yet is replaced by the end it may see (`fetchOffsetsBefore`)."""
+    found = log.legacy_offsets_before(wanted.timestamp, wanted.max_num_offsets, broker.clock.time_ms())
+    if not any(offset > end for offset in found):
+        return found
+    return [end, *(offset for offset in found if offset < end)]
+
+
+def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=wanted.partition_index, error_code=code, timestamp=UNKNOWN, offset=UNKNOWN)
+
+
+def error_response(request: ListOffsetsRequest, context: RequestContext, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions])
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,74 @@
+"""CreatePartitions 0-3: more partitions for topics that exist.
+
+A topic named twice is refused as a whole. The answer waits until the new partitions have leaders, or time is up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.cluster.topic_admin import NewPartitions
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.controller.events import ApiError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.CREATE_PARTITIONS,
+    0,
+    3,
+    {0: "count, assignments, validate_only", 2: "flexible", 3: "THROTTLING_QUOTA_EXCEEDED (KIP-599)"},
+    absent="controller mutation quotas",
+)
+
+DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+UNAUTHORIZED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
+QUEUED_FOR_DELETION = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+
+
+async def handle(broker: Broker, request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
+    if not broker.control.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+    results: dict[str, ApiError] = {}
+    wanted = []
+    times = Counter(topic.name for topic in request.topics)
+    queued_for_deletion = broker.control.machine.parts.context.topics_to_be_deleted
+    for topic in request.topics:
+        if times[topic.name] > 1:
+            results[topic.name] = DUPLICATE
+        elif not context.authorized(Operation.ALTER, ResourceType.TOPIC, topic.name):
+            results[topic.name] = UNAUTHORIZED
+        elif topic.name in queued_for_deletion:
+            results[topic.name] = QUEUED_FOR_DELETION
+        else:
+            assignments = None if topic.assignments is None else [a.broker_ids for a in topic.assignments]
+            wanted.append(NewPartitions(topic.name, topic.count, assignments))
+    results |= await broker.control.topics.create_partitions(
+        wanted, request.timeout_ms, validate_only=request.validate_only
+    )
+    return _response(results)
+
+
+def _response(results: dict[str, ApiError]) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=name, error_code=error.code, error_message=error.message
+            )
+            for name, error in results.items()
+        ]
+    )
+
+
+def error_response(
+    request: CreatePartitionsRequest, context: RequestContext, error: KafkaError
+) -> CreatePartitionsResponse:
+    api_error = ApiError(error.code)
+    return _response({topic.name: api_error for topic in request.topics})

@@ -1,0 +1,143 @@
+"""DescribeTopicPartitions 0: topics with all their partitions, a bounded number a response (KIP-966).
+
+Kafka serves it only in KRaft mode; here too, because today's admin clients ask it first. Topics come in the order of
+their names; `next_cursor` says where the next request goes on. Eligible leader replicas exist in KRaft only: none are
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core import topic_names
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+
+LEDGER = Ledger(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, {0: "pages of partitions, by a cursor"})
+
+
+async def handle(
+    broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    await broker.metadata.wait_first_update(broker.tree)
+    snapshot = broker.metadata.snapshot
+    cursor = request.cursor
+    first = "" if cursor is None else cursor.topic_name
+    all_topics = not request.topics
+    names = snapshot.topics if all_topics else {topic.name for topic in request.topics}
+    _check_cursor(request, names, all_topics)
+    response = DescribeTopicPartitionsResponse()
+    refused = []
+    allowed = []
+    for name in sorted(name for name in names if name >= first):
+        if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            allowed.append(name)
+        elif not all_topics:
+            refused.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
+    limit = min(broker.config.get_int("max.request.partition.size.limit"), request.response_partition_limit)
+    start = 0 if cursor is None else cursor.partition_index
+    await _fill(response, snapshot, context, allowed, (first, start), max(limit, 1), all_topics)
+    for topic in response.topics:
+        topic.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name or "")
+    response.topics += refused
+    return response
+
+
+def _check_cursor(request: DescribeTopicPartitionsRequest, names: Iterable[str], all_topics: bool) -> None:
+    cursor = request.cursor
+    if cursor is None:
+        return
+    if not all_topics and cursor.topic_name not in names:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+        )
+    if cursor.partition_index < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}",
+        )
+
+
+async def _fill(
+    response: DescribeTopicPartitionsResponse,
+    snapshot: MetadataSnapshot,
+    context: RequestContext,
+    names: list[str],
+    start: tuple[str, int],
+    limit: int,
+    skip_unknown: bool,
+) -> None:
+    remaining = limit
+    for name in names:
+        if remaining == 0:
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            return
+        states = snapshot.topics.get(name)
+        if states is None:
+            if not skip_unknown:
+                valid = topic_names.is_valid(name)
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+                response.topics.append(Topic(error_code=code, name=name, is_internal=topic_names.is_internal(name)))
+            continue
+        from_index = start[1] if name == start[0] else 0
+        end = min(len(states), from_index + remaining)
+        response.topics.append(_topic(snapshot, context, name, range(from_index, end)))
+        if end < len(states):
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=end)
+            return
+        remaining -= max(end - from_index, 0)
+        await trio.lowlevel.checkpoint()
+
+
+def _topic(snapshot: MetadataSnapshot, context: RequestContext, name: str, indexes: range) -> Topic:
+    partitions = []
+    for index in indexes:
+        state = snapshot.partition(name, index)
+        if state is None:
+            continue
+        leader = snapshot.brokers.get(state.leader)
+        reachable = leader is not None and context.listener_name in leader.endpoints
+        partitions.append(
+            Partition(
+                partition_index=index,
+                leader_id=state.leader if reachable else -1,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=state.offline_replicas,
+            )
+        )
+    return Topic(
+        name=name,
+        topic_id=snapshot.topic_id(name),
+        is_internal=topic_names.is_internal(name),
+        partitions=partitions,
+    )
+
+
+def error_response(
+    request: DescribeTopicPartitionsRequest, context: RequestContext, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[Topic(error_code=error.code, name=topic.name) for topic in request.topics]
+    )

@@ -1,0 +1,169 @@
+"""AddPartitionsToTxn 0-5: partitions take part in a transaction.
+
+Up to version 3 from producers, one transaction a request. From version 4 on between brokers, several at once, and also
+only to be verified (KIP-890). Where one partition is refused, none is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
+from kpybroker.broker.handlers.groups.checks import by_topic
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_names import is_internal
+from kpybroker.core.transaction.values import AddPartitions
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    0,
+    5,
+    {
+        0: "the partitions of a transaction",
+        1: "throttle time",
+        2: "PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH",
+        3: "flexible",
+        4: "between brokers: several transactions, verification alone (KIP-890)",
+        5: "TRANSACTION_ABORTABLE",
+    },
+)
+
+FENCED_FROM = 2
+BETWEEN_BROKERS_FROM = 4
+
+Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
+Errors = Mapping[TopicPartition, ErrorCode]
+
+
+async def handle(
+    broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse:
+    if context.api_version < BETWEEN_BROKERS_FROM:
+        (transaction,) = _transactions(request, context)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, transaction, context))
+    check_cluster_action(context)
+    response, budget = AddPartitionsToTxnResponse(), YieldBudget()
+    for transaction in request.transactions:
+        await budget.spend()
+        results = await _add(broker, transaction, context)
+        response.results_by_transaction.append(
+            Result(transactional_id=transaction.transactional_id, topic_results=results)
+        )
+    return response
+
+
+def _transactions(request: AddPartitionsToTxnRequest, context: RequestContext) -> list[Transaction]:
+    if context.api_version >= BETWEEN_BROKERS_FROM:
+        return request.transactions
+    return [
+        Transaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+    ]
+
+
+async def _add(broker: Broker, transaction: Transaction, context: RequestContext) -> list[TopicResult]:
+    transactional_id = transaction.transactional_id
+    partitions = dict.fromkeys((topic.name, index) for topic in transaction.topics for index in topic.partitions)
+    from_client = context.api_version < BETWEEN_BROKERS_FROM
+    if from_client and not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _all(transaction, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    refused = await _refused(broker, context, partitions, from_client=from_client)
+    if refused:
+        return _each(dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused)
+    if transaction.verify_only:
+        return _each(_verify(broker, transaction, partitions))
+    error = await _ask(broker, transaction, frozenset(partitions))
+    if error is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return _all(transaction, error)
+
+
+def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[TopicPartition]) -> Errors:
+    if not transaction.transactional_id:
+        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+    try:
+        return broker.transactions.verify(
+            transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions
+        )
+    except KafkaError as error:
+        return dict.fromkeys(partitions, error.code)
+
+
+async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[TopicPartition]) -> ErrorCode:
+    if not transaction.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    try:
+        return await broker.transactions.ask(
+            AddPartitions(transaction.transactional_id, transaction.producer_id, transaction.producer_epoch, partitions)
+        )
+    except KafkaError as error:
+        return error.code
+
+
+async def _refused(
+    broker: Broker, context: RequestContext, partitions: Iterable[TopicPartition], *, from_client: bool
+) -> dict[TopicPartition, ErrorCode]:
+    """Those that the client may not write to, or that the cluster does not know. Kafka's own topics are not for
+    clients, whoever they are.
+    """
+    refused: dict[TopicPartition, ErrorCode] = {}
+    budget = YieldBudget()
+    for topic, index in partitions:
+        await budget.spend()
+        if from_client and (is_internal(topic) or not context.authorized(Operation.WRITE, ResourceType.TOPIC, topic)):
+            refused[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not broker.metadata.contains(topic, index):
+            refused[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
+
+
+def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:
+    """One code everywhere, topics and partitions as they were asked for."""
+    return [
+        TopicResult(
+            name=topic.name,
+            results_by_partition=[
+                PartitionResult(partition_index=index, partition_error_code=code) for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
+
+
+def _each(errors: Errors) -> list[TopicResult]:
+    return [
+        TopicResult(
+            name=name,
+            results_by_partition=[
+                PartitionResult(partition_index=index, partition_error_code=code) for index, code in codes
+            ],
+        )
+        for name, codes in by_topic(errors.items()).items()
+    ]
+
+
+def error_response(
+    request: AddPartitionsToTxnRequest, context: RequestContext, error: KafkaError
+) -> AddPartitionsToTxnResponse:
+    if context.api_version >= BETWEEN_BROKERS_FROM:
+        return AddPartitionsToTxnResponse(error_code=error.code)
+    (transaction,) = _transactions(request, context)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_all(transaction, error.code))

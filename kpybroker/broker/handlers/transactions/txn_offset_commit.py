@@ -1,0 +1,128 @@
+"""TxnOffsetCommit 0-4: a group's offsets, as part of a transaction.
+
+They stay pending until the transaction's marker is in the group's partition of `__consumer_offsets`. From version 3 on
+the request says which member commits for which generation, so that one that has been left behind is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.coordinators.transaction_verification import verify
+from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic, known_partitions, require_group_id
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.group.committing import commit_error
+from kpybroker.core.group.values import CommitOffsets, CommitResult
+from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kpybroker.wire.records.batch import NO_SEQUENCE
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+LEDGER = Ledger(
+    ApiKey.TXN_OFFSET_COMMIT,
+    0,
+    4,
+    {
+        0: "the offsets of a group",
+        1: "throttle time",
+        2: "leader epoch (KIP-320); COORDINATOR_LOAD_IN_PROGRESS instead of COORDINATOR_NOT_AVAILABLE",
+        3: "flexible; member, generation and instance id fence (KIP-447)",
+        4: "TRANSACTION_ABORTABLE",
+    },
+)
+
+LOADING_FROM = 2
+ABORTABLE_FROM = 4
+Partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+
+
+async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+    if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    authorize_group(context, Operation.READ, request.group_id)
+    known, errors = await known_partitions(broker, context, request.topics)
+    if known:
+        try:
+            errors |= await _commit(broker, request, context, known)
+        except KafkaError as error:
+            errors |= dict.fromkeys(known, error.code)
+    return _response(errors, context.api_version)
+
+
+async def _commit(
+    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext, known: dict[TopicPartition, Partition]
+) -> dict[TopicPartition, ErrorCode]:
+    require_group_id(request.group_id)
+    broker.groups.shard_for(request.group_id)  # raises where this is not the group's coordinator
+    offsets_partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
+    verified = await verify(
+        broker,
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        {offsets_partition: NO_SEQUENCE},
+        knows_abortable=context.api_version >= ABORTABLE_FROM,
+    )
+    if verified.errors:
+        raise KafkaError(commit_error(verified.errors[offsets_partition]))
+    now_ms = broker.clock.time_ms()
+    result: CommitResult = await broker.groups.ask(
+        CommitOffsets(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            generation_id=request.generation_id,
+            offsets={key: _offset(partition, now_ms) for key, partition in known.items()},
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            verification_guard=verified.guard(offsets_partition),
+        )
+    )
+    return dict(result.errors)
+
+
+def _offset(partition: Partition, now_ms: int) -> OffsetAndMetadata:
+    return OffsetAndMetadata(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now_ms,
+    )
+
+
+def _response(errors: dict[TopicPartition, ErrorCode], version: int) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                name=name,
+                partitions=[
+                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+                        partition_index=index, error_code=_code(code, version)
+                    )
+                    for index, code in codes
+                ],
+            )
+            for name, codes in by_topic(errors.items()).items()
+        ]
+    )
+
+
+def _code(code: ErrorCode, version: int) -> ErrorCode:
+    """Producers before 2.0 may crash on a coordinator that loads (KAFKA-7296)."""
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
+
+
+def error_response(
+    request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError
+) -> TxnOffsetCommitResponse:
+    partitions = ((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
+    return _response(dict.fromkeys(partitions, error.code), context.api_version)

@@ -1,0 +1,130 @@
+"""What the configuration says of the client of ZooKeeper: limits, TLS, credentials, and the ACLs of what it makes.
+
+Kafka's KafkaZkClient and ZkData. Credentials are, as there, those of the `Client` context of a JAAS login file: SASL
+with DIGEST-MD5 (`DigestLoginModule`). A certificate of its own makes a client authentic too. Kerberos is not available.
+
+`zookeeper.clientCnxnSocket` names the Java class that can do TLS; here `zookeeper.ssl.client.enable` is enough.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.lifecycle.startup import EXIT_CONFIG, StartupError
+from kpybroker.core import tree as t
+from kpybroker.wire import znodes
+
+if TYPE_CHECKING:
+    from kpybroker.broker.network.tls import Store
+    from kpybroker.config.broker import BrokerConfig
+    from kpybroker.coordination.tree import Tree
+
+JAAS_CONTEXT = "Client"
+JAAS_FILE = "kpybroker.jaas.config.file"
+DIGEST_LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
+
+KEYSTORE = ("zookeeper.ssl.keystore.location", "zookeeper.ssl.keystore.password", "zookeeper.ssl.keystore.type")
+TRUSTSTORE = (
+    "zookeeper.ssl.truststore.location",
+    "zookeeper.ssl.truststore.password",
+    "zookeeper.ssl.truststore.type",
+)
+REVOCATION = ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable")
+
+
+def zookeeper_tree(config: BrokerConfig) -> Tree:
+    """A client that is not started. Raises StartupError, and CoordinationUnavailable for a bad `zookeeper.connect`."""
+    from kpybroker.coordination.zookeeper import ZooKeeperTree
+
+    tls = _tls(config) if config.get_bool("zookeeper.ssl.client.enable") else None
+    sasl = _sasl(config.get_str(JAAS_FILE))
+    has_certificate = tls is not None and config.get_str("zookeeper.ssl.keystore.location") != ""
+    set_acl = config.get_bool("zookeeper.set.acl")
+    if set_acl and sasl is None and not has_certificate:
+        raise _refused(
+            "zookeeper.set.acl is true, but nothing makes this broker known to ZooKeeper",
+            f"give a JAAS file with a {JAAS_CONTEXT} context by KAFKA_OPTS or {JAAS_FILE}, or "
+            "zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location",
+        )
+    return ZooKeeperTree(
+        config.get_str("zookeeper.connect"),
+        session_timeout_ms=config.get_int("zookeeper.session.timeout.ms"),
+        sasl=sasl,
+        tls=tls,
+        default_acl=secure_acl if set_acl else lambda path: t.OPEN_ACL_UNSAFE,
+        max_in_flight_requests=config.get_int("zookeeper.max.in.flight.requests"),
+    )
+
+
+def secure_acl(path: str) -> tuple[t.Acl, ...]:
+    """ZkData.defaultAcls: its creator may do everything and, but for what is sensitive, everybody may read."""
+    if not znodes.is_secured(path):
+        return t.OPEN_ACL_UNSAFE
+    return t.CREATOR_ALL_ACL if znodes.is_sensitive(path) else t.CREATOR_ALL_ACL + t.READ_ACL_UNSAFE
+
+
+def _refused(cause: str, fix: str) -> StartupError:
+    return StartupError(cause, fix, EXIT_CONFIG)
+
+
+# --- credentials
+
+
+def _sasl(file: str) -> Mapping[str, str] | None:
+    """kazoo's options; None without a file, or without the context in it, as JaasUtils.isZkSaslEnabled."""
+    if not file:
+        return None
+    from kpybroker.config.jaas import JaasError, parse_jaas
+
+    try:
+        modules = parse_jaas(file, Path(file).read_text()).get(JAAS_CONTEXT)
+    except (OSError, UnicodeDecodeError, JaasError) as error:
+        raise _refused(f"the JAAS login file cannot be read: {error}", "correct it, or name another") from error
+    if modules is None:
+        return None
+    options = modules[0].options if len(modules) == 1 and modules[0].name == DIGEST_LOGIN_MODULE else {}
+    if not {"username", "password"} <= options.keys():
+        raise _refused(
+            f"the {JAAS_CONTEXT} context of {file} cannot be used",
+            f"let it hold one {DIGEST_LOGIN_MODULE} with username and password; Kerberos is not available here",
+        )
+    if find_spec("puresasl") is None:
+        raise _refused(
+            "credentials for ZooKeeper need the package pure-sasl",
+            "pip install 'kpybroker[security]', or use a certificate (zookeeper.ssl.keystore.location)",
+        )
+    return {"mechanism": "DIGEST-MD5", "username": options["username"], "password": options["password"]}
+
+
+# --- TLS
+
+
+def _tls(config: BrokerConfig) -> ssl.SSLContext:
+    from kpybroker.broker.network.tls import TlsError, TlsSettings, client_context
+
+    for key in REVOCATION:
+        if config.get_bool(key):
+            raise _refused(f"{key} is true, and no revocation is checked here", f"set {key}=false")
+    versions = config.get_list("zookeeper.ssl.enabled.protocols") or (config.get_str("zookeeper.ssl.protocol"),)
+    settings = TlsSettings(
+        keystore=_store(config, KEYSTORE),
+        truststore=_store(config, TRUSTSTORE),
+        versions=versions,
+        cipher_suites=config.get_list("zookeeper.ssl.cipher.suites"),
+        check_hostname=config.get_str("zookeeper.ssl.endpoint.identification.algorithm").upper() == "HTTPS",
+    )
+    try:
+        return client_context(settings)
+    except TlsError as error:
+        raise _refused(f"TLS to ZooKeeper: {error.cause}", error.fix) from error
+
+
+def _store(config: BrokerConfig, keys: Sequence[str]) -> Store | None:
+    from kpybroker.broker.network.tls import Store
+
+    location, password, store_type = map(config.get_str, keys)
+    return Store(location, password or None, store_type or None) if location else None

@@ -1,0 +1,61 @@
+"""Whoever waits until a partition's high watermark reaches an offset: acks=all, coordinators, transaction markers."""
+
+from __future__ import annotations
+
+from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.wire.errors import KafkaError
+
+
+class OffsetWaiter(Wait):
+    """`error` tells why `offset` will never be reached."""
+
+    __slots__ = ("error", "is_reached", "offset")
+
+    def __init__(self, offset: int, deadline: float) -> None:
+        super().__init__(deadline)
+        self.offset = offset
+        self.is_reached = False
+        self.error: KafkaError | None = None
+
+
+class OffsetWaiters:
+    """`waiting`: in the order in which they came."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting: list[OffsetWaiter] = []
+
+    def add(self, offset: int, deadline: float) -> OffsetWaiter:
+        waiter = OffsetWaiter(offset, deadline)
+        self.waiting.append(waiter)
+        return waiter
+
+    def until(self, offset: int, deadline: float) -> Steps[bool]:
+        """Whether the offset is reached in time, on trio's clock. Raises the KafkaError of `fail`."""
+        waiter = self.add(offset, deadline)
+        try:
+            yield waiter
+        finally:
+            if not waiter.is_reached and waiter.error is None:
+                self.waiting.remove(waiter)
+        if waiter.error is not None:
+            raise waiter.error
+        return waiter.is_reached
+
+    def wake(self, high_watermark: int) -> None:
+        waiting = []
+        for waiter in self.waiting:
+            if waiter.offset <= high_watermark:
+                waiter.is_reached = True
+                waiter.end()
+            else:
+                waiting.append(waiter)
+        self.waiting = waiting
+
+    def fail(self, error: KafkaError) -> None:
+        """Leadership is lost: nobody's offset will be reached here."""
+        waiters, self.waiting = self.waiting, []
+        for waiter in waiters:
+            waiter.error = error
+            waiter.end()

@@ -1,0 +1,301 @@
+"""One epoll for all connections, so that what can be answered at once costs no turn of trio's loop.
+
+A task that waits for its socket costs a trip through trio's scheduler a request, twice what a one-record produce takes
+to serve. Here the tasks sleep on, and the poller calls their `on_ready` for as long as there is something to read
+and nothing else is kept waiting; a task wakes up when its `on_ready` says that it can't go on without it.
+
+The poller is an instrument of trio's that is told when trio is about to wait: then it waits in trio's place, for its
+sockets and for whatever trio waits for (`run_loop`), serves, and gives the loop back once trio has something to do.
+
+A socket that takes no more of a large answer is watched for room instead of for data, and its `on_ready` sends on.
+
+A socket whose request is suspended (see `steps`) is watched as any other. `poke` has its `on_ready` called once the
+request can be answered, in the very turn that served whatever ended its wait, or soon. What comes meanwhile is not to
+be read yet, so that it says `mute`.
+
+Where that can't be had, each task waits for its own socket, as `Alone`.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+
+import outcome
+import trio
+
+from kpybroker.broker.loop.run_loop import RunLoop
+
+TURN_S = 0.0005
+"""How long a turn of the loop may be kept, give or take one request."""
+EVENTS_A_POLL = 16
+MOMENT_S = 30e-6
+VAIN_MAX = 10
+
+HAS_EPOLL = sys.platform.startswith("linux")
+
+OnReady = Callable[[], bool]
+"""Takes what is there to read, or sends more. False: its task is to wake up. Raises into its task."""
+
+
+class Poller(trio.abc.Instrument):
+    """One for a `trio.run` (`of_this_run`); to be `run` for as long as sockets are watched, once for each listener."""
+
+    def __init__(self, loop: RunLoop) -> None:
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._epoll.register(loop.descriptor, select.EPOLLIN)
+        self._watched: dict[int, tuple[OnReady, trio.lowlevel.Task]] = {}
+        self._muted: set[int] = set()  # of those watched
+        self._poked: deque[int] = deque()
+        self._gauges: list[trio.abc.Instrument] = []
+        self._failure: BaseException | None = None
+        self._failed = trio.Event()
+        self._runs = 0
+        self._vain = 0  # tries of `_wait_a_moment` in a row
+        self._turns_without = 0
+
+    @staticmethod
+    def of_this_run() -> Poller | None:
+        """None where trio's loop can't be watched."""
+        poller = _POLLER.get()
+        if poller is None and HAS_EPOLL and (loop := RunLoop.of_this_run()) is not None:
+            poller = Poller(loop)
+            _POLLER.set(poller)
+        return poller
+
+    @property
+    def is_running(self) -> bool:
+        return self._runs > 0
+
+    async def run(self) -> None:
+        self._runs += 1
+        if self._runs == 1:
+            trio.lowlevel.add_instrument(self)
+        try:
+            await self._failed.wait()
+            assert self._failure is not None
+            raise self._failure
+        finally:
+            self._runs -= 1
+            if not self._runs:
+                self._close()
+
+    def _close(self) -> None:
+        trio.lowlevel.remove_instrument(self)
+        self._epoll.close()
+        _POLLER.set(None)
+
+    def add_gauge(self, gauge: trio.abc.Instrument) -> None:
+        self._gauges.append(gauge)
+        if self._runs:  # of the instruments the poller is to be the last one to hear of a wait, for it waits
+            trio.lowlevel.remove_instrument(self)
+            trio.lowlevel.add_instrument(self)
+
+    def remove_gauge(self, gauge: trio.abc.Instrument) -> None:
+        if gauge in self._gauges:
+            self._gauges.remove(gauge)
+
+    async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
+        """Until `on_ready` returns False or raises; meanwhile the caller sleeps."""
+        if self._epoll.closed:  # the broker stops
+            await Alone().watch(sock, on_ready, for_room)
+            return
+        descriptor = sock.fileno()
+        self._epoll.register(descriptor, select.EPOLLOUT if for_room else select.EPOLLIN)
+        self._watched[descriptor] = (on_ready, trio.lowlevel.current_task())
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._forget(descriptor)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def want_room(self, sock: socket.socket) -> None:
+        """From now on `on_ready` is called when more can be sent; if the socket is being watched at all."""
+        self._look_for(sock.fileno(), select.EPOLLOUT)
+
+    def want_data(self, sock: socket.socket) -> None:
+        self._look_for(sock.fileno(), select.EPOLLIN)
+
+    def _look_for(self, descriptor: int, events: int) -> None:
+        if self._epoll.closed:  # the broker stops
+            return
+        if descriptor in self._muted:
+            self._muted.remove(descriptor)
+            self._epoll.register(descriptor, events)
+        elif descriptor in self._watched:
+            self._epoll.modify(descriptor, events)
+
+    def mute(self, sock: socket.socket) -> None:
+        """`on_ready` is not called before the next `poke`, which is for a socket that is being watched."""
+        descriptor = sock.fileno()
+        if descriptor not in self._muted:
+            self._muted.add(descriptor)
+            self._epoll.unregister(descriptor)
+
+    def poke(self, sock: socket.socket) -> None:
+        """Have `on_ready` called, whether or not there is something to read: before long, not by this call."""
+        descriptor = sock.fileno()
+        self._poked.append(descriptor)
+        if descriptor in self._muted:
+            self._muted.remove(descriptor)
+            self._epoll.register(descriptor, select.EPOLLIN)
+
+    def before_io_wait(self, timeout: float) -> None:
+        """trio has let its tasks run, and would now wait this long for something to do."""
+        if self._failure is not None:
+            return
+        try:
+            if timeout > 0:
+                self._serve_instead(timeout)
+            else:
+                self._serve_between()
+        except BaseException as error:  # told by `run`: trio would log it and go on without
+            self._failure = error
+            self._failed.set()
+            self._loop.wake()
+
+    def _serve_between(self) -> None:
+        """trio's tasks go on at once: a turn between two of theirs."""
+        end = time.perf_counter() + TURN_S
+        has_served = False
+        while self._serve_all([] if self._poked else self._epoll.poll(0, EVENTS_A_POLL), end):
+            has_served = True
+            if time.perf_counter() > end:
+                break
+        if has_served and not self._loop.has_runnable():
+            self._loop.wake()  # a clock that jumps when nothing happens: something did
+
+    def _serve_instead(self, timeout: float) -> None:
+        """Wait and serve in trio's place, until it has something to do or its time is over."""
+        loop, clock = self._loop, time.perf_counter
+        end = clock() + timeout
+        deadline = loop.next_deadline()
+        has_served = False
+        while True:
+            ready: list[tuple[int, int]] = []
+            if not self._poked:
+                ready = self._wait_a_moment() or self._epoll.poll(max(end - clock(), 0.0), EVENTS_A_POLL)
+            served = self._serve_all(ready, clock() + TURN_S)
+            is_loop_ready = any(descriptor == loop.descriptor for descriptor, _ in ready)
+            if is_loop_ready and not served:
+                return  # its wait is over at once
+            has_served = has_served or served
+            is_wanted = is_loop_ready or loop.has_runnable() or loop.next_deadline() < deadline
+            if not served or is_wanted or clock() >= end:
+                break
+        if has_served or not loop.is_waiting_for_idleness():
+            loop.wake()
+
+    def _serve_all(self, ready: list[tuple[int, int]], end: float) -> bool:
+        """Those that are ready, and then whoever was poked, before this time; whether there was anybody."""
+        if not self._poked and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
+            return False
+        for gauge in self._gauges:
+            gauge.after_io_wait(0)
+        for descriptor, _ in ready:
+            self._serve(descriptor)
+        poked = self._poked
+        while poked:
+            self._serve(poked.popleft())
+            if time.perf_counter() > end:
+                break
+        for gauge in self._gauges:
+            gauge.before_io_wait(0)
+        return True
+
+    def _serve(self, descriptor: int) -> None:
+        watch = self._watched.get(descriptor)
+        if watch is None:
+            return  # cancelled meanwhile, or trio's
+        on_ready, task = watch
+        try:
+            if on_ready():
+                return
+            result: outcome.Outcome[None] = outcome.Value(None)
+        except Exception as error:  # it is the connection's, whose task knows what to make of it
+            result = outcome.Error(error)
+        if descriptor in self._watched:
+            self._forget(descriptor)
+            trio.lowlevel.reschedule(task, result)
+
+    def _wait_a_moment(self) -> list[tuple[int, int]]:
+        """A client that asks one thing after the other asks again sooner than a sleep and a wake-up would take.
+
+        Whether such clients are there is tried, and after a vain try not tried again for a while.
+        """
+        if self._turns_without > 0:
+            self._turns_without -= 1
+            return []
+        end = time.perf_counter() + MOMENT_S
+        while time.perf_counter() < end:
+            if ready := self._epoll.poll(0, EVENTS_A_POLL):
+                self._vain = 0
+                return ready
+        self._vain = min(self._vain + 1, VAIN_MAX)
+        self._turns_without = 1 << self._vain
+        return []
+
+    def _forget(self, descriptor: int) -> None:
+        del self._watched[descriptor]
+        if descriptor in self._muted:
+            self._muted.remove(descriptor)
+        elif not self._epoll.closed:
+            self._epoll.unregister(descriptor)
+
+
+_POLLER: trio.lowlevel.RunVar[Poller | None] = trio.lowlevel.RunVar("poller", None)
+
+
+def measure(gauge: trio.abc.Instrument) -> None:
+    """Add an instrument of trio's that measures turns of the loop: what is served in trio's place is one too."""
+    trio.lowlevel.add_instrument(gauge)
+    if (poller := Poller.of_this_run()) is not None:
+        poller.add_gauge(gauge)
+
+
+def measure_no_more(gauge: trio.abc.Instrument) -> None:
+    trio.lowlevel.remove_instrument(gauge)
+    if (poller := _POLLER.get()) is not None:
+        poller.remove_gauge(gauge)
+
+
+class Alone:
+    """One socket's `watch` and the rest of it without a poller."""
+
+    def __init__(self) -> None:
+        self._is_muted = False
+        self._wants_room = False
+        self._wait = trio.CancelScope()
+
+    async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
+        self._is_muted = False
+        self._wants_room = for_room
+        while True:
+            with trio.CancelScope() as self._wait:
+                if self._is_muted:
+                    await trio.sleep_forever()
+                elif self._wants_room:
+                    await trio.lowlevel.wait_writable(sock)
+                else:
+                    await trio.lowlevel.wait_readable(sock)
+            if not on_ready():
+                return
+
+    def want_room(self, _: socket.socket) -> None:
+        self._wants_room = True
+
+    def want_data(self, _: socket.socket) -> None:
+        self._wants_room = False
+
+    def mute(self, _: socket.socket) -> None:
+        self._is_muted = True
+
+    def poke(self, _: socket.socket) -> None:
+        self._is_muted = False
+        self._wait.cancel()

@@ -1,0 +1,317 @@
+"""Length-prefixed frames off a stream, within bounds that hold before anything is believed.
+
+A frame's size is checked as soon as its four bytes are here: below zero or above `socket.request.max.bytes` ends the
+connection, and so does anything but a Produce above `SMALL_FRAME_BYTES_MAX`, which takes the first two bytes of the
+header to know. Memory grows with the bytes that really arrived, never with the size a client claims, and what it
+grows by is taken from `RequestMemory`, the server's budget.
+
+A frame that comes in one piece is served where it was received, in the scratch buffer of the server. One that does not,
+and is large, is received into a buffer of its own (`LargeFrame`): its bytes are moved by nobody but the kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import Protocol
+
+from kpybroker.broker.network.request_memory import Held, ReceiveBuffers, RequestMemory
+from kpybroker.broker.network.transport import Stream
+from kpybroker.wire.errors import ProtocolError
+
+SMALL_FRAME_BYTES_MAX = 4 * 1024 * 1024
+GROWTH_BYTES_MIN = 8 * 1024
+GROWTH_BYTES_MAX = 4 * 1024 * 1024
+_SIZE = struct.Struct(">i")
+_PRODUCE_KEY = b"\x00\x00"
+
+
+class Activity(Protocol):
+    """Whose bytes these are: told that some came."""
+
+    was_active: bool
+
+
+class LargeFrame:
+    """A frame of which a part has come: in a borrowed buffer, or in one of its own that grows as bytes come."""
+
+    __slots__ = ("_buffer", "_buffers", "_filled", "_held", "_is_borrowed", "_size")
+
+    def __init__(self, size: int, buffers: ReceiveBuffers, memory: RequestMemory) -> None:
+        borrowed = buffers.borrow(size)
+        self._buffer = bytearray() if borrowed is None else borrowed
+        self._is_borrowed = borrowed is not None
+        self._buffers = buffers
+        self._held = Held(memory)
+        self._size = size
+        self._filled = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self._filled == self._size
+
+    def may_go_on(self) -> bool:
+        return self.is_complete or self._held.may_take_more()
+
+    def room(self) -> memoryview:
+        """Where the next bytes go: there is always some before it is complete."""
+        if self._filled == len(self._buffer):
+            growth = min(self._size - self._filled, max(self._filled, GROWTH_BYTES_MIN), GROWTH_BYTES_MAX)
+            self._held.take(growth)
+            self._buffer += bytes(growth)
+        return memoryview(self._buffer)[self._filled : self._size]
+
+    def has_come(self, count: int) -> None:
+        """So many bytes were placed at the start of `room`."""
+        self._filled += count
+        if self._is_borrowed:  # as if it grew with them: a client that claims a size takes nothing from the others
+            self._held.take(count)
+
+    def append(self, data: memoryview) -> None:
+        end = self._filled + len(data)
+        if self._is_borrowed:
+            memoryview(self._buffer)[self._filled : end] = data
+        else:
+            self._buffer += data
+        self._held.take(len(data))
+        self._filled = end
+
+    def lend(self) -> bytearray | memoryview:
+        """The frame, until `release`; its memory is no longer accounted for here."""
+        self._held.give_back()
+        return memoryview(self._buffer)[: self._size] if self._is_borrowed else self._buffer
+
+    def release(self) -> None:
+        self._held.give_back()
+        if self._is_borrowed:
+            self._buffers.give_back(self._buffer)
+            self._buffer, self._is_borrowed = bytearray(), False
+
+
+class FrameReader:
+    """Whoever can do without waiting is lent frames where they were received: `receive_now`, `frame_now` for as long as
+    it gives any, and then always `settle`, which copies what nobody took out of the scratch buffer.
+
+    A frame is accounted to `memory` while it is received, if it is a large one, and from `hold`, or its arrival by
+    `next_frame`, until `done`. `close` when there will be no more.
+    """
+
+    __slots__ = (
+        "_activity",
+        "_buffers",
+        "_end",
+        "_frame_bytes_max",
+        "_held",
+        "_large",
+        "_lent",
+        "_memory",
+        "_pending",
+        "_scratch",
+        "_start",
+        "_stream",
+        "_whole",
+        "has_ended",
+    )
+
+    def __init__(
+        self,
+        stream: Stream,
+        buffers: ReceiveBuffers,
+        frame_bytes_max: int,
+        memory: RequestMemory,
+        activity: Activity,
+    ) -> None:
+        self._memory = memory
+        self._held = Held(memory)
+        self._stream = stream
+        self._buffers = buffers
+        self._scratch = buffers.scratch
+        self._frame_bytes_max = frame_bytes_max
+        self._activity = activity
+        self._whole: deque[bytearray] = deque()
+        self._pending = bytearray()  # the frame after those, as far as it is here
+        self._large: LargeFrame | None = None  # or that
+        self._lent: LargeFrame | None = None
+        self._start = self._end = 0  # what came after that, and still lies in `scratch`
+        self.has_ended = False
+
+    @property
+    def has_frame(self) -> bool:
+        """The next frame is here already (or a size that is none)."""
+        if self._large is not None:
+            return bool(self._whole) or self._large.is_complete
+        return bool(self._whole or (self._pending and self._is_decided()))
+
+    def may_go_on(self) -> bool:
+        """Whether `memory` lets it receive or serve: always while there is room; without, what a large frame takes is
+        given back only when that was served."""
+        if not self._memory.is_full:
+            return True
+        return self._large is not None and self._large.may_go_on()
+
+    async def next_frame(self) -> bytearray | None:
+        """The next frame without its size; None when the client closed between frames.
+
+        To be called when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
+        breaks, EOFError inside a frame.
+        """
+        while not self.has_frame:
+            received = await self._stream.receive_into(self._room())
+            if not received and (self._pending or self._large):
+                raise EOFError("connection closed inside a frame")
+            if not received:
+                return None
+            self._receive(received)
+            self.settle()
+        frame = self.frame_now()
+        assert frame is not None
+        owned = frame if isinstance(frame, bytearray) else bytearray(frame)
+        self._take_back()
+        self.hold(len(owned))
+        return owned
+
+    def receive_now(self) -> bool:
+        """Receive what has come, without waiting; False where that is nothing, or the end."""
+        received = self._stream.receive_now(self._room())
+        if not received:
+            self.has_ended = received is not None
+            return False
+        self._receive(received)
+        return True
+
+    def frame_now(self) -> bytearray | memoryview | None:
+        """The next frame without its size, if it is here: lent until `settle`. Raises ProtocolError."""
+        if self._whole:
+            return self._whole.popleft()
+        if self._large is not None:
+            return self._take_large() if self._large.is_complete else None
+        if self._pending:
+            return self._take_pending() if self._is_decided() else None
+        start, end = self._start + 4, self._end
+        if start > end:
+            return None
+        (size,) = _SIZE.unpack_from(self._scratch, start - 4)
+        if not 0 <= size <= self._frame_bytes_max:
+            self._check(size)
+        if size > end - start:
+            return None
+        self._start = start + size
+        return self._scratch[start : start + size]
+
+    def settle(self) -> bool:
+        """What was received and nobody took is copied: others receive into `scratch` next.
+
+        Whether the next frame can come by `receive_now`: not if it is here already.
+        """
+        if self._lent is not None:
+            self._take_back()
+        if self._start < self._end:
+            self._keep_rest()
+        return not self.has_frame
+
+    def hold(self, size: int) -> None:
+        """A frame of this size is being served."""
+        self._held.take(size)
+
+    def done(self) -> None:
+        """The last frame was served: its bytes are free again."""
+        self._held.give_back()
+
+    def close(self) -> None:
+        """The connection ends, wherever it was."""
+        self.done()
+        self._take_back()
+        if self._large is not None:
+            self._large.release()
+            self._large = None
+
+    def _room(self) -> memoryview:
+        return self._scratch if self._large is None else self._large.room()
+
+    def _receive(self, received: int) -> None:
+        """So many bytes have come into `_room`."""
+        self._activity.was_active = True
+        if self._large is not None:
+            self._large.has_come(received)
+            return
+        self._start = self._complete(received) if self._pending else 0
+        self._end = received
+
+    def _complete(self, received: int) -> int:
+        """Of the bytes that came, those that belong to the frame that is pending; how many they are."""
+        pending, scratch = self._pending, self._scratch
+        taken = min(max(4 - len(pending), 0), received)
+        pending += scratch[:taken]
+        if len(pending) < 4:
+            return taken
+        size: int
+        (size,) = _SIZE.unpack_from(pending)
+        self._check(size)
+        more = min(4 + size - len(pending), received - taken)
+        pending += scratch[taken : taken + more]
+        if size >= self._buffers.large_frame_bytes_min and len(pending) >= 6 and not self._is_decided():
+            self._pending = bytearray()
+            self._begin_large(size, memoryview(pending)[4:])
+        return taken + more
+
+    def _keep_rest(self) -> None:
+        """A size that is none is found when its frame's turn comes."""
+        scratch, start, end = self._scratch, self._start, self._end
+        self._start = end
+        if self._pending:
+            self._whole.append(self._take_pending())
+        while end - start >= 4:
+            (size,) = _SIZE.unpack_from(scratch, start)
+            if not 0 <= size <= min(end - start - 4, self._frame_bytes_max):
+                break
+            self._whole.append(bytearray(scratch[start + 4 : start + 4 + size]))
+            start += 4 + size
+        else:
+            size = 0
+        first = scratch[start + 4 : end]
+        if size >= self._buffers.large_frame_bytes_min and len(first) >= 2 and self._may_come(size, first[:2]):
+            self._begin_large(size, first)
+        else:
+            self._pending += scratch[start:end]
+
+    def _begin_large(self, size: int, first: memoryview) -> None:
+        self._large = LargeFrame(size, self._buffers, self._memory)
+        self._large.append(first)
+
+    def _take_large(self) -> bytearray | memoryview:
+        assert self._large is not None
+        self._lent, self._large = self._large, None
+        return self._lent.lend()
+
+    def _take_back(self) -> None:
+        """What was lent of a buffer that is kept is not needed any longer."""
+        if self._lent is not None:
+            self._lent.release()
+            self._lent = None
+
+    def _is_decided(self) -> bool:
+        """The pending frame is complete, or known to be none."""
+        pending = self._pending
+        if len(pending) < 4:
+            return False
+        (size,) = _SIZE.unpack_from(pending)
+        return len(pending) >= 4 + size or not self._may_come(size, pending[4:6])
+
+    def _take_pending(self) -> bytearray:
+        frame = self._pending
+        self._check(_SIZE.unpack_from(frame)[0])
+        self._pending = bytearray()
+        del frame[:4]
+        return frame
+
+    def _may_come(self, size: int, api_key: bytearray | memoryview) -> bool:
+        """By what is known so far; less than two bytes are no key yet."""
+        if not 0 <= size <= self._frame_bytes_max:
+            return False
+        return size <= SMALL_FRAME_BYTES_MAX or len(api_key) < 2 or bytes(api_key) == _PRODUCE_KEY
+
+    def _check(self, size: int) -> None:
+        if size < 0 or size > self._frame_bytes_max:
+            raise ProtocolError(f"frame of {size} bytes; at most {self._frame_bytes_max} are accepted")
+        if not self._may_come(size, self._pending[4:6]):
+            raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")

@@ -1,0 +1,213 @@
+"""An answer on its way out of a socket, as far as that takes no waiting.
+
+A part of it is bytes, or a slice of a segment file: small slices are read and leave in one `sendmsg` with their
+neighbours, large ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for
+as long as the disk takes, so the first page of a slice and the last one of each step are probed with
+`preadv(RWF_NOWAIT)`, and what is cold is read once in a thread before it is sent.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+SMALL_SLICE_BYTES = 32 * 1024
+GATHERED_BYTES = 256 * 1024
+SENDFILE_STEP_BYTES = 256 * 1024
+SENDMSG_BUFFERS_MAX = 64
+TURN_BYTES = 1024 * 1024
+"""Sent to one client until it is others' turn, give or take a step: one that reads as fast would keep the loop."""
+
+HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
+_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+_NOWHERE = memoryview(bytearray(SENDFILE_STEP_BYTES))
+"""What is read only to be in the page cache; nobody looks at it, so all threads share it."""
+
+
+class FileSlice(Protocol):
+    """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    def fileno(self) -> int: ...
+    def read(self) -> bytes: ...
+
+
+Buffer = bytes | bytearray | memoryview
+BUFFERS = (bytes, bytearray, memoryview)
+Part = Buffer | FileSlice
+
+
+class Progress(enum.Enum):
+    SENT = "all of it is sent"
+    FULL = "the socket takes no more for now, or it is others' turn"
+    COLD = "`warm` reads from the disk what comes next"
+
+
+class Sending:
+    """The parts leave in order: `resume` until they are sent, or `finish`. The slices are the caller's to release."""
+
+    __slots__ = ("_buffers", "_end", "_file", "_left", "_parts", "_position", "_sock", "_warm_until")
+
+    def __init__(self, sock: socket.socket, parts: Sequence[Part]) -> None:
+        self._sock = sock
+        self._parts = deque(parts)
+        self._buffers: list[Buffer] = []  # those that leave next
+        self._file: FileSlice | None = None  # or this, from `_position` to `_end`
+        self._position = self._end = self._warm_until = 0
+        self._left = 0  # of this turn
+
+    def resume(self) -> Progress:
+        """Raises OSError when the peer is gone, or a slice is longer than its file."""
+        self._left = TURN_BYTES
+        while self._buffers or self._file is not None or self._parts:
+            if self._left <= 0:
+                return Progress.FULL
+            if self._buffers:
+                if not self._send_buffers():
+                    return Progress.FULL
+            elif self._file is not None:
+                if (stopped := self._send_file(self._file)) is not None:
+                    return stopped
+            elif not self._take():
+                return Progress.COLD
+        return Progress.SENT
+
+    async def finish(self) -> None:
+        """All that is left, however long that takes. Raises as `resume` does."""
+        while (progress := self.resume()) is not Progress.SENT:
+            if progress is Progress.FULL:
+                await trio.lowlevel.wait_writable(self._sock)
+            else:
+                await trio.to_thread.run_sync(self.warm)
+
+    def warm(self) -> None:
+        """Reads from the disk; for a thread, while nobody calls `resume`."""
+        if self._file is not None:
+            self._warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
+            os.preadv(self._file.fileno(), [_NOWHERE[: self._warm_until - self._position]], self._position)
+        elif self._parts and not isinstance(part := self._parts[0], BUFFERS):
+            self._parts[0] = part.read()
+
+    def _take(self) -> bool:
+        """What leaves next: parts that leave together, or one large slice. False where that is a cold small one."""
+        parts, size = self._parts, 0
+        buffers: list[Buffer] = []
+        while parts and size < GATHERED_BYTES:
+            part = parts[0]
+            data: Buffer | None
+            if isinstance(part, BUFFERS):
+                data = part
+            elif part.size > SMALL_SLICE_BYTES and HAS_SENDFILE:
+                if not buffers:
+                    self._file = part
+                    self._position = self._warm_until = part.position
+                    self._end = part.position + part.size
+                    parts.popleft()
+                break
+            else:
+                data = read_warm(part)
+            if data is None:
+                if buffers:
+                    break
+                return False
+            parts.popleft()
+            if data:
+                buffers.append(data)
+                size += len(data)
+        self._buffers = [b"".join(buffers)] if len(buffers) > 1 and size <= SMALL_SLICE_BYTES else buffers
+        return True
+
+    def _send_buffers(self) -> bool:
+        """Whether the socket took all that it was given."""
+        given = self._buffers[:SENDMSG_BUFFERS_MAX]
+        flags = _MSG_MORE if self._parts else 0
+        try:
+            sent = self._sock.send(given[0], flags) if len(given) == 1 else self._sock.sendmsg(given, (), flags)
+        except BlockingIOError:
+            return False
+        self._left -= sent
+        whole = 0
+        while whole < len(given) and sent >= len(given[whole]):
+            sent -= len(given[whole])
+            whole += 1
+        del self._buffers[:whole]
+        if sent:
+            self._buffers[0] = memoryview(self._buffers[0])[sent:]
+        return whole == len(given)
+
+    def _send_file(self, file: FileSlice) -> Progress | None:
+        """None when the slice is sent."""
+        out, source = self._sock.fileno(), file.fileno()
+        while self._position < self._end:
+            if self._left <= 0:
+                return Progress.FULL
+            if self._position >= self._warm_until:
+                warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
+                is_cold = self._position == file.position and not _is_warm(source, self._position)
+                if is_cold or not _is_warm(source, warm_until - 1):
+                    return Progress.COLD
+                self._warm_until = warm_until
+            wanted = self._warm_until - self._position
+            try:
+                sent = os.sendfile(out, source, self._position, wanted)
+            except BlockingIOError:
+                return Progress.FULL
+            if sent == 0:
+                raise OSError(errno.EIO, "segment file is shorter than the slice being sent")
+            self._position += sent
+            self._left -= sent
+            if sent < wanted:
+                return Progress.FULL
+        self._file = None
+        return None
+
+
+_NOT_ASKED = (errno.EOPNOTSUPP, errno.EINVAL)
+"""Errors of a filesystem that can't say whether a page is cached."""
+
+
+def read_warm(part: FileSlice) -> bytes | bytearray | None:
+    """The slice's bytes if all of them are in the page cache (or if that cannot be asked)."""
+    if not _RWF_NOWAIT:
+        return part.read()
+    data = bytearray(part.size)
+    try:
+        count = os.preadv(part.fileno(), [data], part.position, _RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno in _NOT_ASKED:
+            return part.read()
+        raise
+    return data if count == part.size else None
+
+
+_PROBE = [bytearray(1)]
+
+
+def _is_warm(file_descriptor: int, position: int) -> bool:
+    """Whether the page at a position is in the page cache (True where that cannot be asked)."""
+    if not _RWF_NOWAIT:
+        return True
+    try:
+        os.preadv(file_descriptor, _PROBE, position, _RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NOT_ASKED:
+            return True
+        raise
+    return True

@@ -1,0 +1,284 @@
+"""The transport seam: bytes in and out of sockets, nothing about Kafka.
+
+`SocketTransport` works on raw non-blocking sockets: it tries the system call first and waits for readiness only
+when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How parts of an answer leave,
+bytes and slices of segment files, is `sending`'s; a slice that is cold is read in a thread first.
+
+Streams that a listener accepts are watched by its `Poller` while they wait for a request, or for room to send more of
+an answer; see there.
+
+Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
+serve all connections.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+from kpybroker.broker.loop.poller import Alone, OnReady, Poller
+from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
+
+if sys.platform != "win32":
+    import resource
+
+DESCRIPTORS_KEPT_MAX = 256
+KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
+"""Kafka's default, which stands in every server.properties, and what is taken for it: docs/decisions/send-buffer.md."""
+
+
+class AnswerOut(Protocol):
+    """An answer on its way out; see `sending.Sending`."""
+
+    def resume(self) -> Progress: ...
+    async def finish(self) -> None: ...
+
+
+class Stream(Protocol):
+    local_address: tuple[str, int]
+    remote_address: tuple[str, int]
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        """Bytes placed at the start of `buffer`; 0 at the end of the stream. Raises OSError when broken."""
+        ...
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        """All parts, in order. Raises OSError when the peer is gone."""
+        ...
+
+    def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
+        """All parts, in order, as the answer goes on; nothing is sent by this call."""
+        ...
+
+    async def watch(self, on_ready: OnReady) -> None:
+        """Call `on_ready` whenever there may be something to read, until it returns False or raises."""
+        ...
+
+    def want_room(self) -> None:
+        """Call it whenever more can be sent, instead, until `want_data`; for `on_ready` to say."""
+        ...
+
+    def want_data(self) -> None:
+        """There may be something to read: that is when it is called again."""
+        ...
+
+    def mute(self) -> None:
+        """Until the next `poke` it is not called any more; for `on_ready` to say."""
+        ...
+
+    def poke(self) -> None:
+        """Call it before long, whether or not there is something to read. Does nothing where nobody watches."""
+        ...
+
+    def receive_now(self, buffer: memoryview) -> int | None:
+        """`receive_into` without waiting; None when there is nothing yet."""
+        ...
+
+    def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        """All parts in one, if that takes no waiting and they are small; else they are for `send_parts`."""
+        ...
+
+    def send_now(self, data: bytes) -> int:
+        """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    address: tuple[str, int]
+
+    async def accept(self) -> Stream: ...
+
+    async def poll(self) -> None:
+        """Serves those that watch a stream it accepted; to be run for as long as there are any."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    def listen(self, host: str, port: int, backlog: int) -> Listener:
+        """Bind now; raises OSError. Port 0 takes a free one."""
+        ...
+
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream: ...
+
+
+class SocketTransport:
+    """TCP. `send_buffer_bytes` and `receive_buffer_bytes` are Kafka's `socket.*.buffer.bytes` (-1: the system's)."""
+
+    def __init__(self, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
+        is_default = send_buffer_bytes == KAFKAS_SEND_BUFFER_BYTES
+        self._send_buffer_bytes = SEND_BUFFER_BYTES if is_default else send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+
+    def listen(self, host: str, port: int, backlog: int) -> Listener:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        address = host or "::"
+        if not host:
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            address = "::" if family == socket.AF_INET6 else "0.0.0.0"
+        info = socket.getaddrinfo(address, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and not host:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            if self._receive_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+            sock.bind(info[4])
+            sock.listen(backlog)
+            sock.setblocking(False)
+        except BaseException:
+            sock.close()
+            raise
+        return SocketListener(sock, self._send_buffer_bytes)
+
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        with trio.move_on_after(timeout_s):
+            stream = await trio.open_tcp_stream(host, port)
+            sock = socket.socket(fileno=stream.socket.detach())
+            poller = Poller.of_this_run()
+            return SocketStream(sock, self._send_buffer_bytes, poller if poller and poller.is_running else None)
+        raise TimeoutError(errno.ETIMEDOUT, f"no connection to {host}:{port} within {timeout_s:g} s")
+
+
+class SocketListener:
+    def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
+        self._sock = sock
+        self._send_buffer_bytes = send_buffer_bytes
+        self.address = _host_and_port(sock.getsockname())
+
+    async def accept(self) -> Stream:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while True:
+            try:
+                sock, _ = self._sock.accept()
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._sock)
+            except OSError as error:
+                if self._sock.fileno() < 0:  # closed before anybody waited
+                    raise trio.ClosedResourceError from error
+                raise
+            else:
+                if sock.fileno() >= _descriptors_for_sockets():
+                    sock.close()
+                    raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
+                try:
+                    return SocketStream(sock, self._send_buffer_bytes, Poller.of_this_run())
+                except OSError:  # the client left between the handshake and the accept
+                    sock.close()
+
+    async def poll(self) -> None:
+        if (poller := Poller.of_this_run()) is not None:
+            await poller.run()
+
+    def close(self) -> None:
+        trio.lowlevel.notify_closing(self._sock)
+        self._sock.close()
+
+
+class SocketStream:
+    def __init__(self, sock: socket.socket, send_buffer_bytes: int = -1, poller: Poller | None = None) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        self._sock = sock
+        self._watcher = poller or Alone()
+        self._wants_room = False
+        self.local_address = _host_and_port(sock.getsockname())
+        self.remote_address = _host_and_port(sock.getpeername())
+
+    async def watch(self, on_ready: OnReady) -> None:
+        await self._watcher.watch(self._sock, on_ready, self._wants_room)
+
+    def want_room(self) -> None:
+        self._wants_room = True
+        self._watcher.want_room(self._sock)
+
+    def want_data(self) -> None:
+        if self._wants_room:
+            self._wants_room = False
+            self._watcher.want_data(self._sock)
+
+    def mute(self) -> None:
+        self._watcher.mute(self._sock)
+
+    def poke(self) -> None:
+        self._watcher.poke(self._sock)
+
+    def receive_now(self, buffer: memoryview) -> int | None:
+        try:
+            return self._sock.recv_into(buffer)
+        except (BlockingIOError, InterruptedError):
+            return None
+
+    def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        left = SMALL_SLICE_BYTES
+        buffers: list[Buffer] = []
+        for part in parts:
+            if isinstance(part, BUFFERS):
+                left -= len(part)
+                buffers.append(part)
+            elif part.size > left or (data := read_warm(part)) is None:
+                return None
+            else:
+                left -= part.size
+                buffers.append(data)
+        return b"".join(buffers)
+
+    def send_now(self, data: bytes) -> int:
+        try:
+            return self._sock.send(data)
+        except BlockingIOError:
+            return 0
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        sock = self._sock
+        while True:
+            try:
+                return sock.recv_into(buffer)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(sock)
+            except InterruptedError:
+                continue
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        if len(parts) == 1 and isinstance(answer := parts[0], bytes):
+            sent = self.send_now(answer)
+            if sent == len(answer):
+                return
+            parts = [memoryview(answer)[sent:]]
+        await self.begin_sending(parts).finish()
+
+    def begin_sending(self, parts: Sequence[Part]) -> Sending:
+        return Sending(self._sock, parts)
+
+    def close(self) -> None:
+        if self._sock.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._sock)
+            self._sock.close()
+
+
+def _descriptors_for_sockets() -> int:
+    """Accepted sockets stay below this: a segment that can't be opened would take its log directory offline."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return limit - min(DESCRIPTORS_KEPT_MAX, limit // 4)
+
+
+def _host_and_port(address: tuple[object, ...] | str) -> tuple[str, int]:
+    host, port = str(address[0]), address[1]
+    assert isinstance(port, int)
+    return host.removeprefix("::ffff:"), port

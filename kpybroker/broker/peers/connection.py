@@ -1,0 +1,192 @@
+"""A connection that this broker keeps to another one, with one request at a time on it: Kafka's `BlockingSender`.
+
+It is made when it is first needed, to wherever the other broker is registered at that time, and thrown away after any
+failure. A conversation, one request after the other, is held by the poller: between an answer and the next request no
+task wakes up, unless the answer takes turns to decode.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import trio
+
+from kpybroker.wire.api import API_INFO, ApiKey
+from kpybroker.wire.codec import decode, decode_steps, encode
+from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.network.transport import Stream
+
+_SIZE = struct.Struct(">i")
+FIRST_BUFFER_BYTES = 64 * 1024
+KEPT_BUFFER_BYTES = 2 * 1024 * 1024
+LARGE_FRAME_BYTES = 16 * 1024
+
+PEER_FAILURES = (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError)
+"""What `ask` and `converse` raise where there is no answer; the connection is closed then."""
+
+
+class Request(NamedTuple):
+    api_key: ApiKey
+    message: Any
+    version: int
+
+
+OnAnswer = Callable[[Any], Request | None]
+"""Takes an answer and gives the next request, or None at the end. It must not wait, and the records in the answer are
+only lent: until the next request."""
+
+
+class PeerConnection:
+    def __init__(self, broker: Broker, peer_id: int, client_id: str) -> None:
+        self._broker = broker
+        self._peer_id = peer_id
+        self._client_id = client_id
+        self._stream: Stream | None = None
+        self._correlation_id = 0
+
+    async def ask(self, request: Request, timeout_s: float) -> Any:
+        """The answer. Raises PEER_FAILURES."""
+        answers: list[Any] = []
+        await self.converse(request, answers.append, timeout_s)
+        return answers[0]
+
+    async def converse(self, request: Request, on_answer: OnAnswer, timeout_s: float) -> None:
+        """Until `on_answer` has no more to ask; each answer is waited for this long. Raises PEER_FAILURES."""
+        try:
+            stream = self._stream = self._stream or await self._connect(timeout_s)
+            conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
+            try:
+                await conversation.hold(request)
+            finally:
+                self._correlation_id = conversation.correlation_id
+        except BaseException:  # cancelled, too: half an answer may be under way
+            self.close()
+            raise
+
+    def close(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    async def _connect(self, timeout_s: float) -> Stream:
+        broker = self._broker
+        node = broker.metadata.broker_endpoint(self._peer_id, broker.config.inter_broker_listener_name)
+        if node is None:
+            raise OSError(f"broker {self._peer_id} is not available")
+        return await broker.transport.connect(node.host, node.port, timeout_s)
+
+
+class _Conversation:
+    """`_on_readable` goes on by itself for as long as it can, and leaves to the task what takes time."""
+
+    def __init__(
+        self, stream: Stream, correlation_id: int, client_id: str, on_answer: OnAnswer, timeout_s: float
+    ) -> None:
+        self.correlation_id = correlation_id
+        self._stream = stream
+        self._client_id = client_id
+        self._on_answer = on_answer
+        self._timeout_s = timeout_s
+        self._asked: Request
+        self._asked_at = 0.0
+        self._buffer = bytearray(FIRST_BUFFER_BYTES)
+        self._filled = 0
+        self._unsent = b""
+        self._decoding: Generator[None, None, Any] | None = None
+
+    async def hold(self, request: Request) -> None:
+        following: Request | None = request
+        while following is not None:
+            self._unsent = self._frame(following)
+            while self._unsent:
+                with trio.fail_after(self._timeout_s):
+                    unsent, self._unsent = self._unsent, b""
+                    await self._stream.send_parts([unsent])
+                await self._watch()
+            following = None
+            if self._decoding is not None:
+                following = self._on_answer(await self._decode_in_turns(self._decoding))
+
+    async def _watch(self) -> None:
+        while True:
+            with trio.CancelScope(deadline=self._asked_at + self._timeout_s) as timer:
+                await self._stream.watch(self._on_readable)
+            if not timer.cancelled_caught:
+                return
+            if trio.current_time() >= self._asked_at + self._timeout_s:
+                raise trio.TooSlowError
+
+    def _on_readable(self) -> bool:
+        if not self._receive():
+            return True
+        steps = self._decode()
+        try:
+            next(steps)
+        except StopIteration as finished:
+            following = self._on_answer(finished.value)
+        else:
+            self._decoding = steps
+            return False
+        if following is None:
+            return False
+        frame = self._frame(following)
+        self._unsent = frame[self._stream.send_now(frame) :]
+        return not self._unsent
+
+    def _frame(self, request: Request) -> bytes:
+        self._asked = request
+        self._asked_at = trio.current_time()
+        self._filled = 0
+        if len(self._buffer) > KEPT_BUFFER_BYTES:
+            self._buffer = bytearray(FIRST_BUFFER_BYTES)
+        self.correlation_id = (self.correlation_id + 1) & 0x7FFFFFFF
+        header = encode_request_header(
+            RequestHeader(request.api_key, request.version, self.correlation_id, self._client_id)
+        )
+        body = encode(request.message, request.version)
+        return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
+
+    def _receive(self) -> bool:
+        """Whether the answer is complete. Memory grows with the bytes that came, whatever size is claimed."""
+        if self._filled == len(self._buffer):
+            self._buffer = self._buffer + bytes(self._filled)
+        received = self._stream.receive_now(memoryview(self._buffer)[self._filled :])
+        if received is None:
+            return False
+        if not received:
+            raise EOFError("the broker closed the connection")
+        self._filled += received
+        if self._filled < _SIZE.size:
+            return False
+        size: int
+        (size,) = _SIZE.unpack_from(self._buffer)
+        if size < 4:
+            raise ProtocolError(f"a response of {size} bytes")
+        if self._filled > _SIZE.size + size:
+            raise ProtocolError("two responses to one request")
+        return self._filled == _SIZE.size + size
+
+    def _decode(self) -> Generator[None, None, Any]:
+        asked, answer = self._asked, memoryview(self._buffer)[_SIZE.size : self._filled]
+        answered, position = parse_response_header(answer, asked.api_key, asked.version)
+        if answered != self.correlation_id:
+            raise ProtocolError(f"correlation id {answered}, expected {self.correlation_id}")
+        response_class = API_INFO[asked.api_key].response_class()
+        if len(answer) <= LARGE_FRAME_BYTES:
+            return decode(response_class, answer[position:], asked.version)
+        return (yield from decode_steps(response_class, answer[position:], asked.version))
+
+    async def _decode_in_turns(self, steps: Generator[None, None, Any]) -> Any:
+        self._decoding = None
+        while True:
+            await trio.lowlevel.checkpoint()
+            try:
+                next(steps)
+            except StopIteration as finished:
+                return finished.value

@@ -1,0 +1,139 @@
+"""Asking the controller for changes of the ISR: Kafka's `AlterPartitionManager` (KIP-497).
+
+One request is under way at a time; what is asked meanwhile goes with the next one, all partitions together. A request
+is repeated until a controller has answered it, a partition's change until it is decided or void
+(`core.replica.LeaderState.refused`).
+
+Not here: when a change is wanted, and what its answer does (`core.replica`, `broker.partition`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from kpybroker.broker.peers.controller_channel import ControllerChannel
+from kpybroker.core import metadata_version as mv
+from kpybroker.core.replication.replica import IsrChange, Verdict
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.broker.replication.partition import Partition
+
+log = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
+
+RETRY_S = 0.05
+ZERO_UUID = bytes(16)
+LAST_VERSION_WITH_NAMES = 1
+BROKER_EPOCHS_SINCE = 3
+TOPIC_IDS_SINCE = 2
+
+TopicPartition = tuple[str, int]
+
+
+class _Asked(NamedTuple):
+    partition: Partition
+    change: IsrChange
+
+
+class IsrChanges:
+    """`submit` never waits; `run` is the one task that asks."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._asked: dict[TopicPartition, _Asked] = {}
+        self._news = trio.Event()
+
+    def submit(self, partition: Partition, change: IsrChange) -> None:
+        """Ask for a change; an older one of the same partition is void by now."""
+        self._asked[partition.topic, partition.index] = _Asked(partition, change)
+        self._news.set()
+
+    async def run(self) -> None:
+        channel = ControllerChannel(self._broker, "alter-partition")
+        try:
+            while True:
+                await self._news.wait()
+                self._news = trio.Event()
+                while self._asked:
+                    if not await self._ask(channel, dict(self._asked)):
+                        await trio.sleep(RETRY_S)
+        finally:
+            channel.close()
+
+    async def _ask(self, channel: ControllerChannel, asked: dict[TopicPartition, _Asked]) -> bool:
+        """One request about all of these; False where something is to be asked again, a little later."""
+        request, version = self._request(asked)
+        response: AlterPartitionResponse = await channel.ask(ApiKey.ALTER_PARTITION, request, version)
+        if response.error_code:
+            level = logging.ERROR if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else logging.WARNING
+            log.log(
+                level,
+                "Controller refused AlterPartition with %s; it is asked again",
+                ErrorCode(response.error_code).name,
+            )
+            return False
+        settled = True
+        ids = {item.partition.topic_id: item.partition.topic for item in asked.values()}
+        for topic in response.topics:
+            name = topic.topic_name if version < TOPIC_IDS_SINCE else ids.get(topic.topic_id, "")
+            for data in topic.partitions:
+                item = asked.get((name, data.partition_index))
+                if item is not None and self._settle(item, data) is Verdict.RETRY:
+                    settled = False
+        return settled
+
+    def _settle(self, item: _Asked, data: AlterPartitionResponse.PartitionData) -> Verdict:
+        """Take the answer for one partition; unless it is to be asked again, it is no longer asked for."""
+        partition, change = item
+        leader = partition.leader
+        if leader is None:
+            verdict = Verdict.DROPPED
+        elif data.error_code:
+            verdict = leader.refused(change, data.error_code)
+            log.info(
+                "ISR change of %s-%d to %s was refused with %s",
+                partition.topic,
+                partition.index,
+                sorted(change.isr),
+                ErrorCode(data.error_code).name,
+            )
+            if verdict is not Verdict.RETRY:
+                partition.advance_again()
+        else:
+            verdict = leader.agreed(change, data.leader_epoch, data.partition_epoch, data.isr)
+            if verdict is Verdict.COMMITTED:
+                partition.isr_committed()
+        key = (partition.topic, partition.index)
+        if verdict is not Verdict.RETRY and self._asked.get(key) is item:
+            del self._asked[key]
+        return verdict
+
+    def _request(self, asked: dict[TopicPartition, _Asked]) -> tuple[AlterPartitionRequest, int]:
+        version = mv.alter_partition_version(mv.parse(self._broker.config.get_str("inter.broker.protocol.version")))
+        if any(item.partition.topic_id == ZERO_UUID for item in asked.values()):
+            version = min(version, LAST_VERSION_WITH_NAMES)
+        request = AlterPartitionRequest(broker_id=self._broker.node_id, broker_epoch=self._broker.control.broker_epoch)
+        topics: dict[str, AlterPartitionRequest.TopicData] = {}
+        for (name, index), (partition, change) in asked.items():
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = AlterPartitionRequest.TopicData(topic_name=name, topic_id=partition.topic_id)
+                request.topics.append(topic)
+            data = AlterPartitionRequest.PartitionData(
+                partition_index=index, leader_epoch=change.leader_epoch, partition_epoch=change.partition_epoch
+            )
+            if version >= BROKER_EPOCHS_SINCE:
+                # Broker epochs in the ISR (KIP-903) are KRaft's: in ZooKeeper mode Kafka leaves them out too.
+                data.new_isr_with_epochs = [
+                    AlterPartitionRequest.BrokerState(broker_id=broker_id) for broker_id in change.isr
+                ]
+            else:
+                data.new_isr = list(change.isr)
+            topic.partitions.append(data)
+        return request, version

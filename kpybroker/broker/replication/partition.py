@@ -1,0 +1,486 @@
+"""One partition hosted here: its log, its part in replication, and whoever waits for it.
+
+All methods run on the loop, and none of those that read state and append to it has a checkpoint in between. Rules as
+in Kafka's `Partition.scala`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from kpybroker.broker.loop.offset_waiters import OffsetWaiters
+from kpybroker.broker.loop.steps import Steps, run_to_end
+from kpybroker.broker.loop.yielding import in_thread, run_flush
+from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.replication.replica import IsrChange, LeaderState
+from kpybroker.storage.log.append import UnexpectedAppendOffsetError, find_duplicate
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
+from kpybroker.wire.records.expensive import is_expensive
+from kpybroker.wire.records.validate import validate_and_assign
+
+if TYPE_CHECKING:
+    from kpybroker.core.replication.fetch_session import FetchSession, PartitionKey
+    from kpybroker.storage.log.append import AppendInfo
+    from kpybroker.storage.log.log import Log
+    from kpybroker.wire.records.validate import ValidatedRecords
+
+isr_log = logging.getLogger("kafka.cluster.Partition")
+
+ALL_IN_SYNC = -1
+NO_LEADER = -1
+
+
+class PartitionHost(Protocol):
+    """What a partition asks of the broker it lives in (`broker.replicas`)."""
+
+    @property
+    def lag_time_max_ms(self) -> int: ...
+    def now_ms(self) -> int: ...
+    def is_alive(self, broker_id: int) -> bool: ...
+    def change_isr(self, partition: Partition, change: IsrChange) -> None:
+        """Ask the controller: agreed comes back as `Partition.isr_committed`, refused as `Partition.advance_again`."""
+        ...
+
+
+class Partition:
+    """`leader` is set while this broker leads; `log` is None while its directory is offline."""
+
+    __slots__ = (
+        "_flushing",
+        "_follower_sessions",
+        "_host",
+        "_log_start_waiters",
+        "_sessions",
+        "_told_log_start",
+        "_unread_bytes",
+        "broker_id",
+        "controller_epoch",
+        "index",
+        "is_offline",
+        "leader",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "offset_waiters",
+        "replicas",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self, topic: str, index: int, topic_id: bytes, broker_id: int, log: Log | None, host: PartitionHost
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.broker_id = broker_id
+        self.log = log
+        self.is_offline = False
+        self.leader: LeaderState | None = None
+        self.leader_id = NO_LEADER
+        self.leader_epoch = -1
+        self.controller_epoch = -1
+        self.replicas: list[int] = []
+        self._host = host
+        self.offset_waiters = OffsetWaiters()
+        self._log_start_waiters: list[trio.Event] = []
+        self._sessions: dict[FetchSession, PartitionKey] = {}
+        self._follower_sessions: dict[FetchSession, PartitionKey] = {}
+        self._flushing: trio.Event | None = None
+        self._told_log_start = -1
+        self._unread_bytes = 0
+
+    # --- leadership
+
+    @property
+    def isr(self) -> frozenset[int]:
+        """The committed one, as this leader knows it; empty on a follower, as in Kafka."""
+        return frozenset() if self.leader is None else self.leader.isr
+
+    def lead(self, leader_epoch: int, partition_epoch: int, isr: list[int], replicas: list[int]) -> None:
+        """The controller's word: lead in a new epoch, which starts at the log's end (Partition.makeLeader)."""
+        log = self.online_log()
+        log.assign_epoch(leader_epoch, log.log_end_offset)
+        if self.leader is None:
+            self.leader = LeaderState(self.broker_id, log.log_end_offset, log.high_watermark)
+        self.leader.log_end_offset = log.log_end_offset
+        self.leader.take_epoch(leader_epoch, partition_epoch, replicas, isr, self._host.now_ms())
+        self._take(self.broker_id, leader_epoch, replicas)
+        self._advance(log, self.leader, log.log_end_offset)
+        self.notify(0)
+
+    def follow(self, leader_id: int, leader_epoch: int, replicas: list[int]) -> None:
+        """The controller's word: follow another broker, or nobody (Partition.makeFollower)."""
+        self._take(leader_id, leader_epoch, replicas)
+        self._resign()
+
+    def take_offline(self) -> None:
+        """The log's directory failed, or the replica is to be deleted."""
+        self.log = None
+        self._resign()
+
+    def _take(self, leader_id: int, leader_epoch: int, replicas: list[int]) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replicas = list(replicas)
+
+    def _resign(self) -> None:
+        self.leader = None
+        self.fail_waiters(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        self.notify(0)
+
+    def online_log(self) -> Log:
+        if self.log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory")
+        return self.log
+
+    def leader_log(self) -> Log:
+        """The log, when this broker leads; raises NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR."""
+        log = self.log
+        if log is None or self.leader is None:
+            self.online_log()
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return log
+
+    def readable_log(self, current_leader_epoch: int, *, only_leader: bool) -> Log:
+        """The log, for one who believes in this leader epoch (Partition.getLocalLog)."""
+        log = self.online_log()
+        self.check_leader_epoch(current_leader_epoch)
+        if only_leader and self.leader is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return log
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """The client's idea of the epoch (KIP-320); -1 asks for no check."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    # --- writing
+
+    def is_expensive(self, records: memoryview) -> bool:
+        """Whether validating `records` would hold the loop, so that `validate_in_thread` is to do it for `append`."""
+        return is_expensive(records, self.leader_log().rules)
+
+    async def validate_in_thread(
+        self, records: memoryview, request_version: int, now_ms: int, limiter: trio.CapacityLimiter
+    ) -> ValidatedRecords:
+        """`records` validated as if the log were empty. Others append meanwhile; `append` sees to that."""
+        log = self.leader_log()
+        validate = partial(
+            validate_and_assign,
+            records,
+            log.rules,
+            base_offset=0,
+            now_ms=now_ms,
+            leader_epoch=self.leader_epoch,
+            request_version=request_version,
+            partition=log.partition,
+        )
+        return await in_thread(validate, limiter)
+
+    def append(
+        self,
+        records: bytearray | memoryview,
+        required_acks: int,
+        request_version: int,
+        now_ms: int,
+        checked: ValidatedRecords | None = None,
+        guard: VerificationGuard = NO_VERIFICATION,
+    ) -> AppendInfo:
+        """Append a client's batches as leader. Raises KafkaError; stamps offsets into `records`."""
+        log = self.leader_log()
+        leader = self.leader
+        assert leader is not None
+        if required_acks == ALL_IN_SYNC:
+            try:
+                self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
+            except KafkaError:  # refused, what is there already would be written twice: docs/decisions/duplicates.md
+                if (known := find_duplicate(log, records)) is not None:
+                    return known
+                raise
+        info = log.append_as_leader(
+            records,
+            self.leader_epoch,
+            now_ms=now_ms,
+            verification_guard=guard,
+            request_version=request_version,
+            checked=checked,
+        )
+        self._after_append(log, leader, info)
+        return info
+
+    def append_internal(
+        self, batch: bytes | bytearray, *, now_ms: int, guard: VerificationGuard = NO_VERIFICATION
+    ) -> AppendInfo:
+        """Append a coordinator's own batch, held to min.insync.replicas as acks=all is."""
+        log = self.leader_log()
+        leader = self.leader
+        assert leader is not None
+        self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
+        info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms, verification_guard=guard)
+        self._after_append(log, leader, info)
+        return info
+
+    def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
+        """Append the end of a transaction. Readers of committed data hear of it whatever its size: it may make much
+        visible that they counted when it was written.
+        """
+        batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
+        info = self.append_internal(batch, now_ms=marker.timestamp)
+        self.notify(0)
+        return info
+
+    def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
+        """Begin to verify that a produce belongs to a transaction (KIP-890); NO_VERIFICATION: one is open here."""
+        return self.leader_log().start_verification(producer_id, sequence, epoch, now_ms)
+
+    def _check_min_isr(self, log: Log, leader: LeaderState, in_sync: int, error: ErrorCode) -> None:
+        min_isr = log.config.min_insync_replicas
+        if in_sync < min_isr and in_sync < leader.effective_min_isr(min_isr):
+            raise KafkaError(
+                error,
+                f"The size of the current ISR {sorted(leader.isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {min_isr} for partition {self.topic}-{self.index}",
+            )
+
+    def _after_append(self, log: Log, leader: LeaderState, info: AppendInfo) -> None:
+        self._unread_bytes += info.size
+        if self._follower_sessions:
+            for session, key in self._follower_sessions.items():
+                session.mark_dirty(key, info.size)
+        # What is to be on disk before it is acknowledged is not to be read before either: see `flush`.
+        if not info.flush_required:
+            self._advance(log, leader, log.log_end_offset)
+
+    def _advance(self, log: Log, leader: LeaderState, end_offset: int) -> None:
+        high_watermark = leader.appended(end_offset)
+        if leader.followers:
+            self._advance_with_followers(log, leader)
+        elif high_watermark > log.high_watermark:
+            self._commit_to(log, high_watermark)
+
+    def _advance_with_followers(self, log: Log, leader: LeaderState) -> None:
+        around = self._host
+        min_isr = log.config.min_insync_replicas
+        high_watermark = leader.advance(min_isr, around.now_ms(), around.lag_time_max_ms, around.is_alive)
+        if high_watermark > log.high_watermark:
+            self._commit_to(log, high_watermark)
+
+    def _commit_to(self, log: Log, high_watermark: int) -> None:
+        log.update_high_watermark(high_watermark)
+        if self.offset_waiters.waiting:
+            self.offset_waiters.wake(high_watermark)
+        appended_bytes, self._unread_bytes = self._unread_bytes, 0
+        if self._sessions:
+            self._notify_consumers(appended_bytes)
+        if self._follower_sessions:
+            for session, key in self._follower_sessions.items():
+                session.mention(key)
+
+    @property
+    def lags_behind_epoch_start(self) -> bool:
+        """A new leader whose high watermark has not reached the start of its own epoch yet."""
+        leader = self.leader
+        return leader is not None and leader.high_watermark < leader.epoch_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.online_log().high_watermark
+
+    async def flush(self, offset: int) -> None:
+        """Until everything below `offset` is on disk; one fsync in a thread serves all who wait.
+
+        Raises LogDirError, KafkaError.
+        """
+        while (log := self.online_log()).recovery_point < offset:
+            if log.log_end_offset < offset:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it was cut off meanwhile
+            if self._flushing is not None:
+                await self._flushing.wait()
+                continue
+            self._flushing = trio.Event()
+            try:
+                await run_flush(log.prepare_flush())
+            finally:
+                self._flushing.set()
+                self._flushing = None
+        if self.leader is not None and log.high_watermark < offset:
+            self._advance(log, self.leader, max(offset, self.leader.log_end_offset))
+
+    # --- waiting
+
+    def until_committed(self, offset: int, deadline: float) -> Steps[bool]:
+        """Whether everything below `offset` is committed in time. Raises KafkaError when leadership is lost first."""
+        if self.leader_log().high_watermark >= offset:
+            return True
+        if not (yield from self.offset_waiters.until(offset, deadline)):
+            return False
+        if self.leader is not None:  # the ISR may have shrunk meanwhile: committed, but not as widely as asked
+            in_sync = len(self.leader.maximal_isr)
+            self._check_min_isr(self.online_log(), self.leader, in_sync, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    async def wait_high_watermark(self, offset: int) -> None:
+        """`until_committed`, for as long as it takes, in a task."""
+        await run_to_end(self.until_committed(offset, inf))
+
+    def fail_waiters(self, error: KafkaError) -> None:
+        self._wake_log_start_waiters()
+        self.offset_waiters.fail(error)
+
+    def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
+        (self._follower_sessions if session.is_follower else self._sessions)[session] = key
+
+    def unsubscribe(self, session: FetchSession) -> None:
+        (self._follower_sessions if session.is_follower else self._sessions).pop(session, None)
+
+    def notify(self, appended_bytes: int) -> None:
+        """Tell all fetch sessions that this partition has news."""
+        self._notify_consumers(appended_bytes)
+        for session, key in list(self._follower_sessions.items()):
+            session.mark_dirty(key, appended_bytes)
+
+    def _notify_consumers(self, appended_bytes: int) -> None:
+        for session, key in list(self._sessions.items()):
+            session.mark_dirty(key, appended_bytes)
+
+    # --- followers of this leader
+
+    def follower_fetched(
+        self, replica_id: int, offset: int, log_start_offset: int, contact: FetchSession, now_ms: int
+    ) -> None:
+        """A follower asks for `offset` (Partition.updateFollowerFetchState); it is one of the replicas."""
+        log, leader = self.leader_log(), self.leader
+        assert leader is not None
+        if leader.followers[replica_id].log_start_offset != log_start_offset:
+            self._wake_log_start_waiters()
+        moved = leader.fetched(replica_id, offset, log_start_offset, now_ms, contact)
+        if leader.may_join(replica_id) and self._host.is_alive(replica_id):
+            self._host.change_isr(self, leader.propose(leader.isr | {replica_id}))
+        if moved:
+            self._advance_with_followers(log, leader)
+
+    def maybe_shrink_isr(self) -> None:
+        """Ask that those be taken out of the ISR who have been behind for too long."""
+        self.advance_again()
+        leader = self.leader
+        if leader is None or not leader.followers or self.log is None:
+            return
+        out_of_sync = leader.out_of_sync(self._host.now_ms(), self._host.lag_time_max_ms)
+        if out_of_sync:
+            isr_log.info(
+                "[Partition %s-%d broker=%d] Shrinking ISR from %s to %s. Leader: (highWatermark: %d, endOffset: %d). "
+                "Out of sync replicas: %s.",
+                self.topic,
+                self.index,
+                self.broker_id,
+                _listed(leader.isr),
+                _listed(leader.isr - out_of_sync),
+                leader.high_watermark,
+                leader.log_end_offset,
+                " ".join(f"(brokerId: {r}, endOffset: {leader.followers[r].log_end_offset})" for r in out_of_sync),
+            )
+            self._host.change_isr(self, leader.propose(leader.isr - out_of_sync))
+
+    def isr_committed(self) -> None:
+        """The controller agreed to a change: the high watermark may have waited for it."""
+        leader = self.leader
+        assert leader is not None
+        isr_log.info(
+            "[Partition %s-%d broker=%d] ISR updated to %s and version updated to %d",
+            self.topic,
+            self.index,
+            self.broker_id,
+            _listed(leader.isr),
+            leader.partition_epoch,
+        )
+        for session, key in self._follower_sessions.items():
+            session.mention(key)  # whoever has left the ISR is looked at in its next fetch, though nothing is appended
+        self.advance_again()
+
+    def advance_again(self) -> None:
+        """The high watermark may have waited for a replica that is not to be waited for any more: the controller has
+        refused it, it is gone, or it has been behind for too long. Followers that have everything do not say so again,
+        so nobody else would notice."""
+        leader = self.leader
+        if leader is None or not leader.followers or self.log is None:
+            return
+        self._advance_with_followers(self.log, leader)
+
+    # --- following another broker
+
+    def append_as_follower(self, records: memoryview, high_watermark: int, log_start_offset: int) -> AppendInfo:
+        """What the leader sent for the log's end: its batches, high watermark and log start.
+
+        Raises KafkaError, UnexpectedAppendOffsetError, LogDirError.
+        """
+        log, now_ms = self.online_log(), self._host.now_ms()
+        try:
+            info = log.append_as_follower(records, now_ms=now_ms)
+        except UnexpectedAppendOffsetError as error:
+            # An empty log that starts within a batch: the leader's own start is there, by DeleteRecords.
+            end = log.log_end_offset
+            if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
+                raise
+            log.truncate_fully_and_start_at(error.first_offset, now_ms=now_ms)
+            info = log.append_as_follower(records, now_ms=now_ms)
+        before = log.high_watermark
+        log.update_high_watermark(high_watermark)
+        log.increment_log_start_offset(log_start_offset)
+        if self._sessions and log.high_watermark != before:
+            self._notify_consumers(info.size)
+        return info
+
+    # --- moving the log start
+
+    def tell_log_start(self) -> None:
+        """Retention ran: if it moved the log start, that is news to the fetch sessions."""
+        if self.log is not None and self.log.log_start_offset != self._told_log_start:
+            self._told_log_start = self.log.log_start_offset
+            self.notify(0)
+
+    def delete_records(self, offset: int) -> int:
+        """DeleteRecords: move the log start to `offset` (-1: the high watermark); returns where it is to be."""
+        log = self.leader_log()
+        if "delete" not in log.config.cleanup_policy:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
+        target = log.high_watermark if offset == -1 else offset
+        if target < 0 or target > log.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        log.increment_log_start_offset(target)
+        self.notify(0)
+        return target
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start over the live replicas. Raises NOT_LEADER_OR_FOLLOWER."""
+        log, leader = self.leader_log(), self.leader
+        assert leader is not None
+        return leader.low_watermark(log.log_start_offset, self._host.is_alive)
+
+    async def wait_low_watermark(self, offset: int) -> int:
+        """Until what lies below `offset` is gone from every live replica; returns the low watermark."""
+        while (low_watermark := self.low_watermark) < offset:
+            woken = trio.Event()
+            self._log_start_waiters.append(woken)
+            await woken.wait()
+        return low_watermark
+
+    def _wake_log_start_waiters(self) -> None:
+        waiters, self._log_start_waiters = self._log_start_waiters, []
+        for woken in waiters:
+            woken.set()
+
+
+def _listed(broker_ids: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(broker_ids)))

@@ -1,0 +1,156 @@
+"""What a handler knows about the request in its hands and the connection it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.core.authorizer import (
+    ANONYMOUS,
+    CLUSTER_NAME,
+    Authorizer,
+    Operation,
+    Principal,
+    ResourceType,
+    authorized_operations,
+)
+from kpybroker.wire.headers import RequestHeader
+
+
+class ConnectionInfo(Protocol):
+    """The part of a connection that handlers may see."""
+
+    connection_id: str
+    client_host: str
+    client_port: int
+    local_host: str
+    local_port: int
+    listener_name: str
+    security_protocol: str
+    principal: Principal
+    client_software_name: str
+    client_software_version: str
+    refused_batches: RefusedBatches
+
+
+class PlainConnectionInfo:
+    """A `ConnectionInfo` without a socket behind it: requests a broker sends to itself, and tests."""
+
+    __slots__ = (
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "refused_batches",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        *,
+        connection_id: str = "",
+        client_host: str = "127.0.0.1",
+        client_port: int = 0,
+        local_host: str = "127.0.0.1",
+        local_port: int = 9092,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
+        principal: Principal = ANONYMOUS,
+    ) -> None:
+        self.connection_id = connection_id
+        self.client_host = client_host
+        self.client_port = client_port
+        self.local_host = local_host
+        self.local_port = local_port
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.principal = principal
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.refused_batches = RefusedBatches()
+
+
+class RequestContext:
+    """One request: its header, its connection, and the authorizer bound to its principal.
+
+    `on_sent` callbacks run once the response has left or failed to; fetch gives its file slices back there.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "authorizer",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "on_sent",
+    )
+
+    def __init__(
+        self,
+        connection: ConnectionInfo,
+        authorizer: Authorizer,
+        api_key: int,
+        api_version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+    ) -> None:
+        self.connection = connection
+        self.authorizer = authorizer
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.on_sent: list[Callable[[], None]] | None = None
+
+    @staticmethod
+    def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
+        return RequestContext(
+            connection, authorizer, header.api_key, header.api_version, header.correlation_id, header.client_id
+        )
+
+    @property
+    def principal(self) -> Principal:
+        return self.connection.principal
+
+    @property
+    def client_host(self) -> str:
+        return self.connection.client_host
+
+    @property
+    def client_port(self) -> int:
+        return self.connection.client_port
+
+    @property
+    def local_host(self) -> str:
+        return self.connection.local_host
+
+    @property
+    def local_port(self) -> int:
+        return self.connection.local_port
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+    @property
+    def security_protocol(self) -> str:
+        return self.connection.security_protocol
+
+    @property
+    def connection_id(self) -> str:
+        return self.connection.connection_id
+
+    def authorized(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        connection = self.connection
+        return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
+
+    def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """Bit field for the include-authorized-operations answers."""
+        return authorized_operations(self.authorizer, self.principal, self.client_host, resource_type, name)

@@ -1,0 +1,424 @@
+"""Listeners and connections: one task per connection, one request in progress on each.
+
+A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, for as long as
+neither the request, nor the handler, nor the answer makes anybody wait. Then the task wakes up and goes on from there.
+It sleeps on while a request is suspended (`steps`): the poller answers it too, in the turn in which its wait ends. And
+while a large answer leaves as the client takes it, unless a part of it has to come from the disk first.
+
+Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
+closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
+(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
+Whatever goes wrong on a connection ends that connection, never the broker.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from types import CoroutineType
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.loop.clock import Clock
+from kpybroker.broker.loop.steps import Suspended, Unfinished
+from kpybroker.broker.network.frames import FrameReader
+from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
+from kpybroker.broker.network.sending import Part, Progress
+from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.dispatch import Answer, Dispatcher
+from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.core.authorizer import ANONYMOUS, Principal
+from kpybroker.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
+
+log = logging.getLogger("kafka.network.SocketServer")
+
+REQUESTS_AT_ONCE = 8
+"""Of one connection, until it is others' turn."""
+ACCEPT_PAUSE_S = 0.1
+IDLE_SWEEPS_PER_LIMIT = 10
+_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    name: str
+    security_protocol: str
+    listener: Listener
+
+
+class Connection:
+    """What is known about one client connection (a `ConnectionInfo`)."""
+
+    __slots__ = (
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "frames",
+        "last_active",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "refused_batches",
+        "scope",
+        "security_protocol",
+        "sending",
+        "stream",
+        "suspended",
+        "timer",
+        "unfinished",
+        "unsent",
+        "waiting_on_broker",
+        "was_active",
+    )
+
+    def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
+        self.stream = stream
+        self.local_host, self.local_port = stream.local_address
+        self.client_host, self.client_port = stream.remote_address
+        self.listener_name = bound.name
+        self.security_protocol = bound.security_protocol
+        self.principal: Principal = ANONYMOUS
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.refused_batches = RefusedBatches()
+        self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
+        self.last_active = now
+        self.was_active = False  # since `last_active`; a flag, because reading the clock costs as much as a dozen of it
+        self.waiting_on_broker = False
+        self.scope = trio.CancelScope()
+        self.frames: FrameReader
+        # What `_serve_now` leaves to the task: bytes, and then an answer that has to be awaited.
+        self.unsent = b""
+        self.unfinished: Unfinished[Answer] | None = None
+        # The answer that leaves as the client takes it: nothing else is in progress then.
+        self.sending: tuple[AnswerOut, RequestContext] | None = None
+        # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
+        self.suspended: Suspended[Answer] | None = None
+        self.timer = trio.CancelScope()
+
+
+class Server:
+    """Serves bound listeners until stopped or cancelled."""
+
+    def __init__(self, config: BrokerConfig, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._config = config
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._buffers = ReceiveBuffers()
+        self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
+        self._connections: dict[int, Connection] = {}
+        self._per_ip: dict[str, int] = {}
+        self._next_number = 0
+        self._slot_freed = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._ended = trio.Event()
+        self.accepted_total = 0
+        self.refused_total = 0
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def serve(self, listeners: list[BoundListener]) -> None:
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._close_idle)
+                for bound in listeners:
+                    nursery.start_soon(bound.listener.poll)
+                    nursery.start_soon(self._accept, bound, nursery)
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """End every connection; when this returns no request is in progress, and none will be (SocketServer's
+        stopProcessingRequests). The parts behind can then be closed without a client hearing of it."""
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+            await self._ended.wait()
+
+    async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
+        while True:
+            await self._wait_for_slot()
+            try:
+                stream = await bound.listener.accept()
+            except trio.ClosedResourceError:
+                return  # the broker stops
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                log.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
+                await trio.sleep(ACCEPT_PAUSE_S)
+                continue
+            connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
+            self._next_number += 1
+            if self._refuses(connection.client_host):
+                self.refused_total += 1
+                stream.close()
+                continue
+            self.accepted_total += 1
+            self._register(connection)
+            nursery.start_soon(self._serve_connection, connection)
+
+    async def _wait_for_slot(self) -> None:
+        while len(self._connections) >= self._config.get_int("max.connections"):
+            self._slot_freed = trio.Event()
+            await self._slot_freed.wait()
+
+    def _refuses(self, host: str) -> bool:
+        limit = self._config.get_int("max.connections.per.ip")
+        for entry in self._config.get_list("max.connections.per.ip.overrides"):
+            name, _, value = entry.rpartition(":")
+            if name == host:
+                limit = int(value)
+        if self._per_ip.get(host, 0) < limit:
+            return False
+        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
+        return True
+
+    async def _serve_connection(self, connection: Connection) -> None:
+        try:
+            with connection.scope:
+                await self._serve_requests(connection)
+        except ProtocolError as error:
+            log.warning("Closing connection %s: %s", connection.connection_id, error)
+        except (OSError, EOFError, trio.ClosedResourceError) as error:
+            log.debug("Connection %s ended: %s", connection.connection_id, error)
+        except Exception:
+            log.exception("Closing connection %s after an unexpected error", connection.connection_id)
+        finally:
+            connection.stream.close()
+            self._unregister(connection)
+
+    def _register(self, connection: Connection) -> None:
+        self._connections[id(connection)] = connection
+        host = connection.client_host
+        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+
+    def _unregister(self, connection: Connection) -> None:
+        del self._connections[id(connection)]
+        host = connection.client_host
+        self._per_ip[host] -= 1
+        if not self._per_ip[host]:
+            del self._per_ip[host]
+        self._slot_freed.set()
+
+    async def _serve_requests(self, connection: Connection) -> None:
+        stream = connection.stream
+        frames = connection.frames = FrameReader(
+            stream, self._buffers, self._config.get_int("socket.request.max.bytes"), self._memory, connection
+        )
+        serve_now = partial(self._serve_now, connection)
+        try:
+            while True:
+                if connection.suspended is not None or connection.sending is not None:
+                    await self._sleep(connection, serve_now)
+                elif not frames.may_go_on():
+                    await self._wait_for_memory(connection)
+                    continue
+                elif not frames.has_frame:
+                    await self._sleep(connection, serve_now)
+                else:
+                    await trio.lowlevel.checkpoint()
+                    if serve_now():
+                        continue
+                if connection.sending is not None:
+                    await connection.sending[0].finish()
+                    self._sent(connection)
+                    continue
+                if connection.unsent:
+                    unsent, connection.unsent = connection.unsent, b""
+                    await stream.send_parts([unsent])
+                answer: Answer | Unfinished[Answer] | None
+                answer, connection.unfinished = connection.unfinished, None
+                if answer is None:
+                    if connection.suspended is not None or not frames.may_go_on():
+                        continue
+                    frame = await frames.next_frame()
+                    if frame is None:
+                        return
+                    answer = self._dispatcher.answer_now(frame, connection)
+                    del frame
+                await self._finish(connection, answer)
+                del answer
+                frames.done()
+        finally:
+            for unfinished in (connection.unfinished, connection.suspended):
+                if isinstance(unfinished, CoroutineType | Suspended):
+                    unfinished.close()
+            if connection.sending is not None:
+                self._sent(connection)
+            frames.close()
+
+    async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:
+        """While the poller serves, until it can't. Here a suspended request's time is over."""
+        while True:
+            suspended = connection.suspended
+            if suspended is not None and (suspended.wait.is_over or suspended.wait.deadline <= trio.current_time()):
+                suspended.wait.is_over = True
+                if not serve_now():
+                    return
+                continue
+            with trio.CancelScope(deadline=inf if suspended is None else suspended.wait.deadline) as connection.timer:
+                await connection.stream.watch(serve_now)
+                return
+
+    async def _finish(self, connection: Connection, answer: Answer | Unfinished[Answer]) -> None:
+        """Wait for an answer and send it."""
+        if not isinstance(answer, bytes | tuple):
+            connection.waiting_on_broker = True
+            answer = await answer
+            connection.waiting_on_broker = False
+        connection.was_active = True
+        parts, context = ([answer], None) if isinstance(answer, bytes) else answer
+        del answer
+        try:
+            await connection.stream.send_parts(parts)
+        finally:
+            if context is not None:
+                _run_on_sent(context)
+        connection.was_active = True
+
+    def _serve_now(self, connection: Connection) -> bool:
+        """Answer the requests that have come as far as that takes no waiting; False: now the task must go on."""
+        if connection.sending is not None and (progress := self._send(connection)) is not Progress.SENT:
+            return progress is Progress.FULL
+        answers: list[bytes] = []
+        try:
+            goes_on = self._answer_now(connection, answers)
+        finally:  # what was answered before an error is owed
+            can_receive = connection.frames.settle()
+            if data := answers[0] if len(answers) == 1 else b"".join(answers):
+                connection.was_active = True
+                sent = connection.stream.send_now(data)
+                connection.unsent = data[sent:]
+        can_receive = can_receive or connection.suspended is not None or connection.sending is not None
+        return goes_on and can_receive and not connection.unsent
+
+    def _answer_now(self, connection: Connection, answers: list[bytes]) -> bool:
+        frames, stream = connection.frames, connection.stream
+        for number in range(REQUESTS_AT_ONCE):
+            answer: Answer | Unfinished[Answer]
+            if connection.suspended is None:
+                if self._memory.is_full and not frames.may_go_on():
+                    return False
+                if number == 0 and not frames.has_frame and not frames.receive_now():
+                    return not frames.has_ended
+                frame = frames.frame_now()
+                if frame is None:
+                    return True
+                answer = self._dispatcher.answer_now(frame, connection)
+                if isinstance(answer, bytes):
+                    answers.append(answer)
+                    continue
+                frames.hold(len(frame))
+            elif connection.suspended.wait.is_over:
+                suspended, connection.suspended = connection.suspended, None
+                answer = suspended.resume()
+            else:
+                stream.mute()  # another request's turn comes after this one's
+                return True
+            if isinstance(answer, Suspended):
+                self._park(connection, answer)
+                return True
+            if not isinstance(answer, bytes | tuple):
+                connection.unfinished = answer
+                return False
+            if (data := _read_now(stream, answer)) is not None:
+                answers.append(data)
+                frames.done()
+            elif isinstance(answer, tuple) and (progress := self._begin_sending(connection, answers, *answer)):
+                return progress is Progress.FULL
+        return True
+
+    def _begin_sending(
+        self, connection: Connection, answers: list[bytes], parts: list[Part], context: RequestContext
+    ) -> Progress | None:
+        """A large answer, and those before it; None when all of it is sent."""
+        connection.sending = connection.stream.begin_sending([*answers, *parts]), context
+        answers.clear()
+        progress = self._send(connection)
+        if progress is Progress.FULL:
+            connection.stream.want_room()
+        return None if progress is Progress.SENT else progress
+
+    def _send(self, connection: Connection) -> Progress:
+        """Send on, as far as that takes no waiting."""
+        assert connection.sending is not None
+        progress = connection.sending[0].resume()
+        connection.was_active = True
+        if progress is Progress.SENT:
+            self._sent(connection)
+        return progress
+
+    @staticmethod
+    def _sent(connection: Connection) -> None:
+        """Or it never will be."""
+        assert connection.sending is not None
+        _, context = connection.sending
+        connection.sending = None
+        connection.was_active = True
+        connection.stream.want_data()
+        _run_on_sent(context)
+        connection.frames.done()
+
+    @staticmethod
+    def _park(connection: Connection, suspended: Suspended[Answer]) -> None:
+        connection.suspended = suspended
+        suspended.wait.on_end = connection.stream.poke
+        # A timer that is early is put right when it rings: most requests are answered before, and none moves it.
+        if suspended.wait.deadline < connection.timer.deadline:
+            connection.timer.deadline = suspended.wait.deadline
+
+    async def _wait_for_memory(self, connection: Connection) -> None:
+        """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""
+        connection.waiting_on_broker = True
+        while not connection.frames.may_go_on():
+            await self._memory.wait_change()
+        connection.was_active = True
+        connection.waiting_on_broker = False
+
+    async def _close_idle(self) -> None:
+        """Ends connections without traffic; one that waits for the broker is not idle."""
+        while True:
+            idle_s = self._config.get_int("connections.max.idle.ms") / 1000
+            if idle_s < 0:
+                await trio.sleep(60)
+                continue
+            await trio.sleep(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
+            now = self._clock.monotonic()
+            for connection in list(self._connections.values()):
+                if connection.was_active or connection.waiting_on_broker or connection.suspended is not None:
+                    connection.was_active = False
+                    connection.last_active = now
+                elif connection.last_active <= now - idle_s:
+                    log.debug("About to close the idle connection from %s", connection.connection_id)
+                    connection.scope.cancel()
+
+
+def _read_now(stream: Stream, answer: Answer) -> bytes | None:
+    """The bytes to send, if they are few and that takes no waiting."""
+    if isinstance(answer, bytes):
+        return answer
+    parts, context = answer
+    data = stream.read_now(parts)
+    if data is not None:  # nothing is needed any longer of what it was read from
+        _run_on_sent(context)
+    return data
+
+
+def _run_on_sent(context: RequestContext) -> None:
+    for callback in context.on_sent or ():
+        callback()

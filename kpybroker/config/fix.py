@@ -1,0 +1,61 @@
+"""What fixes a refused value, in one line: the second line of every configuration error."""
+
+from __future__ import annotations
+
+from kpybroker.config.keys.definition import BROKER_KEYS, Key
+from kpybroker.config.keys.synonyms import base_key
+from kpybroker.config.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    SHORT,
+    ConfigError,
+    ConfigTextError,
+)
+
+_LISTENER_EXAMPLE = "PLAINTEXT://127.0.0.1:9092"
+_MAX = {INT: INT_MAX, LONG: LONG_MAX, SHORT: 2**15 - 1}
+
+
+def fix_for(error: ConfigError) -> str:
+    """How to correct the key that `error` names."""
+    name = error.name
+    key = BROKER_KEYS.get(base_key(name))
+    if name in ("listeners", "advertised.listeners"):
+        return f"write {name} as NAME://host:port, e.g. {name}={_LISTENER_EXAMPLE} (several: separated by commas)"
+    if name == "process.roles":
+        return "set process.roles=broker,controller, or leave process.roles out"
+    if key is None or isinstance(error, ConfigTextError):
+        return f"change {name} so that the two agree, or leave it out"
+    default = f" (default: {key.default})" if key.default else ""
+    return f"set {name} to {_expected(key)}{default}, or leave it out"
+
+
+def _expected(key: Key) -> str:
+    kind, *arguments = key.validator
+    if kind in ("one_of", "any_case_one_of"):
+        return "one of " + ", ".join(arguments)
+    if kind == "list_of":
+        return "a list of " + ", ".join(arguments)
+    if kind == "metadata_version":
+        return "a Kafka version such as 3.9"
+    if key.type == BOOLEAN:
+        return "true or false"
+    if key.type in _MAX or key.type == DOUBLE:
+        return _expected_number(key)
+    return "a list separated by commas" if key.type == LIST else "another value"
+
+
+def _expected_number(key: Key) -> str:
+    noun = "a number" if key.type == DOUBLE else "a whole number"
+    kind, *arguments = key.validator
+    if kind == "range":
+        low, high = arguments
+        return f"{noun} from {low} to {high}" if high is not None else f"{noun} of at least {low}"
+    if kind == "gzip_level":
+        return f"{noun} from 1 to 9, or -1"
+    return f"{noun} up to {_MAX[key.type]}" if key.type in _MAX else noun

@@ -1,0 +1,107 @@
+"""Log keys: what topics inherit, where data lie, when they are flushed, cleaned and removed.
+
+Rows as `definition.py` describes them, in Kafka's order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kpybroker.config.keys.definition import (
+    CLUSTER_WIDE,
+    HIGH,
+    LOW,
+    MEDIUM,
+    READ_ONLY,
+    Row,
+)
+from kpybroker.config.keys.status import (
+    HONOURED,
+    NO_JVM_PLUGIN,
+    NO_KRAFT,
+    NO_THREADS,
+    OWN_INTERVAL,
+    SINCE_3_0_IGNORED,
+)
+from kpybroker.config.values import (
+    ANYTHING,
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    GZIP_LEVEL,
+    INT,
+    LIST,
+    LONG,
+    METADATA_VERSION,
+    STRING,
+    at_least,
+    between,
+    list_of,
+    one_of,
+)
+
+# fmt: off
+ROWS: Final[tuple[Row, ...]] = (
+    ("message.max.bytes", INT, "1048588", at_least(0), HIGH, CLUSTER_WIDE, HONOURED),
+    ("num.replica.alter.log.dirs.threads", INT, None, ANYTHING, HIGH, READ_ONLY, NO_THREADS),
+    ("delete.topic.enable", BOOLEAN, "true", ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("compression.type", STRING, "producer", one_of("uncompressed", "zstd", "lz4", "snappy",
+     "gzip", "producer"), HIGH, CLUSTER_WIDE, HONOURED),
+    ("compression.gzip.level", INT, "-1", GZIP_LEVEL, MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("compression.lz4.level", INT, "9", between(1, 17), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("compression.zstd.level", INT, "3", between(-131072, 22), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.threads", INT, "1", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.io.max.bytes.per.second", DOUBLE, "1.7976931348623157E308", ANYTHING, MEDIUM,
+     CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.dedupe.buffer.size", LONG, "134217728", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.io.buffer.size", INT, "524288", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.io.buffer.load.factor", DOUBLE, "0.9", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.backoff.ms", LONG, "15000", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5", between(0, 1), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.enable", BOOLEAN, "true", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
+    ("log.cleaner.delete.retention.ms", LONG, "86400000", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.min.compaction.lag.ms", LONG, "0", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.cleaner.max.compaction.lag.ms", LONG, "9223372036854775807", at_least(1), MEDIUM,
+     CLUSTER_WIDE, HONOURED),
+    ("num.partitions", INT, "1", at_least(1), MEDIUM, READ_ONLY, HONOURED),
+    ("log.dir", STRING, "/tmp/kafka-logs", ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("log.dirs", STRING, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("log.segment.bytes", INT, "1073741824", at_least(14), HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.roll.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.roll.hours", INT, "168", at_least(1), HIGH, READ_ONLY, HONOURED),
+    ("log.roll.jitter.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.roll.jitter.hours", INT, "0", at_least(0), HIGH, READ_ONLY, HONOURED),
+    ("log.retention.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.retention.minutes", INT, None, ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("log.retention.hours", INT, "168", ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("log.retention.bytes", LONG, "-1", ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.retention.check.interval.ms", LONG, "300000", at_least(1), MEDIUM, READ_ONLY, HONOURED),
+    ("log.cleanup.policy", LIST, "delete", list_of("compact", "delete"), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.index.size.max.bytes", INT, "10485760", at_least(4), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.index.interval.bytes", INT, "4096", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.flush.interval.messages", LONG, "9223372036854775807", at_least(1), HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.segment.delete.delay.ms", LONG, "60000", at_least(0), HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.flush.scheduler.interval.ms", LONG, "9223372036854775807", ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("log.flush.interval.ms", LONG, None, ANYTHING, HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.flush.offset.checkpoint.interval.ms", INT, "60000", at_least(0), HIGH, READ_ONLY, HONOURED),
+    ("log.flush.start.offset.checkpoint.interval.ms", INT, "60000", at_least(0), HIGH, READ_ONLY, HONOURED),
+    ("log.preallocate", BOOLEAN, "false", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("num.recovery.threads.per.data.dir", INT, "1", at_least(1), HIGH, CLUSTER_WIDE, NO_THREADS),
+    ("auto.create.topics.enable", BOOLEAN, "true", ANYTHING, HIGH, READ_ONLY, HONOURED),
+    ("min.insync.replicas", INT, "1", at_least(1), HIGH, CLUSTER_WIDE, HONOURED),
+    ("log.message.format.version", STRING, "3.0-IV1", METADATA_VERSION, MEDIUM, READ_ONLY, SINCE_3_0_IGNORED),
+    ("log.message.timestamp.type", STRING, "CreateTime", one_of("CreateTime", "LogAppendTime"),
+     MEDIUM, CLUSTER_WIDE, HONOURED),
+    ("log.message.timestamp.difference.max.ms", LONG, "9223372036854775807", at_least(0), MEDIUM,
+     CLUSTER_WIDE, HONOURED),
+    ("log.message.timestamp.before.max.ms", LONG, "9223372036854775807", at_least(0), MEDIUM,
+     CLUSTER_WIDE, HONOURED),
+    ("log.message.timestamp.after.max.ms", LONG, "9223372036854775807", at_least(0), MEDIUM,
+     CLUSTER_WIDE, HONOURED),
+    ("create.topic.policy.class.name", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
+    ("alter.config.policy.class.name", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
+    ("log.message.downconversion.enable", BOOLEAN, "true", ANYTHING, LOW, CLUSTER_WIDE, HONOURED),
+    ("log.dir.failure.timeout.ms", LONG, "30000", at_least(1), LOW, READ_ONLY, NO_KRAFT),
+    ("log.initial.task.delay.ms", LONG, "30000", at_least(0), LOW, READ_ONLY, OWN_INTERVAL),
+)
+# fmt: on

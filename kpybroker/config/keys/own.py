@@ -1,0 +1,14 @@
+"""Our own keys, which Kafka does not have. Rows as `definition.py` describes them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kpybroker.config.keys.definition import LOW, READ_ONLY, Row
+from kpybroker.config.keys.status import HONOURED
+from kpybroker.config.values import ANYTHING, BOOLEAN, STRING
+
+ROWS: Final[tuple[Row, ...]] = (
+    ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+)

@@ -1,0 +1,156 @@
+"""One log directory: its lock, `meta.properties`, checkpoints and clean-shutdown marker.
+
+Opened (made, locked, metadata read) before anything in it is trusted; `close` gives the lock back. A
+directory that fails is taken offline by the manager, which then calls nothing here but `close`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from threading import Lock
+
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import (
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_meta_properties,
+    decode_offsets,
+    encode_clean_shutdown,
+    encode_meta_properties,
+    encode_offsets,
+)
+from kpybroker.storage.disk.errors import CorruptCheckpointError, LogDirError, LogDirLockedError, is_disk_full
+from kpybroker.storage.disk.files import (
+    FileLock,
+    Files,
+    make_dirs,
+    read_file,
+    replace_file,
+    unlink_if_exists,
+    write_file,
+)
+from kpybroker.storage.disk.names import TopicPartition
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+
+class LogDirectory:
+    """A locked log directory."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        """Make and lock it. Raises OSError, LogDirLockedError, CorruptCheckpointError."""
+        self._files = files
+        self.path = path
+        self.had_clean_shutdown = False
+        self.clean_shutdown_epoch: int | None = None
+        self.is_loaded = False
+        self._checkpoint_lock = Lock()
+        self._captures = 0
+        self._on_disk: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
+        if make_dirs(files, path):
+            logger.info("Log directory %s not found, creating it.", path)
+        found = files.stat(path)
+        if found is None or not found.is_dir:
+            raise NotADirectoryError(f"{path} is not a readable log directory.")
+        lock = files.lock(self.file(names.LOCK))
+        if lock is None:
+            raise LogDirLockedError(path)
+        self._lock: FileLock | None = lock
+        try:
+            data = read_file(files, self.file(names.META_PROPERTIES))
+            self.meta = None if data is None else decode_meta_properties(data, self.file(names.META_PROPERTIES))
+        except BaseException:
+            self.close()
+            raise
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def write_meta(self, meta: MetaProperties) -> None:
+        replace_file(self._files, self.file(names.META_PROPERTIES), encode_meta_properties(meta))
+        self.meta = meta
+
+    # --- loading
+
+    def take_clean_shutdown_marker(self) -> None:
+        """Note whether the last stop was clean, and remove the marker: a crash from here on is an unclean stop."""
+        data = read_file(self._files, self.file(names.CLEAN_SHUTDOWN))
+        if data is None:
+            return
+        self.had_clean_shutdown = True
+        self.clean_shutdown_epoch = decode_clean_shutdown(data)
+        unlink_if_exists(self._files, self.file(names.CLEAN_SHUTDOWN))
+        self._files.sync_dir(self.path)
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """An offset checkpoint; empty where there is none. One that cannot be read costs a longer recovery, no data."""
+        path = self.file(name)
+        try:
+            offsets = decode_offsets(read_file(self._files, path) or b"", path)
+        except CorruptCheckpointError as error:
+            logger.warning("Error occurred while reading %s, it is taken for empty: %s", path, error)
+            return {}
+        self._on_disk[name] = 0, offsets
+        return offsets
+
+    def offsets_on_disk(self, name: str) -> Mapping[TopicPartition, int]:
+        """What was read from an offset checkpoint, or written to it last."""
+        return self._on_disk.get(name, (0, {}))[1]
+
+    def partition_directories(self) -> list[str]:
+        return sorted(
+            entry.name
+            for entry in self._files.listdir(self.path)
+            if entry.is_dir and entry.name not in names.IGNORED_DIRECTORIES
+        )
+
+    # --- checkpoints
+
+    def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
+        """A job that writes an offset checkpoint, for a thread; `offsets` must not change. It raises LogDirError.
+
+        On a full disk the old one stays: there is more to recover then, and nothing else. What was captured later is
+        not written over.
+        """
+        path = self.file(name)
+        self._captures += 1
+        number = self._captures
+
+        def write() -> None:
+            try:
+                with self._checkpoint_lock:
+                    if number > self._on_disk.get(name, (0, {}))[0]:
+                        replace_file(self._files, path, encode_offsets(offsets))
+                        self._on_disk[name] = number, offsets
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise LogDirError(self.path, error) from error
+                logger.warning("No space left for %s: it stays as it was", path)
+
+        return write
+
+    def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
+        """On a full disk there is none, and the next start recovers. Raises OSError."""
+        try:
+            write_file(self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            logger.warning("No space left for %s: the next start recovers its logs", self.file(names.CLEAN_SHUTDOWN))
+            unlink_if_exists(self._files, self.file(names.CLEAN_SHUTDOWN))
+        self._files.sync_dir(self.path)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            with contextlib.suppress(OSError):
+                lock.release()
+
+
+def absolute(files: Files, path: str) -> str:
+    """A path as we keep it: absolute and normal, links not resolved."""
+    return os.path.normpath(os.path.abspath(path))

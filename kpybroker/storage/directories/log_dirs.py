@@ -1,0 +1,125 @@
+"""The log directories of a broker: which serve, which failed, and what their `meta.properties` agree on.
+
+Made and locked as one: a directory that cannot be is offline from the start, and a start without any is none.
+Which logs a directory has is the manager's business, and so is closing them when it fails.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kpybroker.storage.directories.log_dir import LogDirectory, absolute
+from kpybroker.storage.disk.checkpoints import MetaProperties
+from kpybroker.storage.disk.errors import (
+    InconsistentBrokerIdError,
+    InconsistentClusterIdError,
+    InconsistentMetadataError,
+    LogDirError,
+)
+from kpybroker.storage.disk.files import DiskUsage, Files
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+
+class LogDirs:
+    """`configured`: all paths, absolute. `live`: those that serve. `offline`: the others, and why."""
+
+    def __init__(self, files: Files, paths: Sequence[str]) -> None:
+        """Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left."""
+        self._files = files
+        self.configured = [absolute(files, path) for path in paths]
+        self.live: dict[str, LogDirectory] = {}
+        self.offline: dict[str, str] = {}
+        try:
+            self._open()
+            self.meta = self._common_meta()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        real_paths: set[str] = set()
+        for path in self.configured:
+            try:
+                directory = LogDirectory(self._files, path)
+            except OSError as error:
+                self._note_offline(path, f"Failed to create or validate data directory {path}: {error}")
+                continue
+            self.live[path] = directory
+            real = self._files.real_path(path)
+            if real in real_paths:
+                raise InconsistentMetadataError(f"Duplicate log directory found: {', '.join(self.configured)}")
+            real_paths.add(real)
+        if not self.live:
+            raise LogDirError(", ".join(self.configured), "none of the specified log dirs can be created or validated")
+
+    def _note_offline(self, path: str, reason: str) -> None:
+        self.offline[path] = reason
+        logger.error("Stopping serving logs in dir %s: %s", path, reason)
+
+    def _common_meta(self) -> MetaProperties:
+        """What the directories agree on: cluster id and broker id, each None where no directory says."""
+        found = [directory.meta for directory in self.live.values() if directory.meta is not None]
+        clusters = {meta.cluster_id for meta in found if meta.cluster_id is not None}
+        brokers = {meta.broker_id for meta in found if meta.broker_id is not None}
+        if len(clusters) > 1 or len(brokers) > 1:
+            raise InconsistentMetadataError(
+                "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log "
+                f"directory (log.dirs) or partial data was manually copied from another broker. Found: {found}"
+            )
+        return MetaProperties(cluster_id=next(iter(clusters), None), broker_id=next(iter(brokers), None))
+
+    def check_meta(self, cluster_id: str, broker_id: int) -> None:
+        """Raises InconsistentClusterIdError or InconsistentBrokerIdError."""
+        stored = self.meta
+        if stored.cluster_id is not None and stored.cluster_id != cluster_id:
+            raise InconsistentClusterIdError(
+                f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored.cluster_id} in meta.properties. "
+                "The broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong."
+            )
+        if stored.broker_id is not None and stored.broker_id != broker_id:
+            raise InconsistentBrokerIdError(
+                f"Configured broker.id {broker_id} doesn't match stored broker.id {stored.broker_id} in "
+                "meta.properties. If you moved your data, make sure your configured broker.id matches. If you intend "
+                "to create a new broker, you should remove all data in your data directories (log.dirs)."
+            )
+
+    def write_meta(self, cluster_id: str, broker_id: int) -> None:
+        """Both ids where they are not yet, before logs are loaded. A directory that can't take them goes offline."""
+        self.meta = replace(self.meta, cluster_id=cluster_id, broker_id=broker_id)
+        for directory in list(self.live.values()):
+            known = directory.meta or MetaProperties()
+            wanted = replace(known, cluster_id=cluster_id, broker_id=broker_id)
+            if directory.meta != wanted:
+                try:
+                    directory.write_meta(wanted)
+                except OSError as error:
+                    self.take_offline(directory.path, error)
+
+    def is_live(self, log_dir: str) -> bool:
+        """Whether it serves; LOG_DIR_NOT_FOUND where it is not configured."""
+        path = absolute(self._files, log_dir)
+        if path not in self.configured:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {log_dir} is not found in the config.")
+        return path in self.live
+
+    def disk_usage(self, log_dir: str) -> DiskUsage:
+        """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""
+        try:
+            return self._files.disk_usage(log_dir)
+        except OSError as error:
+            raise LogDirError(log_dir, error) from error
+
+    def take_offline(self, path: str, cause: object) -> None:
+        """A live directory failed: it serves no more, and its lock is given up."""
+        directory = self.live.pop(path)
+        self._note_offline(path, str(cause))
+        directory.close()
+
+    def close(self) -> None:
+        """Give the locks back."""
+        for directory in self.live.values():
+            directory.close()

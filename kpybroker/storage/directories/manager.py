@@ -1,0 +1,453 @@
+"""All logs of a broker, over all its log directories (Kafka's LogManager).
+
+Order at start: `LogManager(...)` opens the directories (`log_dirs`); the broker learns its cluster id;
+`dirs.check_meta` and `dirs.write_meta`; `load`. At the end `shutdown`. In between the broker runs, at Kafka's
+intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the checkpoints; what syncs comes as a job for a
+thread.
+
+A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The
+clean-shutdown marker is written only where every log closed well.
+
+Not here: the directories themselves (`log_dirs`, `log_dir`), what the checkpoints hold (`offset_checkpoints`),
+how files go (`deletions`).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
+from kpybroker.storage.directories.log_dir import LogDirectory, absolute
+from kpybroker.storage.directories.log_dirs import LogDirs
+from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
+from kpybroker.storage.disk import deletions, names
+from kpybroker.storage.disk.deletions import Job, PendingDeletions
+from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, is_disk_full
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.storage.log.flush import FlushJob
+from kpybroker.storage.log.log import Log
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.log.LogManager")
+
+ConfigFor = Callable[[str], LogConfig]
+"""A topic's configuration, by its name."""
+
+
+class LogManager:
+    """The logs by partition. Iterating yields them all."""
+
+    def __init__(
+        self,
+        files: Files,
+        log_dirs: Sequence[str],
+        *,
+        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
+        verification_enabled: bool = True,
+        walk_records: bool = False,
+        random_below: Callable[[int], int] = random.randrange,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        """Open the directories.
+
+        `walk_records` looks at every record as Kafka does, where the answer does not depend on it too.
+        Raises as LogDirs.
+        """
+        self._files = files
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._verification_enabled = verification_enabled
+        self._walk_records = walk_records
+        self._random_below = random_below
+        self._new_id = new_id
+        self.dirs = LogDirs(files, log_dirs)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._futures: dict[TopicPartition, Log] = {}
+        self._doomed = PendingDeletions()  # renamed directories of logs
+        self._renamed_in: set[str] = set()  # log directories with deletions that are not durable yet
+        self._reserved: dict[TopicPartition, str] = {}
+
+    # --- loading
+
+    def load(self, config_for: ConfigFor, now_ms: int) -> None:
+        """Open every log. A directory whose log cannot be opened goes offline; LogDirError where none is left."""
+        for directory in list(self.dirs.live.values()):
+            try:
+                self._load_directory(directory, config_for, now_ms)
+            except (OSError, KafkaError) as error:
+                self.take_offline(directory.path, error)
+        if not self.dirs.live:
+            raise LogDirError(", ".join(self.dirs.configured), "all log dirs have failed")
+
+    def _load_directory(self, directory: LogDirectory, config_for: ConfigFor, now_ms: int) -> None:
+        directory.take_clean_shutdown_marker()
+        recovery_points = directory.read_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        start_offsets = directory.read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
+        high_watermarks = directory.read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        cleaner_offsets = directory.read_offsets(names.CLEANER_OFFSET_CHECKPOINT)
+        found = directory.partition_directories()
+        if found and not directory.had_clean_shutdown:
+            logger.info(
+                "Recovering %d logs from %s since no clean shutdown file was found",
+                len(found),
+                directory.path,
+            )
+        for name in found:
+            path = directory.file(name)
+            partition = names.parse_dir_name(path)
+            if name.endswith(names.DELETE_DIR_SUFFIX):
+                self._doomed.add(now_ms, [path])
+                continue
+            if name.endswith(names.STRAY_DIR_SUFFIX):
+                logger.warning("Found stray log: %s", path)
+                continue
+            log = Log(
+                self._files,
+                path,
+                config_for(partition.topic),
+                now_ms=now_ms,
+                log_start_offset=start_offsets.get(partition, 0),
+                recovery_point=recovery_points.get(partition, 0),
+                had_clean_shutdown=directory.had_clean_shutdown,
+                cleaner_offset=cleaner_offsets.get(partition),
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                verification_enabled=self._verification_enabled,
+                walk_records=self._walk_records,
+                random_below=self._random_below,
+            )
+            self._add_loaded(partition, log)
+            if not log.is_future:
+                log.update_high_watermark(high_watermarks.get(partition, 0))
+        directory.is_loaded = True
+
+    def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
+        logs = self._futures if log.is_future else self._logs
+        other = logs.get(partition)
+        if other is not None:
+            log.close_handlers()
+            raise DuplicateLogError(
+                f"Duplicate log directories for {partition} are found in both {log.directory} and {other.directory}. "
+                "Recover broker from this failure by manually deleting one of the two directories for this partition."
+            )
+        logs[partition] = log
+
+    # --- which logs there are
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def _all(self) -> list[Log]:
+        """With the copies on their way to another directory."""
+        return [*self._logs.values(), *self._futures.values()]
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(TopicPartition(topic, partition))
+
+    def set_producer_rules(self, *, producer_id_expiration_ms: int, verification_enabled: bool) -> None:
+        """For every log, those to come too."""
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._verification_enabled = verification_enabled
+        for log in self:
+            log.producers.producer_id_expiration_ms = producer_id_expiration_ms
+            log.verification_enabled = verification_enabled
+
+    def logs_of(self, topic: str) -> list[Log]:
+        """The topic's logs here; what `update_config` is to be called on."""
+        return [log for (name, _), log in self._logs.items() if name == topic]
+
+    def logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
+        return {partition: log for partition, log in self._logs.items() if log.log_dir == log_dir}
+
+    def future_logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
+        """Logs on their way to another directory (AlterReplicaLogDirs)."""
+        return {partition: log for partition, log in self._futures.items() if log.log_dir == log_dir}
+
+    def prefer_dir(self, topic: str, partition: int, log_dir: str) -> None:
+        """Where a log that does not exist yet is to be made (AlterReplicaLogDirs before creation)."""
+        key = TopicPartition(topic, partition)
+        if key not in self._logs:
+            self._reserved[key] = absolute(self._files, log_dir)
+
+    def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        is_new: bool = True,
+    ) -> Log:
+        """The log, made on the directory that has the fewest if it is not there.
+
+        A log that is not new and not there while a directory is offline may be in that directory: KAFKA_STORAGE_ERROR.
+        Raises INCONSISTENT_TOPIC_ID, LogDirError.
+        """
+        key = TopicPartition(topic, partition)
+        log = self._logs.get(key)
+        if log is None:
+            if not is_new and self.dirs.offline:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"Can not create log for {key} because log directories {', '.join(self.dirs.offline)} are offline",
+                )
+            log = self._create(key, config, now_ms)
+            self._logs[key] = log
+        log.assign_topic_id(topic_id)
+        return log
+
+    def _create(self, partition: TopicPartition, config: LogConfig, now_ms: int) -> Log:
+        log_dir = self._reserved.pop(partition, None)
+        if log_dir not in self.dirs.live:
+            log_dir = self._dir_that_has(partition) or self._emptiest_dir()
+        return self._new_log(f"{log_dir}/{names.log_dir_name(partition)}", config, now_ms)
+
+    def _new_log(self, path: str, config: LogConfig, now_ms: int) -> Log:
+        log_dir = path.rpartition("/")[0]
+        try:
+            log = Log(
+                self._files,
+                path,
+                config,
+                now_ms=now_ms,
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                verification_enabled=self._verification_enabled,
+                walk_records=self._walk_records,
+                random_below=self._random_below,
+            )
+        except OSError as error:
+            if is_disk_full(error):
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {log_dir} for {path}") from error
+            raise LogDirError(log_dir, error) from error
+        logger.info("Created log for partition %s in %s", log.partition, path)
+        return log
+
+    def _dir_that_has(self, partition: TopicPartition) -> str | None:
+        """Where an earlier attempt to make it ran out of space: with two directories of that name nobody starts."""
+        if len(self.dirs.live) == 1:
+            return None
+        name = names.log_dir_name(partition)
+        for path in self.dirs.live:
+            try:
+                if self._files.stat(f"{path}/{name}") is not None:
+                    return path
+            except OSError as error:
+                raise LogDirError(path, error) from error
+        return None
+
+    def _emptiest_dir(self) -> str:
+        if not self.dirs.live:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
+        if len(self.dirs.live) == 1:
+            return next(iter(self.dirs.live))  # 10 000 partitions: not to be counted for each of them
+        counts = Counter(log.log_dir for log in self._all())
+        return min(self.dirs.live, key=lambda path: counts[path])
+
+    def prepare_truncation(self, offsets: Mapping[TopicPartition, int]) -> Job:
+        """A job, for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.
+
+        Else a power cut could leave a cut segment below the recovery point and the removed ones behind it, and nobody
+        would look for that hole. (Kafka writes them after the cut.)
+        """
+        for partition, offset in offsets.items():
+            self._logs[partition].prepare_truncation(offset)
+        affected = {self._logs[partition].log_dir for partition in offsets}
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, [self.dirs.live[path] for path in affected])
+
+    def delete(self, topic: str, partition: int, now_ms: int) -> bool:
+        """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
+        key = TopicPartition(topic, partition)
+        log = self._logs.get(key)
+        if log is None:
+            if self.dirs.offline:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"Failed to delete log for {key} because it may be in one of the offline directories",
+                )
+            return False
+        self._doom(key, log, now_ms)
+        del self._logs[key]
+        self.remove_future(topic, partition, now_ms)
+        return True
+
+    # --- moving a log to another directory
+
+    def get_future(self, topic: str, partition: int) -> Log | None:
+        """The log's copy on its way to another directory."""
+        return self._futures.get(TopicPartition(topic, partition))
+
+    def create_future(self, topic: str, partition: int, log_dir: str, now_ms: int) -> Log:
+        """An empty log in another directory, to be filled from the one there is and to replace it then.
+
+        Raises KAFKA_STORAGE_ERROR while a directory is offline, for it may hold such a log already; LogDirError.
+        """
+        key = TopicPartition(topic, partition)
+        if self.dirs.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Can not move {key} while a log directory is offline")
+        source = self._logs[key]
+        path = f"{absolute(self._files, log_dir)}/{names.future_dir_name(key, self._new_id())}"
+        future = self._new_log(path, source.config, now_ms)
+        if source.topic_id is not None:
+            future.assign_topic_id(source.topic_id)
+        self._futures[key] = future
+        return future
+
+    def remove_future(self, topic: str, partition: int, now_ms: int) -> None:
+        """Give a copy up; its directory goes after `file.delete.delay.ms`."""
+        key = TopicPartition(topic, partition)
+        future = self._futures.pop(key, None)
+        if future is not None:
+            self._doom(key, future, now_ms)
+
+    def replace_with_future(self, topic: str, partition: int, now_ms: int) -> Log:
+        """The copy is the log from now on, and the old one goes (LogManager.replaceCurrentWithFutureLog).
+
+        First the new name, then the old one's end: a crash in between leaves both, and nothing is lost.
+        """
+        key = TopicPartition(topic, partition)
+        source, future = self._logs[key], self._futures[key]
+        future.rename_directory(names.log_dir_name(key))
+        future.is_future = False
+        future.update_high_watermark(source.high_watermark)
+        self._futures.pop(key)
+        self._logs[key] = future
+        self._renamed_in.add(future.log_dir)
+        self._doom(key, source, now_ms)
+        return future
+
+    def _doom(self, key: TopicPartition, log: Log, now_ms: int) -> None:
+        log.rename_directory(names.delete_dir_name(key, self._new_id()))
+        self._renamed_in.add(log.log_dir)
+        log.close_handlers()
+        self._doomed.add(now_ms + log.config.file_delete_delay_ms, [log.directory])
+        logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
+
+    def sync_deletions(self) -> Job:
+        """A job, for a thread, after which no power cut brings a deleted log back. It raises LogDirError.
+
+        To be run before anyone is told that a log is gone: a topic of the same name may be made then.
+        """
+        renamed_in, self._renamed_in = self._renamed_in, set()
+        return deletions.sync_job(self._files, renamed_in)
+
+    # --- what runs in the background
+
+    def cleanup_logs(self, now_ms: int) -> Iterator[int]:
+        """Retention of every log that is not compacted only, and expiry of producers: the segments removed, step by
+        step, so that others may run in between."""
+        for log in self:
+            log.remove_expired_producers(now_ms)
+            yield 0
+            if log.config.delete or not log.config.compact:
+                yield from self.delete_old_segments(log, now_ms)
+
+    def delete_old_segments(self, log: Log, now_ms: int) -> Iterator[int]:
+        """The same for one log, unless it is being cleaned: those segments have to stay until that is done.
+
+        What comes after the first step waits for the next time, or a producer of old records would never let it end.
+        """
+        end = log.log_end_offset
+        while removed := self._delete_some(log, now_ms, end):
+            yield removed
+
+    def _delete_some(self, log: Log, now_ms: int, below: int) -> int:
+        if log.is_closed or log.cleaning is not None:
+            return 0
+        try:
+            return log.delete_old_segments(now_ms, below=below)
+        except KafkaError as error:  # damaged data, or a full disk: on with the other logs
+            logger.error("Cannot clean up log %s: %s", log, error)
+            return 0
+
+    def deletions_due(self, now_ms: int) -> list[Job]:
+        """Jobs, for a thread, that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
+        jobs: list[Job] = []
+        for log in self._all():
+            paths = log.deletions_due(now_ms)
+            if paths:
+                jobs.append(deletions.unlink_job(self._files, log.log_dir, paths))
+        jobs += [deletions.remove_log_job(self._files, path) for path in self._doomed.take_due(now_ms)]
+        return jobs
+
+    def flush_jobs(self, now_ms: int) -> Iterator[FlushJob]:
+        """A job for each log that rolled a segment or is over its `flush.ms`, made when it is asked for.
+
+        Run each, then `complete` it, whatever became of the others.
+        """
+        for log in self._all():
+            if log.is_closed or not log.has_unflushed:
+                continue
+            if log.unflushed.rolled or now_ms - log.last_flush_ms >= log.config.flush_ms:
+                log.last_flush_ms = now_ms
+                yield log.prepare_flush()
+
+    def recovery_point_checkpoint(self) -> Job:
+        """A job, for a thread, that writes every directory's recovery points."""
+        return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT)
+
+    def log_start_offset_checkpoint(self) -> Job:
+        """The same for log start offsets, of the logs whose start is not simply their first segment's."""
+        return self._checkpoint(names.LOG_START_OFFSET_CHECKPOINT)
+
+    def high_watermark_checkpoint(self) -> Job:
+        """The same for high watermarks."""
+        return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT)
+
+    def cleaner_offset_checkpoint(self) -> Job:
+        """The same for how far logs are cleaned, in directories where that has changed."""
+        return self._checkpoint(names.CLEANER_OFFSET_CHECKPOINT)
+
+    def _checkpoint(self, name: str, directories: Sequence[LogDirectory] | None = None) -> Job:
+        return checkpoint_job(name, list(self.dirs.live.values()) if directories is None else directories, self._all())
+
+    # --- failures and the end
+
+    def take_offline(self, log_dir: str, cause: object) -> list[TopicPartition]:
+        """A directory failed: close its logs, forget them and give up its lock; which partitions that were."""
+        if log_dir not in self.dirs.live:
+            return []
+        lost = []
+        for logs in (self._logs, self._futures):
+            for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:
+                logs.pop(partition).close_handlers()
+                lost.append(partition)
+        self._doomed.forget(log_dir)
+        self.dirs.take_offline(log_dir, cause)
+        return lost
+
+    def shutdown(self, broker_epoch: int = -1) -> None:
+        """Close every log, write the checkpoints, and the clean-shutdown marker where all went well."""
+        for directory in list(self.dirs.live.values()):
+            try:
+                self._shut_directory(directory, broker_epoch)
+            except (LogDirError, OSError) as error:
+                logger.error("Error while closing logs in %s: %s", directory.path, error)
+                self.take_offline(directory.path, error)
+        self.dirs.close()
+
+    def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        logs = [log for log in self._all() if log.log_dir == directory.path]
+        if not directory.is_loaded:
+            # The start failed. Checkpoints and marker are of the run before, and know logs that were not opened now.
+            for log in logs:
+                log.close_handlers()
+            return
+        is_clean = True
+        for log in logs:
+            try:
+                log.close()
+            except KafkaError as error:
+                logger.error("%s is to be recovered by the next start: %s", log.partition, error)
+                is_clean = False
+        for name in OFFSET_OF:
+            checkpoint_job(name, [directory], logs)()
+        if is_clean:
+            directory.write_clean_shutdown_marker(broker_epoch)

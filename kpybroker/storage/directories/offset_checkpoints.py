@@ -1,0 +1,61 @@
+"""The offset checkpoints of the log directories: which offset of a log each one keeps, and the jobs that write them.
+
+The offsets are taken on the loop, when a job is made; a thread writes them. How one is written and read: `log_dir`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+
+from kpybroker.storage.directories.log_dir import LogDirectory
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.deletions import Job
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.storage.log.log import Log
+
+
+def _start_within_segment(log: Log) -> int | None:
+    start = log.log_start_offset
+    return start if start > log.segments_map.first.base_offset else None
+
+
+OFFSET_OF: dict[str, Callable[[Log], int | None]] = {
+    names.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point,
+    names.LOG_START_OFFSET_CHECKPOINT: _start_within_segment,
+    names.HIGH_WATERMARK_CHECKPOINT: lambda log: log.high_watermark,
+    # A copy on its way to another directory is never cleaned.
+    names.CLEANER_OFFSET_CHECKPOINT: lambda log: None if log.is_future else log.cleaner_offset,
+}
+"""By checkpoint; a log that has None is not in it."""
+
+WRITTEN_WHEN_CHANGED = frozenset({names.CLEANER_OFFSET_CHECKPOINT})
+
+
+def checkpoint_job(name: str, directories: Collection[LogDirectory], logs: Iterable[Log]) -> Job:
+    """A job, for a thread, that writes a checkpoint of these directories. It raises LogDirError."""
+    by_dir: dict[str, dict[TopicPartition, int]] = {directory.path: {} for directory in directories}
+    offset_of = OFFSET_OF[name]
+    for log in logs:
+        offset = offset_of(log)
+        if offset is not None and log.log_dir in by_dir:
+            by_dir[log.log_dir][log.partition] = offset
+    writers = []
+    for directory in directories:
+        offsets = by_dir[directory.path]
+        if name not in WRITTEN_WHEN_CHANGED or offsets != directory.offsets_on_disk(name):
+            writers.append(directory.offsets_writer(name, offsets))
+    return partial(_run_all, writers)
+
+
+def _run_all(jobs: Sequence[Job]) -> None:
+    """Each, whatever became of the others; the first failure is told then."""
+    failure: LogDirError | None = None
+    for job in jobs:
+        try:
+            job()
+        except LogDirError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

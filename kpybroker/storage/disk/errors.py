@@ -1,0 +1,80 @@
+"""What storage raises besides `KafkaError`: conditions that a client cannot cause and cannot fix.
+
+`LogDirError` is the one that the broker acts on while it runs: the directory goes offline (Kafka's
+LogDirFailureChannel). The others stop the start of the broker, or are handled inside this room (corrupt
+index, corrupt snapshot, overflowing segment).
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kpybroker.storage.segments.segment import LogSegment
+
+
+class StorageError(Exception):
+    """Base of everything below."""
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether more space would fix it: the one I/O error that leaves a log directory in service."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class LogDirError(StorageError):
+    """An I/O error in a log directory: the broker must take `log_dir` offline. Never retried by us."""
+
+    def __init__(self, log_dir: str, cause: OSError | str) -> None:
+        super().__init__(f"I/O error in log directory {log_dir}: {cause}")
+        self.log_dir = log_dir
+        self.cause = cause
+
+
+class LogDirLockedError(StorageError):
+    """Another broker, this one's JVM cousin included, holds the `.lock` file."""
+
+    def __init__(self, log_dir: str) -> None:
+        super().__init__(
+            f"Failed to acquire lock on file .lock in {log_dir}. "
+            "A Kafka instance in another process or thread is using this directory."
+        )
+        self.log_dir = log_dir
+
+
+class InconsistentMetadataError(StorageError):
+    """The `meta.properties` files disagree with each other (InconsistentBrokerMetadataException)."""
+
+
+class InconsistentClusterIdError(StorageError):
+    """The directory belongs to another cluster (InconsistentClusterIdException)."""
+
+
+class InconsistentBrokerIdError(StorageError):
+    """The directory belongs to another broker (InconsistentBrokerIdException)."""
+
+
+class DuplicateLogError(StorageError):
+    """One partition was found in two log directories."""
+
+
+class UnknownLogDirectoryError(StorageError):
+    """A directory whose name is not of a partition lies in a log directory."""
+
+
+class CorruptCheckpointError(StorageError):
+    """A checkpoint, metadata or snapshot file cannot be read as what its name says."""
+
+
+class CorruptIndexError(StorageError):
+    """An index contradicts itself; it is rebuilt from its segment."""
+
+
+class SegmentOverflowError(StorageError):
+    """A segment holds offsets that its index cannot express; the loader splits it (KAFKA-6264)."""
+
+    def __init__(self, segment: LogSegment, offset: int) -> None:
+        super().__init__(f"Offset {offset} cannot be expressed relative to the base of {segment}")
+        self.segment = segment
+        self.offset = offset

@@ -1,0 +1,72 @@
+"""Counted open files, and the slices of them that leave storage.
+
+A slice is what a fetch answers with: a range of a segment's file, to be sent by `os.sendfile(socket,
+slice.fileno(), ...)` or read. It holds the file open until `release`, whatever happens to the segment
+meanwhile: an unlinked or renamed file keeps its bytes, and a truncation under a reader gives the segment a
+new file and leaves the reader the old one (`FileRecords.truncate_to`).
+
+Counts are changed on the loop only. A flush job in a thread uses a file that it acquired before.
+"""
+
+from __future__ import annotations
+
+from kpybroker.storage.disk.files import File, read_exactly
+
+
+class SharedFile:
+    """An open file that closes when its last holder lets go. Made with one holder."""
+
+    __slots__ = ("file", "holders")
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.holders = 1
+
+    def acquire(self) -> SharedFile:
+        assert self.holders > 0, "acquire of a closed file"
+        self.holders += 1
+        return self
+
+    def release(self) -> None:
+        assert self.holders > 0, "release of a closed file"
+        self.holders -= 1
+        if self.holders == 0:
+            self.file.close()
+
+
+class FileSlice:
+    """`size` bytes from `position` of a segment's file. Whoever got it calls `release` once."""
+
+    __slots__ = ("_shared", "position", "size")
+
+    def __init__(self, shared: SharedFile, position: int, size: int) -> None:
+        self._shared: SharedFile | None = shared.acquire()
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"FileSlice(position={self.position}, size={self.size})"
+
+    def fileno(self) -> int:
+        return self._open_file().fileno()
+
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of the slice, from `offset` within it; fewer than asked only at its end."""
+        wanted = self.size - offset if size is None else min(size, self.size - offset)
+        if wanted <= 0:
+            return b""
+        return read_exactly(self._open_file(), wanted, self.position + offset)
+
+    def release(self) -> None:
+        """Idempotent, as a connection may fail while it sends."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.release()
+
+    def _open_file(self) -> File:
+        if self._shared is None:
+            raise ValueError("the slice was released")
+        return self._shared.file

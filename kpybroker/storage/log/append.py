@@ -1,0 +1,357 @@
+"""Appending to a log: the order of checks, the write, and what follows it (UnifiedLog.append).
+
+Nothing of the log changes before everything was checked, and producer state changes only after the bytes are
+written, so a refused or failed append leaves no trace. A repeated batch of an idempotent producer is answered
+with the offsets of the first time before anything else is decided about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kpybroker.core.log.producer_state import (
+    NO_VERIFICATION,
+    AppendOrigin,
+    BatchMetadata,
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerState,
+    ProducerStateEntry,
+    VerificationGuard,
+)
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
+from kpybroker.storage.segments.index import INT32_MAX
+from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.records.expensive import move_to
+from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
+
+if TYPE_CHECKING:
+    from kpybroker.storage.log.log import Log
+    from kpybroker.storage.segments.segment import LogSegment
+
+UNKNOWN_OFFSET = -1
+CLIENT = AppendOrigin.CLIENT  # an enum's attribute takes 0.1 µs
+
+
+class AppendInfo(NamedTuple):
+    """What an append did. Offsets of the records, not of batches; times in milliseconds, -1 for none.
+
+    `duplicate`: nothing was written, the offsets are those of the first time. `flush_required`: `flush.messages` is
+    reached, so the acknowledgement waits for a flush job. `rolled`: a segment was rolled; flush it soon.
+    """
+
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool = False
+    flush_required: bool = False
+    rolled: bool = False
+    size: int = 0
+
+
+class UnexpectedAppendOffsetError(Exception):
+    """A leader's batches begin below the follower's log end (UnexpectedAppendOffsetException)."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class FollowerBatches(NamedTuple):
+    """Batches that come with their offsets."""
+
+    batches: list[tuple[BatchHeader, Buffer]]
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    valid_bytes: int
+
+
+class ProducerChanges(NamedTuple):
+    """What an append will do to the producer state."""
+
+    updates: dict[int, ProducerAppendInfo]
+    completed: list[CompletedTxn]
+
+
+def append_as_leader(
+    log: Log,
+    records: Buffer,
+    leader_epoch: int,
+    now_ms: int,
+    origin: AppendOrigin,
+    guard: VerificationGuard,
+    request_version: int | None,
+    checked: ValidatedRecords | None = None,
+) -> AppendInfo:
+    """See `Log.append_as_leader`."""
+    if checked is not None:
+        checked = move_to(checked, log.log_end_offset, leader_epoch)
+    else:
+        checked = validate_and_assign(
+            records,
+            log.rules,
+            log.log_end_offset,
+            now_ms,
+            leader_epoch,
+            origin is CLIENT,
+            request_version,
+            log.partition,
+        )
+    data, header, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, log_append_time, _ = checked
+    if header is None:
+        return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
+    changes: ProducerChanges | None = None
+    plain: ProducerStateEntry | None = None
+    if header.producer_id >= 0:
+        producers = log.producers
+        if origin is CLIENT:
+            plain = producers.plain_next_entry(header)
+            duplicate = None if plain is not None else _find_duplicate(producers, header)
+            if duplicate is not None:
+                return _duplicate_info(log, duplicate)
+        if plain is None:
+            changes = _check_producers(producers, ((header, data),), origin, guard, log.verification_enabled)
+    if leader_epoch != log.epochs.latest_epoch:
+        _note_epoch(log, header)
+    rolled = _write(
+        log,
+        data,
+        first_offset,
+        last_offset,
+        max_timestamp,
+        offset_of_max_timestamp,
+        now_ms,
+        () if changes is None else aborted_transactions(log.producers, changes.completed),
+    )
+    if plain is not None:
+        plain.add_batch(BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, max_timestamp))
+        plain.last_timestamp = max_timestamp
+    elif changes is not None:
+        _apply(log, changes, None)
+    log.producers.map_end_offset = last_offset + 1
+    times = max_timestamp, log_append_time
+    info = (first_offset, last_offset, *times, log.log_start_offset, False, _is_flush_due(log), rolled, len(data))
+    return tuple.__new__(AppendInfo, info)
+
+
+def find_duplicate(log: Log, records: Buffer) -> AppendInfo | None:
+    """Where a batch lies already, if it is one of its producer's last five; None as well for what is damaged."""
+    try:
+        position, header = next(iter_batches(records), (0, None))
+        if header is None or header.producer_id < 0 or position + header.size != len(records):
+            return None
+        verify_crc(records, position, header)
+    except KafkaError:
+        return None
+    duplicate = _find_duplicate(log.producers, header)
+    return None if duplicate is None else _duplicate_info(log, duplicate)
+
+
+def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
+    return AppendInfo(
+        duplicate.first_offset,
+        duplicate.last_offset,
+        duplicate.timestamp,
+        duplicate.timestamp,
+        log.log_start_offset,
+        duplicate=True,
+        # The first time may still be waiting for the disk.
+        flush_required=_is_flush_due(log),
+    )
+
+
+def _is_flush_due(log: Log) -> bool:
+    return log.log_end_offset - log.recovery_point >= log.config.flush_messages
+
+
+def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
+    """See `Log.append_as_follower`."""
+    found = _analyze_follower(records, log.log_end_offset, log.partition)
+    if not found.batches:
+        return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
+    changes = _check_producers(log.producers, found.batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
+    for header, _ in found.batches:
+        _note_epoch(log, header)
+    rolled = _write(
+        log,
+        memoryview(records)[: found.valid_bytes],
+        found.first_offset,
+        found.last_offset,
+        found.max_timestamp,
+        found.offset_of_max_timestamp,
+        now_ms,
+    )
+    _apply(log, changes, log.segments_map.active)
+    log.producers.map_end_offset = found.last_offset + 1
+    return AppendInfo(
+        found.first_offset,
+        found.last_offset,
+        found.max_timestamp,
+        NO_TIMESTAMP,
+        log.log_start_offset,
+        False,
+        _is_flush_due(log),
+        rolled,
+        found.valid_bytes,
+    )
+
+
+def _note_epoch(log: Log, header: BatchHeader) -> None:
+    """Batches without an epoch (magic 0/1) make the whole cache useless."""
+    epoch = header.partition_leader_epoch
+    if header.magic < 2:
+        log.epochs.clear()
+    elif epoch >= 0 and epoch != log.epochs.latest_epoch:
+        log.epochs.assign(epoch, header.base_offset)
+
+
+def _find_duplicate(state: ProducerState, header: BatchHeader) -> BatchMetadata | None:
+    """The same batch among the producer's last five."""
+    entry = state.producers.get(header.producer_id)
+    if entry is None:
+        return None
+    return entry.find_duplicate(header.producer_epoch, header.base_sequence, header.last_sequence)
+
+
+def _check_producers(
+    state: ProducerState,
+    batches: Sequence[tuple[BatchHeader, Buffer]],
+    origin: AppendOrigin,
+    guard: VerificationGuard,
+    verification_enabled: bool,
+) -> ProducerChanges:
+    """Check every batch that has a producer id (UnifiedLog.analyzeAndValidateProducerState, without duplicates)."""
+    updates: dict[int, ProducerAppendInfo] = {}
+    completed: list[CompletedTxn] = []
+    for header, batch in batches:
+        if not header.has_producer_id:
+            continue
+        if verification_enabled and _lacks_verification(state, header, guard):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        transaction = prepare_batch(state, header, batch, origin, updates)
+        if transaction is not None:
+            completed.append(transaction)
+    return ProducerChanges(updates, completed)
+
+
+def _lacks_verification(state: ProducerState, header: BatchHeader, guard: VerificationGuard) -> bool:
+    """KIP-890: the first batch of a transaction must come with the guard of a verification that succeeded."""
+    return (
+        header.is_transactional
+        and not header.is_control
+        and not state.has_ongoing_transaction(header.producer_id)
+        and not state.is_verified(header.producer_id, guard)
+    )
+
+
+def _write(
+    log: Log,
+    data: Buffer,
+    first_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    offset_of_max_timestamp: int,
+    now_ms: int,
+    aborted: Sequence[AbortedTxn] = (),
+) -> bool:
+    """Roll if needed, write, and move the log end; whether it rolled. `aborted` are the transactions it ends."""
+    config = log.config
+    size = len(data)
+    if size > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {log.partition}, which exceeds the maximum "
+            f"configured segment size of {config.segment_bytes}.",
+        )
+    segment = log.segments_map.active
+    rolled = False
+    try:
+        if segment.should_roll(config.segment_bytes, config.max_segment_ms, size, max_timestamp, last_offset, now_ms):
+            # Kafka rolls at the first offset; at the log end, a gap between segments always means a loss.
+            fits = last_offset - log.log_end_offset <= INT32_MAX
+            segment = log.roll(now_ms, 0 if fits else first_offset)
+            rolled = True
+        if aborted:
+            _append_marker(segment, data, first_offset, last_offset, max_timestamp, aborted)
+        else:
+            segment.append(data, first_offset, last_offset, max_timestamp, offset_of_max_timestamp)
+    except OSError as error:
+        raise log.io_error(error) from error
+    log.log_end_offset = last_offset + 1
+    return rolled
+
+
+def _append_marker(
+    segment: LogSegment,
+    data: Buffer,
+    first_offset: int,
+    last_offset: int,
+    max_timestamp: int,
+    aborted: Sequence[AbortedTxn],
+) -> None:
+    """The index first, as its entries can be taken back: on a full disk it is both or neither."""
+    try:
+        for transaction in aborted:
+            segment.txn_index.append(transaction)
+        segment.append(data, first_offset, last_offset, max_timestamp, last_offset)
+    except OSError:
+        segment.txn_index.truncate_to(first_offset)
+        raise
+
+
+def _apply(log: Log, changes: ProducerChanges, indexed: LogSegment | None) -> None:
+    """Producer state and first unstable offset follow the log, and the transaction index of a segment where given."""
+    for info in changes.updates.values():
+        log.producers.update(info)
+    if changes.completed:
+        try:
+            complete_transactions(log.producers, indexed, changes.completed)
+        except OSError as error:
+            # The marker is in the log and the index is not: only a recovery of the directory fixes that.
+            raise LogDirError(log.log_dir, error) from error
+    log.update_first_unstable_offset()
+
+
+def _analyze_follower(records: Buffer, log_end_offset: int, partition: object) -> FollowerBatches:
+    """Check batches from a leader: whole, sound, in order, and not below the log's end.
+
+    A cut-off last batch is left out, as a fetch may end in one.
+    """
+    batches: list[tuple[BatchHeader, Buffer]] = []
+    view = memoryview(records)
+    last_offset = UNKNOWN_OFFSET
+    max_timestamp, offset_of_max_timestamp = NO_TIMESTAMP, UNKNOWN_OFFSET
+    valid_bytes = 0
+    for position, header in iter_batches(records):
+        verify_crc(records, position, header)
+        if header.last_offset <= last_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Out of order offsets found in append to {partition}: {header.last_offset} after {last_offset}",
+            )
+        last_offset = header.last_offset
+        if header.max_timestamp > max_timestamp:
+            max_timestamp, offset_of_max_timestamp = header.max_timestamp, last_offset
+        batches.append((header, view[position : position + header.size]))
+        valid_bytes = position + header.size
+    if not batches:
+        return FollowerBatches([], UNKNOWN_OFFSET, UNKNOWN_OFFSET, NO_TIMESTAMP, UNKNOWN_OFFSET, 0)
+    first = batches[0][0]
+    first_offset = first.base_offset if first.magic >= 2 else first.last_offset
+    if first_offset < log_end_offset:
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {partition}. First offset {first_offset} is less than the next offset "
+            f"{log_end_offset}.",
+            first.base_offset,
+            last_offset,
+        )
+    return FollowerBatches(batches, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, valid_bytes)

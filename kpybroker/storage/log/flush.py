@@ -1,0 +1,209 @@
+"""Making a log durable in three steps, so that no fsync runs on the loop.
+
+`log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them),
+names of files and directories that are new, and the leader epochs. `job.run()` may run in a thread; it
+touches nothing but the disk and keeps the first error. `job.complete()` on the loop lets the files go and
+moves the recovery point, or raises. A failed sync is never retried: the kernel may have dropped
+the pages that it could not write and would report success.
+
+What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may
+overlap: the recovery point only grows, and of two captures of the leader epochs the older one is not written
+over the newer. A log that is closed waits for the jobs that it prepared, and fails if one of them did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from kpybroker.storage.disk.checkpoints import encode_leader_epochs
+from kpybroker.storage.disk.errors import LogDirError, is_disk_full
+from kpybroker.storage.disk.files import Files, replace_file
+from kpybroker.storage.disk.slice import SharedFile
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kpybroker.core.replication.leader_epochs import LeaderEpochCache
+    from kpybroker.storage.log.log import Log
+    from kpybroker.storage.segments.segment import LogSegment
+
+
+class EpochCheckpoint:
+    """The `leader-epoch-checkpoint` of a log and which version of the epochs it holds."""
+
+    __slots__ = ("_lock", "path", "version")
+
+    def __init__(self, path: str, version: int) -> None:
+        self.path = path
+        self.version = version
+        self._lock = threading.Lock()
+
+    def capture(self, epochs: LeaderEpochCache) -> tuple[int, bytes] | None:
+        """What is to be written; None where the file is up to date."""
+        if epochs.version == self.version:
+            return None
+        return epochs.version, encode_leader_epochs(epochs.entries)
+
+    def write(self, files: Files, version: int, data: bytes) -> None:
+        with self._lock:
+            if version > self.version:
+                replace_file(files, self.path, data)
+                self.version = version
+
+
+class Unflushed:
+    """What the next flush of a log has to sync, beside the records above its recovery point."""
+
+    __slots__ = ("has_new_directory", "has_renamed", "jobs", "paths", "rolled")
+
+    def __init__(self, *, has_new_directory: bool) -> None:
+        self.has_new_directory = has_new_directory
+        self.has_renamed = False  # segments went, and a power cut may bring them back
+        self.paths: list[str] = []  # small files that were written
+        self.rolled: list[LogSegment] = []
+        self.jobs: set[FlushJob] = set()  # captured and not complete
+
+    def forget(self, segments: Collection[LogSegment]) -> None:
+        """They are no segments of the log any more."""
+        self.rolled = [segment for segment in self.rolled if segment not in segments]
+
+
+def prepare(log: Log) -> FlushJob:
+    """See `Log.prepare_flush`."""
+    unflushed, snapshots = log.unflushed, log.snapshots
+    held: list[SharedFile] = []
+    dirty_directory = unflushed.has_new_directory or unflushed.has_renamed
+    lacks_space = False
+    for segment in dict.fromkeys([*unflushed.rolled, *log.segments_map.from_offset(log.recovery_point)]):
+        try:
+            if not segment.write_out_indexes():
+                lacks_space = True
+            held.extend(segment.take_dirty_files())
+        except OSError as error:
+            for shared in held:
+                shared.release()
+            raise LogDirError(log.log_dir, error) from error
+        dirty_directory = dirty_directory or segment.is_new
+        segment.is_new = False
+    directories = [log.directory] if dirty_directory else []
+    if unflushed.has_new_directory:
+        directories.append(log.log_dir)
+    paths = unflushed.paths + snapshots.unsynced
+    unflushed.paths, snapshots.unsynced = [], []
+    unflushed.has_new_directory = unflushed.has_renamed = False
+    unflushed.rolled.clear()
+    epochs = log.epoch_checkpoint.capture(log.epochs)
+    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs, log.files)
+    job.lacks_space = lacks_space
+    unflushed.jobs.add(job)
+    return job
+
+
+class FlushJob:
+    """One flush of one log up to `offset` (exclusive)."""
+
+    __slots__ = (
+        "_epochs",
+        "_error",
+        "_files",
+        "_held",
+        "_log",
+        "_running",
+        "_truncations",
+        "_was_run",
+        "directories",
+        "lacks_space",
+        "offset",
+        "paths",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        offset: int,
+        held: list[SharedFile],
+        paths: list[str],
+        directories: list[str],
+        epochs: tuple[int, bytes] | None,
+        files: Files,
+    ) -> None:
+        self._log = log
+        self.offset = offset
+        self._held = held
+        self.paths = paths
+        self.directories = directories
+        self._epochs = epochs
+        self._files = files
+        self._error: OSError | None = None
+        self._running = threading.Lock()
+        self._was_run = False
+        self.lacks_space = False
+        self._truncations = log.truncations
+
+    def run(self) -> None:
+        """Sync everything, once. Safe in a thread; an error waits for `complete`."""
+        with self._running:
+            if not self._was_run:
+                self._was_run = True
+                self._sync()
+
+    def _sync(self) -> None:
+        try:
+            for shared in self._held:
+                shared.file.sync()
+            for path in self.paths:
+                self._sync_path(path)
+            for directory in self.directories:
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.sync_dir(directory)
+            if self._epochs is not None:
+                # The directory may have been renamed for deletion; then nobody needs the file.
+                with contextlib.suppress(FileNotFoundError):
+                    self._write_epochs(*self._epochs)
+        except OSError as error:
+            self._error = error
+
+    def _write_epochs(self, version: int, data: bytes) -> None:
+        """On a full disk they are left for a later flush, and so is the recovery point: the batches have them too."""
+        try:
+            self._log.epoch_checkpoint.write(self._files, version, data)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            self.lacks_space = True
+
+    def _sync_path(self, path: str) -> None:
+        try:
+            file = self._files.open(path)
+        except FileNotFoundError:
+            return
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def complete(self) -> None:
+        """On the loop, after `run`: the recovery point is `offset`, unless the log was cut meanwhile.
+
+        Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for leader epochs or index entries.
+        """
+        held, self._held = self._held, []
+        for shared in held:
+            shared.release()
+        self._log.unflushed.jobs.discard(self)
+        self.check()
+        if self.lacks_space:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"No space left in {self._log.directory}: the recovery point stays where it was",
+            )
+        if self._truncations == self._log.truncations:
+            self._log.mark_flushed(self.offset)
+
+    def check(self) -> None:
+        """Raises LogDirError where `run` failed."""
+        if self._error is not None:
+            raise LogDirError(self._log.log_dir, self._error)

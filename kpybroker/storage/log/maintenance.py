@@ -1,0 +1,247 @@
+"""Truncation, retention and the moving log start: what removes records from a `Log`.
+
+Functions over the log they change; they raise OSError, which `guarded` turns into what it means.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import LogDirError, is_disk_full
+from kpybroker.storage.disk.files import Files, unlink_if_exists
+from kpybroker.storage.log.recovery import rebuild_producer_state
+from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.storage.log.log import Log
+
+logger = logging.getLogger("kafka.log.UnifiedLog")
+
+NOTHING_CACHED = (-1, -1, -1)
+NO_LIMIT = 2**63 - 1
+
+SEGMENTS_AT_ONCE = 16
+"""Retention takes no more of a log before it is others' turn: each costs four renames, 10 to 40 µs each."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function of this module; its OSError becomes KAFKA_STORAGE_ERROR (full disk) or LogDirError."""
+    try:
+        return function(log, *args, **kwargs)
+    except OSError as error:
+        raise log.io_error(error) from error
+
+
+def whole_or_offline(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """As `guarded`, for what leaves half a log where it fails: on a full disk that is LogDirError too."""
+    try:
+        return function(log, *args, **kwargs)
+    except OSError as error:
+        raise LogDirError(log.log_dir, error) from error
+
+
+def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
+    """A crash between two files of a roll leaves names that the new segment needs."""
+    for suffix in names.SEGMENT_SUFFIXES:
+        path = names.segment_file(directory, base_offset, suffix)
+        if unlink_if_exists(files, path):
+            logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
+
+
+def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
+    """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
+    paths: list[str] = []
+    log.unflushed.forget(segments)
+    log.unflushed.has_renamed = True
+    for segment in segments:
+        log.segments_map.remove(segment.base_offset)
+        try:
+            segment.change_suffix("", names.DELETED_SUFFIX)
+            paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            snapshot = log.snapshots.mark_deleted(segment.base_offset)
+            if snapshot is not None:
+                paths.append(snapshot)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            _remove_now(log, segment.base_offset)
+        segment.close_handlers()
+    log.schedule_deletion(paths, now_ms)
+
+
+def _remove_now(log: Log, base_offset: int) -> None:
+    """Where there is no space for other names. Who reads the files holds them open."""
+    for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT_SUFFIX):
+        path = names.segment_file(log.directory, base_offset, suffix)
+        unlink_if_exists(log.files, path)
+        unlink_if_exists(log.files, path + names.DELETED_SUFFIX)
+    log.snapshots.reload()
+
+
+def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
+    """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo).
+
+    Batches go as a whole, and where one held the offset the log ends at its base. Kafka's would end at the offset, with
+    a hole before it that a recovery can't tell from a lost end.
+    """
+    if target_offset < 0:
+        raise ValueError(f"Cannot truncate partition {log.partition} to a negative offset ({target_offset}).")
+    if target_offset >= log.log_end_offset:
+        # The epoch of a leader that never appended may begin here, and contradict the next leader's.
+        log.epochs.truncate_from_end(log.log_end_offset)
+        return False
+    logger.info("Truncating %s to offset %d", log.partition, target_offset)
+    if log.segments_map.first.base_offset > target_offset:
+        truncate_fully_and_start_at(log, target_offset, now_ms, None)
+        return True
+    log.truncations += 1
+    segments = log.segments_map
+    if target_offset < segments.active.base_offset:
+        log.abort_cleaning()
+    remove_segments(log, [s for s in segments.all() if s.base_offset > target_offset], now_ms)
+    active = segments.active
+    active.become_active()
+    target_offset = active.batch_boundary(target_offset)
+    active.truncate_to(target_offset)
+    _set_log_end(log, target_offset)
+    _limit_cleaner_offset(log)
+    log.epochs.truncate_from_end(target_offset)
+    log.log_start_offset = min(target_offset, log.log_start_offset)
+    rebuild_producer_state(
+        log.snapshots,
+        segments,
+        log.log_start_offset,
+        target_offset,
+        now_ms=now_ms,
+        reload_from_clean_shutdown=False,
+        sync=False,
+    )
+    log.update_first_unstable_offset()
+    log.update_high_watermark(log.high_watermark)
+    return True
+
+
+def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
+    """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt)."""
+    logger.info("Truncate %s fully and start at offset %d", log.partition, new_offset)
+    log.truncations += 1
+    log.abort_cleaning()
+    segments = log.segments_map
+    remove_segments(log, segments.all(), now_ms)
+    segments.add(log.new_segment(new_offset, now_ms))
+    _set_log_end(log, new_offset)
+    _limit_cleaner_offset(log)
+    log.epochs.clear()
+    log.snapshots.truncate_fully_and_start_at(new_offset)
+    log.log_start_offset = new_offset if log_start_offset is None else log_start_offset
+    rebuild_producer_state(
+        log.snapshots,
+        segments,
+        log.log_start_offset,
+        new_offset,
+        now_ms=now_ms,
+        reload_from_clean_shutdown=False,
+        sync=False,
+    )
+    log.update_first_unstable_offset()
+    log.update_high_watermark(new_offset)
+
+
+def _set_log_end(log: Log, offset: int) -> None:
+    log.log_end_offset = offset
+    log.recovery_point = min(log.recovery_point, offset)
+    log.recovery_point_max = NO_LIMIT
+    log.bound_cache = NOTHING_CACHED
+
+
+def _limit_cleaner_offset(log: Log) -> None:
+    """What the active segment holds is not clean (LogManager.maybeTruncateCleanerCheckpoint...)."""
+    if log.cleaner_offset is not None:
+        log.cleaner_offset = min(log.cleaner_offset, log.segments_map.active.base_offset)
+
+
+def increment_log_start_offset(log: Log, offset: int) -> bool:
+    """Move the log start forward (DeleteRecords, retention, a leader's word); whether it moved."""
+    if offset > log.high_watermark:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Cannot increment the log start offset to {offset} of partition {log.partition} since it is larger than "
+            f"the high watermark {log.high_watermark}",
+        )
+    if offset <= log.log_start_offset:
+        return False
+    log.log_start_offset = offset
+    log.recovery_point = max(log.recovery_point, offset)
+    log.epochs.truncate_from_start(offset)
+    log.snapshots.on_log_start_offset_incremented(offset)
+    log.update_first_unstable_offset()
+    logger.info("Incremented log start offset of %s to %d", log.partition, offset)
+    return True
+
+
+def delete_old_segments(log: Log, now_ms: int, below: int = NO_LIMIT) -> int:
+    """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed.
+
+    Those are the oldest ones and few: 0 says that there are no more. Segments that begin at or above `below` stay.
+    """
+    start = log.log_start_offset
+    deleted = _delete_while(
+        log, lambda _, following: following is not None and following.base_offset <= start, now_ms, below
+    )
+    config = log.config
+    if not config.delete:
+        return deleted
+    if config.retention_bytes >= 0:
+        deleted += _delete_by_size(log, log.size - config.retention_bytes, now_ms, below)
+    if config.retention_ms >= 0:
+        limit = now_ms - config.retention_ms
+        deleted += _delete_while(log, lambda segment, _: segment.largest_timestamp < limit, now_ms, below)
+    return deleted
+
+
+def _delete_by_size(log: Log, excess: int, now_ms: int, below: int) -> int:
+    left = excess
+
+    def superfluous(segment: LogSegment, _: LogSegment | None) -> bool:
+        nonlocal left
+        if left - segment.size < 0:
+            return False
+        left -= segment.size
+        return True
+
+    return 0 if excess < 0 else _delete_while(log, superfluous, now_ms, below)
+
+
+def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int, below: int) -> int:
+    """Remove the first segments while they begin below an offset and the predicate holds, none that reaches the high
+    watermark, and no more than SEGMENTS_AT_ONCE.
+    """
+    deletable: list[LogSegment] = []
+    segments = log.segments_map.all()
+    for slot, segment in enumerate(segments):
+        following = segments[slot + 1] if slot + 1 < len(segments) else None
+        end_offset = log.log_end_offset if following is None else following.base_offset
+        if segment.base_offset >= below or log.high_watermark < end_offset or not predicate(segment, following):
+            break
+        if following is None and segment.size == 0:
+            break
+        deletable.append(segment)
+        if len(deletable) == SEGMENTS_AT_ONCE:
+            break
+    if not deletable:
+        return 0
+    if len(deletable) == len(segments):
+        log.roll(now_ms)
+    following = log.segments_map.higher(deletable[-1].base_offset)
+    assert following is not None, "a log keeps its active segment"
+    increment_log_start_offset(log, following.base_offset)
+    logger.info("Deleting segments of %s by retention: %s", log.partition, deletable)
+    remove_segments(log, deletable, now_ms)
+    return len(deletable)

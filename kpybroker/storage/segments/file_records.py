@@ -1,0 +1,174 @@
+"""The `.log` file of a segment: append, slices, truncation, and walking over batch headers (Kafka's
+FileRecords).
+
+The size is ours, not the file system's: a write that fails halfway is cut back, and anything behind `size` is
+dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kpybroker.storage.disk.files import Buffer, Files, read_exactly, unlink_if_exists, write_all
+from kpybroker.storage.disk.slice import FileSlice, SharedFile
+from kpybroker.wire.records.batch import (
+    HEADER_SIZE_UP_TO_MAGIC,
+    RECORD_BATCH_OVERHEAD,
+    BatchHeader,
+    corrupt,
+    parse_header,
+)
+
+# Bytes read at once by a walk over headers. Index entries lie about 4 KiB apart, so a lookup reads once or twice.
+SEARCH_WINDOW = 8 * 1024
+COPY_CHUNK = 1024 * 1024
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch lies in the log file."""
+
+    position: int
+    size: int
+
+
+class FileRecords:
+    """An open log file."""
+
+    __slots__ = ("_files", "_shared", "dirty", "path", "size")
+
+    def __init__(self, files: Files, path: str, *, create: bool = True, empty: bool = False) -> None:
+        """With `empty`, what the file holds is preallocated space and not data."""
+        file = files.open(path, create=create)
+        self._files = files
+        self.path = path
+        self._shared = SharedFile(file)
+        self.size = 0 if empty else file.size()
+        self.dirty = False
+
+    def __repr__(self) -> str:
+        return f"FileRecords(size={self.size}, file={self.path})"
+
+    @property
+    def shared(self) -> SharedFile:
+        return self._shared
+
+    def append(self, data: Buffer) -> None:
+        """Write at the end. On OSError nothing was appended, and the file is cut back to what it was."""
+        file, end, size = self._shared.file, self.size, len(data)
+        try:
+            written = file.pwrite(data, end)
+            if written != size:
+                write_all(file, memoryview(data)[written:], end + written)
+        except OSError:
+            file.truncate(end)
+            raise
+        self.size = end + size
+        self.dirty = True
+
+    def preallocate(self, size: int) -> None:
+        """Give the file its later length at once (`preallocate`)."""
+        self._shared.file.truncate(size)
+
+    def trim(self) -> None:
+        """Drop preallocated space behind the data."""
+        if self._shared.file.size() > self.size:
+            self._shared.file.truncate(self.size)
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        """A counted slice, cut at the end of the data."""
+        return FileSlice(self._shared, position, min(size, self.size - position))
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes, cut at the end of the data."""
+        return read_exactly(self._shared.file, min(size, self.size - position), position)
+
+    def truncate_to(self, size: int) -> int:
+        """Cut the file; the number of bytes removed. A reader of the file keeps the old one."""
+        removed = self.size - size
+        if removed < 0 or size < 0:
+            raise ValueError(f"Attempt to truncate {self} to {size} bytes")
+        if removed == 0:
+            return 0
+        if self._shared.holders > 1:
+            self._replace_with_prefix(size)
+        else:
+            self._shared.file.truncate(size)
+        self.size = size
+        self.dirty = True
+        return removed
+
+    def _replace_with_prefix(self, size: int) -> None:
+        temporary = self.path + ".tmp"
+        unlink_if_exists(self._files, temporary)
+        copy = self._files.open(temporary, create=True)
+        try:
+            position = 0
+            while position < size:
+                chunk = read_exactly(self._shared.file, min(COPY_CHUNK, size - position), position)
+                write_all(copy, chunk, position)
+                position += len(chunk)
+            copy.sync()
+            self._files.rename(temporary, self.path)
+        except OSError:
+            copy.close()
+            raise
+        self._shared.release()
+        self._shared = SharedFile(copy)
+
+    def rename_to(self, path: str) -> None:
+        self._files.rename(self.path, path)
+        self.path = path
+
+    def sync(self) -> None:
+        if self.dirty:
+            self._shared.file.sync()
+            self.dirty = False
+
+    def close(self) -> None:
+        self._shared.release()
+
+    def headers(
+        self, position: int = 0, end: int | None = None, window: int = SEARCH_WINDOW
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """See `walk_headers`."""
+        return walk_headers(self.read, self.path, position, self.size if end is None else end, window)
+
+    def batches(
+        self, position: int = 0, end: int | None = None, window: int = COPY_CHUNK
+    ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """As `headers`, with the bytes of each batch; for walks that need them (recovery, producer state)."""
+        data = memoryview(b"")
+        data_start = position
+        for at, header in self.headers(position, end):
+            if at + header.size > data_start + len(data):
+                limit = (self.size if end is None else end) - at
+                data = memoryview(read_exactly(self._shared.file, min(max(window, header.size), limit), at))
+                data_start = at
+                if len(data) < header.size:
+                    raise corrupt(f"{self.path} ends within the batch at {at}")
+            yield at, header, data[at - data_start : at - data_start + header.size]
+
+
+def walk_headers(
+    read: Callable[[int, int], bytes], name: str, position: int, end: int, window: int = SEARCH_WINDOW
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of every whole batch from `position`, which must be where a batch begins.
+
+    `read(position, size)` reads from the file called `name`. Raises CORRUPT_MESSAGE at a header that no batch can have
+    (FileLogInputStream).
+    """
+    data = b""
+    data_start = data_end = position
+    while position < end - HEADER_SIZE_UP_TO_MAGIC:
+        if (position + RECORD_BATCH_OVERHEAD > data_end and data_end < end) or position > data_end:
+            data = read(position, min(window, end - position))
+            data_start, data_end = position, position + len(data)
+            if len(data) <= HEADER_SIZE_UP_TO_MAGIC:
+                raise corrupt(f"{name} ends at {data_end} although it should have {end} bytes")
+        header = parse_header(data, position - data_start)
+        size = header.size
+        if size > end - position:
+            return
+        yield position, header
+        position += size

@@ -1,0 +1,397 @@
+"""Offset and time index of a segment, byte for byte Kafka's (OffsetIndex, TimeIndex).
+
+Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file
+(int32). The entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry,
+timestamp (int64) and relative offset (int32) of the first batch whose maximum is that timestamp; no timestamp
+is less than the one before.
+
+A difference that no reader sees: Kafka preallocates `segment.index.bytes` and maps the file, and trims it
+when the segment is rolled or closed; here entries are written at the end, so the file always has its trimmed
+length, and an unclean stop leaves no zeros to mistake for entries. Lookups bisect with `pread`: a tail read
+needs none, as the last entry is kept in memory. The file is open only while the index is active or being
+read, so an idle partition costs one descriptor, not three. Entries of an unclean stop are not trusted; the
+loader rebuilds them. So an active index does not write each entry at once, which was a sixth of what an append
+of 16 KB costs: it keeps the latest in memory until there are some, or the file is to be synced or closed.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from typing import NamedTuple
+
+from kpybroker.storage.disk.errors import CorruptIndexError
+from kpybroker.storage.disk.files import Files, read_exactly, unlink_if_exists, write_all
+from kpybroker.storage.disk.slice import SharedFile
+
+INT32_MAX = 2**31 - 1
+NO_TIMESTAMP = -1
+
+OFFSET_ENTRY_SIZE = 8
+TIME_ENTRY_SIZE = 12
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+_UNWRITTEN_BYTES = 512  # that an active index keeps in memory
+_BLOCK_BYTES = 4096  # a bisection reads single entries until what is left fits, then reads that at once
+
+
+class OffsetPosition(NamedTuple):
+    """An entry of the offset index, with the absolute offset."""
+
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """An entry of the time index, with the absolute offset."""
+
+    timestamp: int
+    offset: int
+
+
+class Neighbours(NamedTuple):
+    """Where a search ended: a slot, the entry before it and its own; empty where there is none."""
+
+    slot: int
+    before: bytes
+    at: bytes
+
+
+class IndexFile:
+    """Fixed-size entries in a file that is opened when needed."""
+
+    __slots__ = ("_entry_size", "_files", "_keep_open", "_near", "_shared", "_unwritten", "dirty", "entries", "path")
+
+    def __init__(self, files: Files, path: str, entry_size: int, *, keep_open: bool) -> None:
+        self._files = files
+        self.path = path
+        self._entry_size = entry_size
+        self._shared: SharedFile | None = None
+        self._keep_open = keep_open
+        self._near = 0  # the slot that was found last
+        self._unwritten = bytearray()  # the last entries, which the file does not have
+        self.dirty = False
+        found = files.stat(path)
+        if found is None:
+            files.open(path, create=True).close()
+            self.entries = 0
+            self.dirty = True
+        else:
+            self.entries, rest = divmod(found.size, entry_size)
+            if rest:
+                raise CorruptIndexError(
+                    f"Index file {path} is corrupt, found {found.size} bytes which is neither positive nor a "
+                    f"multiple of {entry_size}"
+                )
+
+    def append(self, entry: bytes) -> None:
+        """On OSError nothing was appended."""
+        unwritten = self._unwritten
+        if self._keep_open and len(unwritten) < _UNWRITTEN_BYTES:
+            unwritten += entry
+        else:
+            self._write(unwritten + entry)
+        self.entries += 1
+        self.dirty = True
+
+    def write_out(self) -> None:
+        """The file has all entries when this returns. On OSError they are kept."""
+        if self._unwritten:
+            self._write(self._unwritten)
+
+    def _write(self, unwritten: bytearray) -> None:
+        write_all(self.shared.file, unwritten, self._written * self._entry_size)
+        self._unwritten.clear()
+        self.dirty = True
+
+    @property
+    def _written(self) -> int:
+        """How many entries the file has."""
+        return self.entries - len(self._unwritten) // self._entry_size
+
+    def read(self, slot: int, count: int = 1) -> bytes:
+        data = self._block(slot, slot + count)
+        self._settle()
+        return data
+
+    def first_above(self, field: struct.Struct, field_offset: int, target: int) -> Neighbours:
+        """The first slot whose field is greater than the target; `entries` where none is.
+
+        What is looked for next is likely to be near what was found last: a reader that goes on is answered by one read.
+        """
+        size, entries = self._entry_size, self.entries
+
+        def value(slot: int) -> int:
+            found: int = field.unpack_from(block, (slot - first) * size + field_offset)[0]
+            return found
+
+        try:
+            low, high, first, block = 0, entries, self._near, b""
+            if 0 < first < entries:
+                past = min(first + _BLOCK_BYTES // size, entries)
+                block = self._block(first, past)
+                if value(first) > target:
+                    high = first
+                elif value(past - 1) > target:
+                    low, high = first, past
+                else:
+                    low = past
+            while (high - low) * size > _BLOCK_BYTES:
+                first = (low + high) // 2
+                block = self._block(first, first + 1)
+                if value(first) > target:
+                    high = first
+                else:
+                    low = first + 1
+            if not first <= low <= high <= first + len(block) // size:
+                first = low
+                block = self._block(low, high)
+            slot = bisect_right(range(high), target, low, key=value)
+            self._near = max(slot - 1, 0)
+            return Neighbours(slot, self._entry(slot - 1, first, block), self._entry(slot, first, block))
+        finally:
+            self._settle()
+
+    def _block(self, low: int, high: int) -> bytes:
+        """The entries from one slot to another."""
+        size, written = self._entry_size, self._written
+        block = b""
+        if low < written:
+            wanted = (min(high, written) - low) * size
+            block = read_exactly(self.shared.file, wanted, low * size)
+            if len(block) != wanted:
+                raise CorruptIndexError(f"Index file {self.path} has fewer than {written} entries")
+        if high > written:
+            block += self._unwritten[max(low - written, 0) * size : (high - written) * size]
+        return block
+
+    def _entry(self, slot: int, first: int, block: bytes) -> bytes:
+        """Of a block that begins with the slot `first`, or read if it lies beyond; empty where there is none."""
+        if not 0 <= slot < self.entries:
+            return b""
+        start = (slot - first) * self._entry_size
+        return block[start : start + self._entry_size] if 0 <= start < len(block) else self._block(slot, slot + 1)
+
+    def truncate(self, entries: int) -> None:
+        if entries >= self.entries:
+            return
+        written = self._written
+        if entries < written:
+            self.shared.file.truncate(entries * self._entry_size)
+        del self._unwritten[max(entries - written, 0) * self._entry_size :]
+        self.entries = entries
+        self.dirty = True
+        self._settle()
+
+    @property
+    def shared(self) -> SharedFile:
+        """The open file, opened if need be; who keeps it beyond the call must `acquire` it."""
+        shared = self._shared
+        if shared is None:
+            shared = self._shared = SharedFile(self._files.open(self.path))
+        return shared
+
+    def _settle(self) -> None:
+        if not self._keep_open:
+            self.close()
+
+    def keep_open(self, keep: bool) -> None:
+        """Whether the file stays open between calls. On OSError it is as it was."""
+        self.write_out()
+        self._keep_open = keep
+        self._settle()
+
+    def sync(self) -> None:
+        if self.dirty:
+            self.write_out()
+            self.shared.file.sync()
+            self.dirty = False
+            self._settle()
+
+    def rename_to(self, path: str) -> None:
+        self._files.rename(self.path, path)
+        self.path = path
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.release()
+
+    def delete(self) -> bool:
+        self.close()
+        return unlink_if_exists(self._files, self.path)
+
+
+class OffsetIndex:
+    """Positions of batches by offset."""
+
+    __slots__ = ("_file", "base_offset", "last_offset", "last_position", "max_entries")
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
+        self._file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
+        self.base_offset = base_offset
+        self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
+        self._read_last()
+
+    def _read_last(self) -> None:
+        if self._file.entries == 0:
+            self.last_offset, self.last_position = self.base_offset, 0
+            return
+        relative, position = _OFFSET_ENTRY.unpack(self._file.read(self._file.entries - 1))
+        self.last_offset, self.last_position = self.base_offset + relative, position
+
+    @property
+    def file(self) -> IndexFile:
+        return self._file
+
+    @property
+    def entries(self) -> int:
+        return self._file.entries
+
+    @property
+    def is_full(self) -> bool:
+        return self._file.entries >= self.max_entries
+
+    def can_append_offset(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= INT32_MAX
+
+    def sanity_check(self, log_size: int) -> None:
+        """Raises CorruptIndexError. Kafka 3.9 leaves this to recovery; one comparison is worth it to us."""
+        entries = self._file.entries
+        if entries == 0:
+            return
+        if (
+            self.last_offset < self.base_offset
+            or not 0 <= self.last_position < log_size
+            or (entries > 1 and self.last_position == 0)
+        ):
+            raise CorruptIndexError(
+                f"Corrupt index found, index file {self._file.path} has non-zero size but its last entry is offset "
+                f"{self.last_offset} at position {self.last_position}, and the log has {log_size} bytes"
+            )
+
+    def append(self, offset: int, position: int) -> None:
+        file = self._file
+        if file.entries >= self.max_entries:
+            raise ValueError(f"Attempt to append to a full index (size = {file.entries}).")
+        if offset <= self.last_offset and file.entries:
+            raise CorruptIndexError(
+                f"Attempt to append an offset {offset} no larger than the last offset appended "
+                f"({self.last_offset}) to {file.path}"
+            )
+        file.append(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
+        self.last_offset, self.last_position = offset, position
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The last entry whose offset is not greater; (base offset, 0) where there is none."""
+        if offset >= self.last_offset:
+            return OffsetPosition(self.last_offset, self.last_position)
+        found = self._file.first_above(_INT32, 0, offset - self.base_offset).before
+        return self._parse(found) if found else OffsetPosition(self.base_offset, 0)
+
+    def entry(self, slot: int) -> OffsetPosition:
+        return self._parse(self._file.read(slot))
+
+    def _parse(self, entry: bytes) -> OffsetPosition:
+        relative, position = _OFFSET_ENTRY.unpack(entry)
+        return OffsetPosition(self.base_offset + relative, position)
+
+    def fetch_upper_bound_offset(self, position: int) -> int | None:
+        """The offset of the first entry at or after a position: no batch before the position reaches beyond it."""
+        if position > self.last_position or self._file.entries == 0:
+            return None
+        found = self._file.first_above(_INT32, 4, position - 1).at
+        return self._parse(found).offset if found else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove entries of this offset and above."""
+        self._truncate_entries(self._file.first_above(_INT32, 0, offset - self.base_offset - 1).slot)
+
+    def reset(self) -> None:
+        self._truncate_entries(0)
+
+    def _truncate_entries(self, entries: int) -> None:
+        self._file.truncate(entries)
+        self._read_last()
+
+    def drop_last(self, entries: int) -> None:
+        """Back to a number of entries; undoes an append that could not be completed."""
+        self._truncate_entries(entries)
+
+
+class TimeIndex:
+    """Offsets of batches by timestamp."""
+
+    __slots__ = ("_file", "base_offset", "last_entry", "max_entries")
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
+        self._file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
+        self.base_offset = base_offset
+        self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
+        self.last_entry = self._read_last()
+
+    def _read_last(self) -> TimestampOffset:
+        entries = self._file.entries
+        return self.entry(entries - 1) if entries else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+    @property
+    def file(self) -> IndexFile:
+        return self._file
+
+    @property
+    def entries(self) -> int:
+        return self._file.entries
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept for the entry that a roll adds."""
+        return self._file.entries >= self.max_entries - 1
+
+    def sanity_check(self) -> None:
+        """Raises CorruptIndexError."""
+        last = self.last_entry
+        if self._file.entries and (last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset):
+            raise CorruptIndexError(
+                f"Corrupt time index found, time index file ({self._file.path}) has non-zero size but its last entry "
+                f"is timestamp {last.timestamp} at offset {last.offset}"
+            )
+
+    def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
+        """Append if the timestamp is greater than the last one; an equal or earlier one adds nothing to know."""
+        file, last = self._file, self.last_entry
+        if not skip_full_check and self.is_full:
+            raise ValueError(f"Attempt to append to a full time index (size = {file.entries}).")
+        if file.entries and (offset < last.offset or timestamp < last.timestamp):
+            raise CorruptIndexError(f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.path}")
+        if timestamp > last.timestamp:
+            file.append(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+            self.last_entry = TimestampOffset(timestamp, offset)
+
+    def lookup(self, timestamp: int) -> TimestampOffset:
+        """The last entry whose timestamp is not greater; (-1, base offset) where there is none."""
+        if self._file.entries and timestamp >= self.last_entry.timestamp:
+            return self.last_entry
+        found = self._file.first_above(_INT64, 0, timestamp).before
+        return self._parse(found) if found else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+    def entry(self, slot: int) -> TimestampOffset:
+        return self._parse(self._file.read(slot))
+
+    def _parse(self, entry: bytes) -> TimestampOffset:
+        timestamp, relative = _TIME_ENTRY.unpack(entry)
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove entries of this offset and above."""
+        self._truncate_entries(self._file.first_above(_INT32, 8, offset - self.base_offset - 1).slot)
+
+    def reset(self) -> None:
+        self._truncate_entries(0)
+
+    def _truncate_entries(self, entries: int) -> None:
+        self._file.truncate(entries)
+        self.last_entry = self._read_last()

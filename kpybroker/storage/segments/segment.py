@@ -1,0 +1,500 @@
+"""One segment of a log: a `.log` file with its offset, time and transaction index (Kafka's LogSegment).
+
+Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment
+before. An index entry is written for the first append after `index.interval.bytes`. The time index gets the
+segment's largest timestamp when the segment becomes inactive or is closed, so a closed segment knows it
+without a scan. Indexes are opened at first use and every position taken from one is checked against the batch
+found there: an index that lies raises CorruptIndexError, and `rebuild_indexes` makes it anew.
+
+Not here: which segment (`segments`, `log`), the index files (`segment_indexes`), producer state and leader epochs
+(`recovery`), when files vanish (`log`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.disk.files import Buffer, Files
+from kpybroker.storage.disk.slice import SharedFile
+from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
+from kpybroker.storage.segments.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex, TimestampOffset
+from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
+from kpybroker.storage.segments.txn_index import TransactionIndex
+from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
+
+logger = logging.getLogger("kafka.log.LogSegment")
+
+RECENT_APPENDS_MAX = 8
+NO_TAIL = 2**63
+
+
+class LogSegment:
+    """A segment. Everything it raises for the disk's sake is OSError."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_data_damage",
+        "_directory",
+        "_files",
+        "_indexes",
+        "_is_index_full",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "_recent",
+        "_rolling_timestamp",
+        "_suffix",
+        "_tail_offset",
+        "active",
+        "base_offset",
+        "created_ms",
+        "index_interval_bytes",
+        "is_new",
+        "records",
+        "roll_jitter_ms",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        base_offset: int,
+        *,
+        max_index_bytes: int,
+        index_interval_bytes: int,
+        roll_jitter_ms: int,
+        now_ms: int,
+        create: bool,
+        suffix: str = "",
+        preallocate_bytes: int = 0,
+    ) -> None:
+        """Open a segment, or with `create` a new empty one whose index files exist from the start."""
+        self._files = files
+        self._directory = directory
+        self._suffix = suffix
+        self.base_offset = base_offset
+        self.index_interval_bytes = index_interval_bytes
+        self.roll_jitter_ms = roll_jitter_ms
+        self.created_ms = now_ms
+        self.active = create
+        self.is_new = create  # its name in the directory is not yet durable
+        fresh = create and preallocate_bytes > 0
+        self.records = FileRecords(files, self.path(names.LOG_SUFFIX), create=create, empty=fresh)
+        if fresh:
+            self.records.preallocate(preallocate_bytes)
+        self._indexes = SegmentIndexes(files, base_offset, max_index_bytes)
+        self.txn_index = TransactionIndex(files, self.path(names.TXN_INDEX_SUFFIX), base_offset)
+        self._rolling_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        self._bytes_since_index_entry = 0
+        self._is_index_full: bool | None = None  # not known since the indexes changed
+        self._data_damage: KafkaError | None = None
+        # The last append's first offset, and where the last few began by theirs: a reader at the tail needs no index.
+        self._tail_offset = NO_TAIL
+        self._recent: dict[int, int] = {}
+        if create:
+            self._max_timestamp = NO_TIMESTAMP
+            try:
+                if self.offset_index.entries or self.time_index.entries:
+                    raise FileExistsError(f"{self} is new and has index entries")
+            except OSError:
+                self.close_handlers()
+                raise
+
+    def __repr__(self) -> str:
+        return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self._directory})"
+
+    def path(self, suffix: str) -> str:
+        return names.segment_file(self._directory, self.base_offset, suffix) + self._suffix
+
+    @property
+    def size(self) -> int:
+        return self.records.size
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Opened at first use, and made anew if what is there contradicts itself."""
+        index = self._indexes.offset
+        if index is None:
+            try:
+                index = self._open_offset_index()
+            except CorruptIndexError as error:
+                self._rebuild_because(error)
+                index = self._indexes.offset or self._open_offset_index()
+        return index
+
+    def _open_offset_index(self) -> OffsetIndex:
+        return self._indexes.open_offset(self.path, active=self.active, log_size=self.records.size)
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """As `offset_index`."""
+        index = self._indexes.time
+        if index is None:
+            try:
+                index = self._open_time_index()
+            except CorruptIndexError as error:
+                self._rebuild_because(error)
+                index = self._indexes.time or self._open_time_index()
+        return index
+
+    def _open_time_index(self) -> TimeIndex:
+        return self._indexes.open_time(self.path, active=self.active)
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp so far; -1 where there is none. At first use, of a closed segment, the index's last."""
+        known = self._max_timestamp
+        if known is None:
+            last = self.time_index.last_entry
+            if not self.holds_max_timestamp(last):
+                logger.warning("Rebuilding the indexes of %s: no batch has %s", self, last)
+                self.rebuild_indexes()
+                last = self.time_index.last_entry
+            known, self._offset_of_max_timestamp = last
+            self._max_timestamp = known
+        return known
+
+    def holds_max_timestamp(self, entry: TimestampOffset) -> bool:
+        """Whether the batch that an entry of the time index names has the timestamp it gives."""
+        if entry.timestamp < 0:
+            return True
+        found = self.translate_offset(entry.offset)
+        if found is None:
+            return False
+        header = parse_header(self.records.read(found.position, RECORD_BATCH_OVERHEAD))
+        return header.base_offset <= entry.offset and header.max_timestamp == entry.timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the first batch that has the largest timestamp."""
+        _ = self.max_timestamp
+        return self._offset_of_max_timestamp
+
+    @property
+    def last_modified_ms(self) -> int:
+        found = self._files.stat(self.records.path)
+        return 0 if found is None else found.mtime_ms
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What time retention goes by: the largest timestamp, or when the file changed if no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self.last_modified_ms
+
+    def should_roll(
+        self,
+        segment_bytes: int,
+        segment_ms: int,
+        size: int,
+        max_timestamp: int,
+        last_offset: int,
+        now_ms: int,
+    ) -> bool:
+        """Whether an append of `size` bytes belongs into a new segment."""
+        held = self.records.size
+        if held > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
+            return True
+        if held > 0 and self.time_waited_for_roll(now_ms, max_timestamp) > segment_ms - self.roll_jitter_ms:
+            return True
+        if self._is_index_full is None:
+            self._is_index_full = self.offset_index.is_full or self.time_index.is_full
+        return self._is_index_full
+
+    def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
+        """Message time since the first batch, or wall time since creation where messages have no time."""
+        first = self._rolling_timestamp
+        if first is None:
+            first = self._load_first_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def _load_first_timestamp(self) -> int:
+        for _, header in self.records.headers():
+            self._rolling_timestamp = header.max_timestamp
+            return header.max_timestamp
+        return NO_TIMESTAMP
+
+    @property
+    def first_batch_timestamp(self) -> int | None:
+        """For the cleaner's max.compaction.lag.ms; None where there is none."""
+        first = self._rolling_timestamp
+        if first is None:
+            first = self._load_first_timestamp()
+        return first if first >= 0 else None
+
+    def append(
+        self,
+        data: Buffer,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+    ) -> None:
+        """Write at the end. On OSError nothing was appended, to no file."""
+        records = self.records
+        position = records.size
+        records.append(data)
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max_timestamp = offset_of_max_timestamp
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += len(data)
+        self._tail_offset = first_offset
+        recent = self._recent
+        recent[first_offset] = position
+        if len(recent) > RECENT_APPENDS_MAX:
+            del recent[next(iter(recent))]
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self._is_index_full = None
+        offset_index, time_index = self.offset_index, self.time_index
+        entries = offset_index.entries
+        try:
+            offset_index.append(last_offset, position)
+            time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+        except OSError:
+            offset_index.drop_last(entries)
+            self.records.truncate_to(position)
+            self._max_timestamp = None
+            self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
+            self._forget_tail()
+            raise
+        self._is_index_full = offset_index.is_full or time_index.is_full
+
+    def _forget_tail(self) -> None:
+        self._tail_offset = NO_TAIL
+        self._recent.clear()
+
+    def recent_position(self, offset: int) -> int | None:
+        """Where the batch begins that begins with an offset, if it was appended a moment ago."""
+        return self._recent.get(offset)
+
+    def translate_offset(self, offset: int) -> BatchPosition | None:
+        """The first batch whose last offset is at or above one; None where there is none.
+
+        An index that led astray is rebuilt on the way. Raises CORRUPT_MESSAGE where the data are damaged.
+        """
+        try:
+            return self._translate(offset)
+        except (CorruptIndexError, KafkaError) as error:
+            self._rebuild_because(error)
+            return self._translate(offset)
+
+    def batch_boundary(self, offset: int) -> int:
+        """The base offset of the batch that holds an offset; the offset itself where none does."""
+        found = self.translate_offset(offset)
+        if found is None:
+            return offset
+        _, header = next(iter(self.records.headers(found.position)))
+        return min(header.base_offset, offset)
+
+    def _rebuild_because(self, error: Exception) -> None:
+        logger.warning("Rebuilding the indexes of %s: %s", self, error)
+        self.rebuild_indexes()
+
+    def _translate(self, offset: int) -> BatchPosition | None:
+        if offset >= self._tail_offset:
+            mapped_offset, mapped_position, first = 0, self._recent[self._tail_offset], False
+        else:
+            mapped_offset, mapped_position = self.offset_index.lookup(offset)
+            first = mapped_position > 0
+        for position, header in self.records.headers(mapped_position):
+            last_offset = header.last_offset
+            if first:
+                self._check_mapping(header, mapped_offset, mapped_position)
+                first = False
+            if last_offset >= offset:
+                return BatchPosition(position, header.size)
+        if first:
+            raise CorruptIndexError(f"{self}: the index names position {mapped_position}, where no batch begins")
+        return None
+
+    def _check_mapping(self, header: BatchHeader, offset: int, position: int) -> None:
+        """An entry's offset is the last of the batches appended at its position: the first ends at or before it."""
+        if header.last_offset > offset or header.base_offset < self.base_offset:
+            raise CorruptIndexError(
+                f"{self}: the index names offset {offset} at position {position}, where the batch is "
+                f"{header.base_offset}..{header.last_offset}"
+            )
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, by a scan from the last index entry. As `translate_offset`.
+
+        A file that does not end with a whole batch is damaged: what was not written to its end, a recovery cuts off.
+        """
+        try:
+            return self._scan_to_end()
+        except (CorruptIndexError, KafkaError) as error:
+            self._rebuild_because(error)
+            return self._scan_to_end()
+
+    def _scan_to_end(self) -> int:
+        offset = self.base_offset
+        mapped_offset, mapped_position = self.offset_index.last_offset, self.offset_index.last_position
+        first = mapped_position > 0
+        end = mapped_position
+        for position, header in self.records.headers(mapped_position):
+            if first:
+                self._check_mapping(header, mapped_offset, mapped_position)
+                first = False
+            offset = header.next_offset
+            end = position + header.size
+        if end != self.records.size:
+            raise corrupt(f"{self.records.path} ends within the batch at {end}")
+        return offset
+
+    def check_no_overflow(self, last_offset: int) -> None:
+        """Raises SegmentOverflowError."""
+        if not 0 <= last_offset - self.base_offset <= INT32_MAX:
+            raise SegmentOverflowError(self, last_offset)
+
+    def note_timestamp(self, timestamp: int, last_offset: int) -> None:
+        """Take a batch's largest timestamp into account; for walks that rebuild."""
+        if timestamp > self.max_timestamp:
+            self._max_timestamp, self._offset_of_max_timestamp = timestamp, last_offset
+
+    def reset_indexes(self) -> None:
+        """Empty indexes and no known timestamp: the beginning of a recovery. Unreadable index files are replaced."""
+        self._remove_indexes()
+        self.txn_index.reset()
+        self._data_damage = None
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = self.base_offset
+        self._rolling_timestamp = None
+
+    def add_recovered_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+
+    def rebuild_indexes(self) -> None:
+        """Make offset and time index anew from the batch headers.
+
+        Where the data themselves turn out to be damaged, CORRUPT_MESSAGE is raised, the indexes stay as they are, and
+        the next call does not walk the segment again.
+        """
+        if self._data_damage is not None:
+            raise self._data_damage
+        try:
+            found = walk(self.records.headers(), self.base_offset, self.index_interval_bytes, self)
+        except KafkaError as error:
+            self._data_damage = error
+            raise
+        self._remove_indexes()
+        for last_offset, position, *largest in found.entries:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+        self._max_timestamp, self._offset_of_max_timestamp = found.max_timestamp, found.offset_of_max_timestamp
+        self._bytes_since_index_entry = self.records.size - found.last_position
+        if not self.active:
+            self.append_largest_timestamp()
+
+    def _remove_indexes(self) -> None:
+        """New ones, empty, take their place."""
+        self._is_index_full = None
+        self._indexes.remove(self.path)
+        self.txn_index.close()
+        self._open_offset_index()
+        self._open_time_index()
+
+    def append_largest_timestamp(self) -> None:
+        """The time index's last word on a segment that takes no more appends."""
+        self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp, skip_full_check=True)
+
+    def become_active(self) -> None:
+        """The last segment of a loaded log: from its next index entry on, its index files stay open."""
+        self.active = True
+        self._is_index_full = None
+        self._indexes.keep_open(True)
+
+    def become_inactive(self) -> None:
+        """The segment was rolled: largest timestamp into the index, preallocated space away."""
+        self.append_largest_timestamp()
+        self._indexes.keep_open(False)
+        self.records.trim()
+        self.active = False
+        self.txn_index.close()
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove every batch that ends at or above an offset; bytes removed."""
+        self._forget_tail()
+        self._is_index_full = None
+        found = self.translate_offset(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        removed = 0 if found is None else self.records.truncate_to(found.position)
+        if self.records.size == 0:
+            self._rolling_timestamp = None
+        self._bytes_since_index_entry = 0
+        if self.max_timestamp >= 0:
+            self._max_timestamp, self._offset_of_max_timestamp = self._scan_largest_timestamp()
+        return removed
+
+    def _scan_largest_timestamp(self) -> tuple[int, int]:
+        timestamp, offset = self.time_index.last_entry
+        found = self.translate_offset(offset)
+        for _, header in self.records.headers(self.size if found is None else found.position):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        return timestamp, offset
+
+    def write_out_indexes(self) -> bool:
+        return self._indexes.write_out()
+
+    def take_dirty_files(self) -> Iterator[SharedFile]:
+        """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
+        for part in self._parts():
+            if part.dirty:
+                part.dirty = False
+                yield part.shared.acquire()
+                if not self.active and part is not self.records:
+                    part.close()
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename all files of the segment from one suffix to another."""
+        assert self._suffix == old, f"{self} has suffix {self._suffix!r}"
+        for suffix in names.SEGMENT_SUFFIXES:
+            source = names.segment_file(self._directory, self.base_offset, suffix)
+            if suffix == names.LOG_SUFFIX:
+                self.records.rename_to(source + new)
+            elif suffix == names.TXN_INDEX_SUFFIX:
+                self.txn_index.rename_to(source + new)
+            else:
+                self._indexes.rename(suffix, source + old, source + new)
+        self._suffix = new
+
+    def move_to(self, directory: str) -> None:
+        """The directory was renamed."""
+        self._directory = directory
+        self.records.path = self.path(names.LOG_SUFFIX)
+        self.txn_index.path = self.path(names.TXN_INDEX_SUFFIX)
+        self._indexes.move_to(self.path)
+
+    def close_handlers(self) -> None:
+        """Close files and write nothing: the disk may be gone."""
+        self._indexes.close()
+        self.txn_index.close()
+        self.records.close()
+
+    def seal(self) -> None:
+        """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` come after."""
+        if self._max_timestamp is not None:
+            self.append_largest_timestamp()
+        self.records.trim()
+
+    def sync(self) -> None:
+        """All files of the segment are on the device when this returns."""
+        for part in self._parts():
+            part.sync()
+
+    def _parts(self) -> list[FileRecords | IndexFile | TransactionIndex]:
+        return [self.records, *self._indexes.opened(), self.txn_index]

@@ -1,0 +1,109 @@
+"""The segments of a log, ordered by base offset (Kafka's LogSegments), and how one is opened by a configuration."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING
+
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.segments.segment import LogSegment
+
+if TYPE_CHECKING:
+    from kpybroker.config.topic import LogConfig
+
+
+class LogSegments:
+    """A sorted map of base offset to segment. Never empty once its log is loaded."""
+
+    __slots__ = ("_bases", "_by_base", "active")
+
+    def __init__(self) -> None:
+        self._bases: list[int] = []
+        self._by_base: dict[int, LogSegment] = {}
+        self.active: LogSegment = None  # type: ignore[assignment]  # the last one; set by the first `add`
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def __contains__(self, base_offset: int) -> bool:
+        return base_offset in self._by_base
+
+    @property
+    def base_offsets(self) -> list[int]:
+        return list(self._bases)
+
+    @property
+    def first(self) -> LogSegment:
+        return self._by_base[self._bases[0]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all log files."""
+        return sum(segment.records.size for segment in self._by_base.values())
+
+    def get(self, base_offset: int) -> LogSegment | None:
+        return self._by_base.get(base_offset)
+
+    def add(self, segment: LogSegment) -> None:
+        """Add a segment, in place of one with the same base offset."""
+        base = segment.base_offset
+        if base not in self._by_base:
+            insort(self._bases, base)
+        self._by_base[base] = segment
+        self.active = self._by_base[self._bases[-1]]
+
+    def remove(self, base_offset: int) -> None:
+        del self._by_base[base_offset]
+        self._bases.remove(base_offset)
+        if self._bases:
+            self.active = self._by_base[self._bases[-1]]
+
+    def all(self) -> list[LogSegment]:
+        return [self._by_base[base] for base in self._bases]
+
+    def floor(self, offset: int) -> LogSegment | None:
+        """The last segment whose base offset is not above an offset."""
+        slot = bisect_right(self._bases, offset)
+        return self._by_base[self._bases[slot - 1]] if slot else None
+
+    def lower(self, offset: int) -> LogSegment | None:
+        """The last segment whose base offset is below an offset."""
+        slot = bisect_left(self._bases, offset)
+        return self._by_base[self._bases[slot - 1]] if slot else None
+
+    def higher(self, offset: int) -> LogSegment | None:
+        """The first segment whose base offset is above an offset."""
+        slot = bisect_right(self._bases, offset)
+        return self._by_base[self._bases[slot]] if slot < len(self._bases) else None
+
+    def from_offset(self, start: int, end: int | None = None) -> list[LogSegment]:
+        """The segment that holds `start`, and those after it whose base offset is below `end`."""
+        first = max(0, bisect_right(self._bases, start) - 1)
+        last = len(self._bases) if end is None else bisect_left(self._bases, end)
+        return [self._by_base[base] for base in self._bases[first:last]]
+
+
+def open_segment(
+    files: Files,
+    directory: str,
+    base_offset: int,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    roll_jitter_ms: int = 0,
+    create: bool = False,
+    suffix: str = "",
+) -> LogSegment:
+    """A segment as a log's configuration has it; with `create` a new one, preallocated where that is wanted."""
+    return LogSegment(
+        files,
+        directory,
+        base_offset,
+        max_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        roll_jitter_ms=roll_jitter_ms,
+        now_ms=now_ms,
+        create=create,
+        suffix=suffix,
+        preallocate_bytes=config.segment_bytes if create and config.preallocate else 0,
+    )

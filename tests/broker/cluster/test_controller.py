@@ -1,0 +1,136 @@
+"""The controller's shell: one broker registers, elects itself, hears its own orders, and survives its session."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.cluster import registration
+from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.coordination.embedded import EmbeddedStore
+from kpybroker.core.controller.events import AllocateProducerIds
+from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.control_broker import NOW_MS, running_broker
+
+
+def new_store() -> EmbeddedStore:
+    return EmbeddedStore.in_memory(lambda: NOW_MS)
+
+
+async def test_a_single_broker_is_registered_active_and_known_to_itself_when_elect_returns() -> None:
+    async with running_broker() as broker:
+        assert broker.control.is_active
+        assert broker.control.controller_id == 0
+        assert broker.metadata.controller_id == 0
+        assert broker.metadata.is_alive(0)
+        stat = await broker.tree.exists("/brokers/ids/0")
+        assert stat is not None
+        assert stat.czxid == broker.control.broker_epoch
+        assert stat.ephemeral_owner == broker.tree.session_id
+
+
+async def test_the_persistent_paths_exist_and_a_restart_finds_them() -> None:
+    store = new_store()
+    for _ in range(2):
+        async with running_broker(store) as broker:
+            for path in znodes.PERSISTENT_PATHS:
+                assert await broker.tree.exists(path) is not None
+
+
+async def test_the_controller_epoch_rises_and_the_topics_are_led_again_after_a_restart() -> None:
+    store = new_store()
+    async with running_broker(store) as broker:
+        await broker.control.topics.create_topics([NewTopic("t", 2, 1)], 1000)
+        topic_id = broker.metadata.topic_id("t")
+    async with running_broker(store) as broker:
+        assert (await broker.tree.get("/controller_epoch")).data == b"2"
+        assert broker.replicas.leading.keys() == {("t", 0), ("t", 1)}
+        assert broker.metadata.topic_id("t") == topic_id
+        assert broker.metadata.topic_name(topic_id) == "t"
+
+
+async def test_an_expired_session_means_a_new_registration_a_new_epoch_and_a_new_election() -> None:
+    async with running_broker() as broker:
+        await broker.control.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        old_epoch = broker.control.broker_epoch
+        await broker.tree.expire()
+        await trio.testing.wait_all_tasks_blocked()
+        assert broker.control.is_active
+        assert broker.control.broker_epoch > old_epoch
+        assert (await broker.tree.get("/controller_epoch")).data == b"2"
+        assert (await broker.control.topics.create_topics([NewTopic("u", 1, 1)], 1000))["u"].error.code == 0
+        assert ("u", 0) in broker.replicas.leading
+
+
+async def test_the_cluster_id_is_made_once() -> None:
+    store = new_store()
+    ids = set()
+    for _ in range(2):
+        async with running_broker(store) as broker:
+            ids.add(await broker.control.cluster_id())
+    assert len(ids) == 1
+    assert len(znodes.decode_uuid(ids.pop())) == 16
+
+
+async def test_generated_broker_ids_lie_above_the_reserved_ones_and_differ() -> None:
+    async with running_broker() as broker:
+        assert [await broker.control.generate_broker_id() for _ in range(2)] == [1001, 1002]
+
+
+async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:
+    store = new_store()
+    async with running_broker(store):
+        with pytest.RaisesGroup(registration.BrokerIdTaken, flatten_subgroups=True, allow_unwrapped=True):
+            async with running_broker(store):
+                raise AssertionError("it was registered")
+
+
+async def test_requests_to_a_closed_control_are_refused_not_left_waiting() -> None:
+    async with running_broker() as broker:
+        await broker.control.close()
+        with pytest.raises(KafkaError) as refusal:
+            await broker.control.ask(AllocateProducerIds(0, broker.control.broker_epoch))
+        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+
+
+async def test_the_version_of_feature_is_the_finalized_features_epoch() -> None:
+    async with running_broker() as broker:
+        await trio.testing.wait_all_tasks_blocked()
+        assert broker.metadata.finalized_features_epoch == 0
+        data = (await broker.tree.get(znodes.FEATURE)).data
+        await broker.tree.set(znodes.FEATURE, data)
+        await trio.testing.wait_all_tasks_blocked()
+        assert broker.metadata.finalized_features_epoch == 1
+
+
+async def test_a_failing_story_does_not_end_the_controller() -> None:
+    async with running_broker() as broker:
+        await broker.tree.create("/log_dir_event_notification/log_dir_event_x", b"{")
+        await trio.testing.wait_all_tasks_blocked()
+        created = await broker.control.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        assert created["t"].error.code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("props", "endpoints"),
+    [
+        ({}, {"PLAINTEXT": ("127.0.0.1", 9092)}),
+        (
+            {"advertised_listeners": "PLAINTEXT://broker.example:1234"},
+            {"PLAINTEXT": ("broker.example", 1234)},
+        ),
+        (
+            {
+                "listeners": "IN://127.0.0.1:9092,OUT://127.0.0.1:9093",
+                "listener_security_protocol_map": "IN:PLAINTEXT,OUT:PLAINTEXT",
+                "inter_broker_listener_name": "IN",
+            },
+            {"IN": ("127.0.0.1", 9092), "OUT": ("127.0.0.1", 9093)},
+        ),
+    ],
+)
+async def test_registered_endpoints(props: dict[str, str], endpoints: dict[str, tuple[str, int]]) -> None:
+    async with running_broker(**props) as broker:
+        assert broker.metadata.snapshot.brokers[0].endpoints == endpoints

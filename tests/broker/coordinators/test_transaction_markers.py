@@ -1,0 +1,105 @@
+"""Markers: to partitions of this broker and of others, and who hears of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.coordinators.transaction_markers import write_markers, write_markers_here
+from kpybroker.core.transaction.values import WriteMarkers
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from tests.support.transactional import Producer, fetched, transactional_broker
+
+
+def order(*partitions: tuple[str, int], producer_id: int = 5, epoch: int = 0) -> WriteMarkers:
+    return WriteMarkers("x", producer_id, epoch, 3, True, partitions)
+
+
+async def test_what_became_of_each_partition(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        assert await write_markers_here(broker, 5, 1, 3, True, [("t", 0), ("t", 9), ("none", 0)]) == {
+            ("t", 0): ErrorCode.NONE,
+            ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert await write_markers_here(broker, 5, 0, 3, True, [("t", 0)]) == {
+            ("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH
+        }
+        assert await write_markers_here(broker, 5, 1, 2, True, [("t", 0)]) == {
+            ("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        }
+
+
+async def test_a_deleted_partition_counts_as_written(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        assert await write_markers(broker, order(("gone", 0), ("t", 1))) == {
+            ("gone", 0): ErrorCode.NONE,
+            ("t", 1): ErrorCode.NONE,
+        }
+        assert (await fetched(broker, index=1)).high_watermark == 1
+
+
+def led_by_another(broker: Broker, monkeypatch: pytest.MonkeyPatch, leader: int, *partitions: tuple[str, int]) -> None:
+    known = broker.metadata.leader_and_epoch
+    monkeypatch.setattr(
+        broker.metadata, "leader_and_epoch", lambda *place: (leader, 0) if place in partitions else known(*place)
+    )
+
+
+async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        led_by_another(broker, monkeypatch, 8, ("t", 1), ("t", 2))
+        asked: list[tuple[int, ApiKey, WriteTxnMarkersRequest, int]] = []
+
+        async def ask_peer(broker_id: int, api_key: ApiKey, message: Any, version: int) -> WriteTxnMarkersResponse:
+            asked.append((broker_id, api_key, message, version))
+            result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
+            topic = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
+                name="t", partitions=[result(partition_index=1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+            )
+            marker = WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=5, topics=[topic])
+            return WriteTxnMarkersResponse(markers=[marker])
+
+        monkeypatch.setattr(broker, "ask_peer", ask_peer)
+        assert await write_markers(broker, order(("t", 0), ("t", 1), ("t", 2))) == {
+            ("t", 0): ErrorCode.NONE,
+            ("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ("t", 2): ErrorCode.UNKNOWN_SERVER_ERROR,  # not a word about it
+        }
+        ((broker_id, api_key, message, version),) = asked
+        assert (broker_id, api_key, version) == (8, ApiKey.WRITE_TXN_MARKERS, 1)
+        (marker,) = message.markers
+        assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (5, 0, 3)
+        assert marker.transaction_result
+        assert [(topic.name, topic.partition_indexes) for topic in marker.topics] == [("t", [1, 2])]
+
+
+async def test_a_broker_out_of_reach_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        led_by_another(broker, monkeypatch, 8, ("t", 0))
+        assert await write_markers(broker, order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
+        led_by_another(broker, monkeypatch, -1, ("t", 0))  # there is no leader at the moment
+        assert await write_markers(broker, order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
+
+
+async def test_markers_end_the_transaction_in_every_partition(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0, 1, 2)
+        for index in range(3):
+            await producer.write(b"a", index=index)
+            log = broker.replicas.hosted("t", index).online_log()
+            assert log.has_ongoing_transaction(producer.producer_id)
+        await write_markers(
+            broker, order(("t", 0), ("t", 1), ("t", 2), producer_id=producer.producer_id, epoch=producer.epoch)
+        )
+        for index in range(3):
+            log = broker.replicas.hosted("t", index).online_log()
+            assert not log.has_ongoing_transaction(producer.producer_id)
+            assert log.last_stable_offset == 2

@@ -1,0 +1,179 @@
+"""Verification (KIP-890): no batch opens a transaction in a partition that its coordinator knows nothing of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+from kpybroker.broker.coordinators.transaction_verification import VerificationError, verify
+from kpybroker.core.log.producer_state import NO_VERIFICATION
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
+from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tests.support.running_broker import ask
+from tests.support.transactional import Producer, completed, transactional_broker
+
+T0 = ("t", 0)
+
+
+async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        assert await producer.write(b"a", version=10) is ErrorCode.INVALID_TXN_STATE
+        assert await producer.write(b"a", version=11) is ErrorCode.TRANSACTION_ABORTABLE
+        await producer.add(0)
+        assert await producer.write(b"a", index=1) is ErrorCode.INVALID_TXN_STATE
+        assert await producer.write(b"a") is ErrorCode.NONE
+
+
+async def test_a_batch_that_comes_after_the_marker_opens_nothing(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.transact(b"a")
+        assert await producer.write(b"late") is ErrorCode.INVALID_TXN_STATE
+        assert broker.replicas.hosted(*T0).online_log().last_stable_offset == 2
+
+
+async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
+    """Verified before the transaction ended, appended after: the very race that KIP-890 closes."""
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0)
+        verified = await verify(broker, "x", producer.producer_id, producer.epoch, {T0: 0}, knows_abortable=False)
+        assert verified.errors == {}
+        assert verified.guard(T0) is not NO_VERIFICATION
+        await producer.end(False)
+        await completed(broker)
+        log = broker.replicas.hosted(*T0).online_log()
+        assert not log.producers.is_verified(producer.producer_id, verified.guard(T0))
+
+
+async def test_an_open_transaction_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0)
+        await producer.write(b"a")
+        broker.transactions.stop()  # nobody is there to be asked
+        assert await producer.write(b"b") is ErrorCode.NONE
+
+
+async def test_without_a_coordinator_the_client_tries_again(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0)
+        broker.transactions.stop()
+        assert await producer.write(b"a") is ErrorCode.NOT_ENOUGH_REPLICAS
+        verified = await verify(broker, "x", producer.producer_id, producer.epoch, {T0: 0}, knows_abortable=True)
+        assert verified.errors == {T0: ErrorCode.NOT_COORDINATOR}
+        with pytest.raises(VerificationError, match="Underlying error: NOT_COORDINATOR"):
+            verified.produce_guard(T0)
+
+
+async def test_partitions_that_are_not_here_are_not_asked_about(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        verified = await verify(broker, "x", 5, 0, {("none", 0): 0, T0: 0}, knows_abortable=False)
+        assert verified.errors == {
+            ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        }
+
+
+async def test_a_leader_whose_metadata_is_behind_refuses_for_now_only(tmp_path: Path) -> None:
+    """A broker that starts is told what it leads before it is told what there is. A batch that comes in between was not
+    verified: the log would refuse it for good.
+    """
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add(0)
+        snapshot, broker.metadata.snapshot = broker.metadata.snapshot, MetadataSnapshot()
+        assert await producer.write(b"a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker.metadata.snapshot = snapshot
+        assert await producer.write(b"a") is ErrorCode.NONE
+
+
+async def test_it_can_be_switched_off_while_the_broker_runs(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        assert await producer.write(b"a") is ErrorCode.INVALID_TXN_STATE
+        await set_broker_default(broker, "transaction.partition.verification.enable", "false")
+        assert await producer.write(b"a") is ErrorCode.NONE
+
+
+async def set_broker_default(broker: Broker, name: str, value: str) -> None:
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+    answer = await ask(broker, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert answer.responses[0].error_code == ErrorCode.NONE, answer.responses[0].error_message
+    while broker.config.get_bool(name) is not (value == "true"):
+        await trio.lowlevel.checkpoint()
+
+
+# -- a coordinator elsewhere -------------------------------------------------------------------------------------------
+
+
+def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
+    partition = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+        partition_index=0, partition_error_code=code
+    )
+    topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(name="t", results_by_partition=[partition])
+    result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult(transactional_id="x", topic_results=[topic])
+    return AddPartitionsToTxnResponse(results_by_transaction=[result])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (answered(ErrorCode.NONE), None),
+        (answered(ErrorCode.PRODUCER_FENCED), ErrorCode.INVALID_PRODUCER_EPOCH),
+        (answered(ErrorCode.TRANSACTION_ABORTABLE), ErrorCode.INVALID_TXN_STATE),
+        (AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ErrorCode.INVALID_TXN_STATE),
+        (AddPartitionsToTxnResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (OSError("nobody there"), ErrorCode.NETWORK_EXCEPTION),
+    ],
+    ids=["verified", "fenced", "not added", "not trusted", "failed", "out of reach"],
+)
+async def test_the_coordinator_is_asked_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, expected: ErrorCode | None
+) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        known, alive = broker.metadata.leader_and_epoch, broker.metadata.is_alive
+        monkeypatch.setattr(
+            broker.metadata,
+            "leader_and_epoch",
+            lambda topic, index: (8, 0) if topic == "__transaction_state" else known(topic, index),
+        )
+        monkeypatch.setattr(broker.metadata, "is_alive", lambda broker_id: broker_id == 8 or alive(broker_id))
+
+        async def ask_peer(broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
+            assert (broker_id, api_key, version) == (8, ApiKey.ADD_PARTITIONS_TO_TXN, 4)
+            (transaction,) = message.transactions
+            assert (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch) == ("x", 5, 2)
+            assert transaction.verify_only
+            assert [(topic.name, topic.partitions) for topic in transaction.topics] == [("t", [0])]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(broker, "ask_peer", ask_peer)
+        verified = await verify(broker, "x", 5, 2, {T0: 0}, knows_abortable=False)
+        assert verified.errors.get(T0) is expected
+
+
+async def test_without_a_leader_there_is_no_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        monkeypatch.setattr(broker.metadata, "leader_and_epoch", lambda topic, index: (-1, 0))
+        verified = await verify(broker, "x", 5, 2, {T0: 0}, knows_abortable=False)
+        assert verified.errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}

@@ -1,0 +1,173 @@
+"""DescribeConfigs in every version, compared with what Kafka 3.9.1 answered (tests/config/kafka_3_9_1_configs.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpybroker.broker.handlers.configuration import describe_configs
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from tests.support.configured_broker import call, configured_broker
+from tests.support.control_broker import Denying
+
+KAFKA = json.loads((Path(__file__).parents[3] / "config" / "keys" / "kafka_3_9_1_configs.json").read_text())
+TOPIC, BROKER, LOGGER, METRICS = 2, 4, 8, 16
+ALL_VERSIONS = range(5)
+
+OUR_LISTENER_DEFAULT = ["listeners", "PLAINTEXT://127.0.0.1:9092", 5]
+KAFKAS_LISTENER_DEFAULT = ["listeners", "PLAINTEXT://:9092", 5]
+
+
+def asking(resource_type: int, name: str, *keys: str, synonyms: bool = False, docs: bool = False) -> Any:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=resource_type, resource_name=name, configuration_keys=list(keys) or None
+    )
+    return DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=docs)
+
+
+def rows(response: DescribeConfigsResponse) -> dict[str, list[Any]]:
+    """By name, shaped as the recorded answers."""
+    (result,) = response.results
+    assert result.error_code == ErrorCode.NONE
+    return {
+        entry.name: [
+            entry.name,
+            entry.value,
+            entry.config_type,
+            entry.config_source,
+            entry.read_only,
+            entry.is_sensitive,
+            [[synonym.name, synonym.value, synonym.source] for synonym in entry.synonyms],
+        ]
+        for entry in result.configs
+    }
+
+
+def failure(response: DescribeConfigsResponse) -> tuple[ErrorCode, str]:
+    (result,) = response.results
+    assert result.configs == []
+    return ErrorCode(result.error_code), result.error_message
+
+
+async def test_a_broker_is_described_as_kafka_describes_it(tmp_path: Path) -> None:
+    recorded = {row[0]: row for row in KAFKA["broker"]}
+    static = {name: row[1] for name, row in recorded.items() if row[3] == 4}
+    async with configured_broker(tmp_path) as broker:
+        broker.config = BrokerConfig(static)
+        ours = rows(await call(broker, describe_configs, asking(BROKER, "0", synonyms=True), 4))
+    listeners = ours["listeners"][6]
+    assert OUR_LISTENER_DEFAULT in listeners
+    listeners[listeners.index(OUR_LISTENER_DEFAULT)] = KAFKAS_LISTENER_DEFAULT
+    assert {name: row for name, row in ours.items() if not name.startswith("kpybroker.")} == recorded
+
+
+async def test_a_topic_is_described_as_kafka_describes_it(tmp_path: Path) -> None:
+    async with configured_broker(tmp_path, "t") as broker:
+        await broker.configs.write("topics", "t", {"retention.ms": "1000"})
+        ours = rows(await call(broker, describe_configs, asking(TOPIC, "t", synonyms=True), 4))
+    assert ours == {row[0]: row for row in KAFKA["topic"]}
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+async def test_each_version_says_what_it_can(tmp_path: Path, version: int) -> None:
+    async with configured_broker(tmp_path, "t", log_retention_hours="2") as broker:
+        request = asking(TOPIC, "t", "retention.ms", synonyms=version >= 1, docs=version >= 3)
+        response = await call(broker, describe_configs, request, version)
+    (entry,) = response.results[0].configs
+    assert (entry.name, entry.value, entry.read_only, entry.is_default) == ("retention.ms", "7200000", False, False)
+    if version >= 1:
+        assert entry.config_source == 5  # log.retention.hours hides behind log.retention.ms, as in Kafka
+    if version >= 3:
+        assert entry.config_type == 5
+        assert entry.documentation.startswith("How long a record is kept")
+
+
+async def test_layers_and_synonyms_in_order_of_precedence(tmp_path: Path) -> None:
+    async with configured_broker(tmp_path, "t", message_max_bytes="100") as broker:
+        await broker.configs.write("brokers", "<default>", {"message.max.bytes": "200"})
+        await broker.configs.write("brokers", "0", {"message.max.bytes": "300"})
+        await broker.configs.write("topics", "t", {"max.message.bytes": "400"})
+        topic = rows(await call(broker, describe_configs, asking(TOPIC, "t", "max.message.bytes", synonyms=True), 4))
+        own = rows(await call(broker, describe_configs, asking(BROKER, "0", "message.max.bytes", synonyms=True), 4))
+        default = rows(await call(broker, describe_configs, asking(BROKER, "", synonyms=True), 4))
+    below = [
+        ["message.max.bytes", "300", 2],
+        ["message.max.bytes", "200", 3],
+        ["message.max.bytes", "100", 4],
+        ["message.max.bytes", "1048588", 5],
+    ]
+    assert topic["max.message.bytes"][1] == "400"
+    assert topic["max.message.bytes"][3] == 1
+    assert topic["max.message.bytes"][6] == [["max.message.bytes", "400", 1], *below]
+    assert own["message.max.bytes"][1:] == ["300", 3, 2, False, False, below]
+    assert default == {"message.max.bytes": ["message.max.bytes", "200", 3, 3, False, False, [below[1]]]}
+
+
+async def test_secrets_and_unknown_keys_are_not_shown(tmp_path: Path) -> None:
+    props = {"password_encoder_secret": "hush", "my_own_key": "hush"}
+    async with configured_broker(tmp_path, **props) as broker:
+        ours = rows(await call(broker, describe_configs, asking(BROKER, "0", synonyms=True), 4))
+    assert "hush" not in json.dumps(ours)
+    assert ours["my.own.key"] == ["my.own.key", None, 0, 4, True, True, [["my.own.key", None, 4]]]
+    assert ours["password.encoder.secret"][5] is True
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "code", "message"),
+    [
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""),
+        (
+            TOPIC,
+            "bad name!",
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: 'bad name!' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'",
+        ),
+        (
+            BROKER,
+            "1",
+            ErrorCode.INVALID_REQUEST,
+            "Unexpected broker id, expected 0 or empty string, but received 1",
+        ),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST, "Broker id must be an integer, but it is: x"),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST, "Broker id must not be empty"),
+        (LOGGER, "1", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 0 but received 1"),
+        (METRICS, "", ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"),
+        (
+            METRICS,
+            "s",
+            ErrorCode.INVALID_REQUEST,
+            "Config type client-metrics is only supported on KRaft clusters",
+        ),
+        (1, "x", ErrorCode.INVALID_REQUEST, "Unexpected resource type UNKNOWN for resource x"),
+    ],
+)
+async def test_what_cannot_be_described(
+    tmp_path: Path, resource_type: int, name: str, code: ErrorCode, message: str
+) -> None:
+    async with configured_broker(tmp_path) as broker:
+        assert failure(await call(broker, describe_configs, asking(resource_type, name), 4)) == (code, message)
+
+
+async def test_loggers_come_with_their_levels(tmp_path: Path) -> None:
+    async with configured_broker(tmp_path) as broker:
+        ours = rows(await call(broker, describe_configs, asking(LOGGER, "0"), 4))
+    assert "root" in ours
+    assert ours["kafka.server.KafkaServer"][3:] == [6, False, False, []]
+
+
+async def test_each_resource_is_authorized_for_itself(tmp_path: Path) -> None:
+    denied = Denying([(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "t")])
+    both = asking(TOPIC, "t").resources + asking(BROKER, "0", "num.partitions").resources
+    async with configured_broker(tmp_path, "t") as broker:
+        request = DescribeConfigsRequest(resources=both)
+        response = await call(broker, describe_configs, request, 4, authorizer=denied)
+    by_type = {result.resource_type: result for result in response.results}
+    assert by_type[TOPIC].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert [entry.value for entry in by_type[BROKER].configs] == ["1"]

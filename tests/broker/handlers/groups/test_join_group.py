@@ -1,0 +1,88 @@
+"""JoinGroup: ids given out, versions, refusals."""
+
+from __future__ import annotations
+
+import pytest
+import trio.testing
+
+from kpybroker.broker.handlers.groups import describe_groups, join_group
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
+from tests.broker.handlers.groups.group_scenarios import SUBSCRIPTION_TO_T, join_request
+from tests.support.fake_broker import call, fake_broker, versions
+
+
+@pytest.mark.parametrize("version", versions(join_group))
+async def test_a_new_member_joins_in_every_version(version: int) -> None:
+    async with fake_broker() as broker:
+        response = await call(broker, join_group, join_request(), version)
+        if version >= 4:
+            assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            assert (response.generation_id, response.leader, response.members) == (-1, "", [])
+            assert response.protocol_name == (None if version >= 7 else "")
+            response = await call(broker, join_group, join_request(member_id=response.member_id), version)
+        assert response.error_code == ErrorCode.NONE
+        assert response.member_id.startswith("c-")
+        assert response.leader == response.member_id
+        assert (response.generation_id, response.protocol_name) == (1, "range")
+        assert response.protocol_type == ("consumer" if version >= 7 else None)
+        assert [(m.member_id, m.metadata) for m in response.members] == [(response.member_id, SUBSCRIPTION_TO_T)]
+
+
+async def test_a_static_member_is_named_after_its_instance_and_not_asked_back() -> None:
+    async with fake_broker() as broker:
+        response = await call(broker, join_group, join_request(group_instance_id="i"), 9)
+        assert response.error_code == ErrorCode.NONE
+        assert response.member_id.startswith("i-")
+        assert response.members[0].group_instance_id == "i"
+
+
+async def test_a_client_without_an_id_of_its_own_is_given_one_all_the_same() -> None:
+    async with fake_broker() as broker:
+        response = await call(broker, join_group, join_request(), 3, client_id=None)
+        assert response.error_code == ErrorCode.NONE
+        assert response.member_id.startswith("-")
+
+
+async def test_version_0_rebalances_within_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:
+    async with fake_broker() as broker, trio.open_nursery() as nursery:
+        await call(broker, join_group, join_request(), 0)
+        nursery.start_soon(call, broker, join_group, join_request(), 0)
+        await trio.sleep(9.9)
+        described = await call(broker, describe_groups, DescribeGroupsRequest(groups=["g"]), 5)
+        assert (described.groups[0].group_state, len(described.groups[0].members)) == ("PreparingRebalance", 2)
+        await trio.sleep(0.2)
+        described = await call(broker, describe_groups, DescribeGroupsRequest(groups=["g"]), 5)
+        assert (described.groups[0].group_state, len(described.groups[0].members)) == ("CompletingRebalance", 1)
+        nursery.cancel_scope.cancel()
+
+
+async def test_members_show_their_host_as_java_prints_it() -> None:
+    async with fake_broker() as broker:
+        await call(broker, join_group, join_request(), 3)
+        described = await call(broker, describe_groups, DescribeGroupsRequest(groups=["g"]), 5)
+        (member,) = described.groups[0].members
+        assert (member.client_id, member.client_host) == ("c", "/127.0.0.1")
+
+
+@pytest.mark.parametrize("version", versions(join_group))
+async def test_refusals_name_the_member_that_was_refused(version: int) -> None:
+    async with fake_broker() as broker:
+        unknown = await call(broker, join_group, join_request(member_id="x"), version)
+        assert (unknown.error_code, unknown.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "x")
+        empty = await call(broker, join_group, join_request(group_id="", member_id="x"), version)
+        assert (empty.error_code, empty.member_id) == (ErrorCode.INVALID_GROUP_ID, "x")
+        broker.groups.on_resigned(0)
+        moved = await call(broker, join_group, join_request(member_id="x"), version)
+        assert (moved.error_code, moved.member_id) == (ErrorCode.NOT_COORDINATOR, "x")
+        broker.authorizer.denied.add((Operation.READ, ResourceType.GROUP, "g"))
+        denied = await call(broker, join_group, join_request(member_id="x"), version)
+        assert (denied.error_code, denied.member_id) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+        assert denied.generation_id == -1
+
+
+async def test_static_members_wait_for_brokers_that_know_them() -> None:
+    async with fake_broker(inter_broker_protocol_version="2.2") as broker:
+        response = await call(broker, join_group, join_request(group_instance_id="i"), 9)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,177 @@
+"""Produce without messages is Produce: the same answers, and the same log, as the way that every request can go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.records import produce
+from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.compression import Codec
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.headers import RequestHeader, encode_request_header
+from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.builder import build_batch
+from tests.support.batches import NOW_MS, batch
+from tests.support.fake_broker import Denying
+from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
+
+IDEMPOTENT = {"producer_id": 9, "producer_epoch": 3}
+GOOD = batch(b"a", b"b")
+CUT_OFF = GOOD[:-1]
+DAMAGED = CUT_OFF + b"\xff"
+OFFSET_5 = (5).to_bytes(8, "big") + GOOD[8:]
+NO_LENGTH = GOOD[:8] + bytes(4) + GOOD[12:]
+MAGIC_9 = GOOD[:16] + b"\x09" + GOOD[17:]
+TOPICS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "flushed": {"flush_messages": "1"},
+    "stamped": {"message_timestamp_type": "LogAppendTime"},
+    "compacted": {"cleanup_policy": "compact"},
+    "squeezed": {"compression_type": "lz4"},
+    "short": {"segment_bytes": "200"},
+}
+BATCHES = [
+    GOOD,
+    batch(b"z" * 50, codec=Codec.ZSTD),
+    batch(b"l" * 50, codec=Codec.LZ4),
+    batch(b"big" * 100),
+    batch(b"too big" * 200_000),
+    *(batch(b"%d" % sequence, base_sequence=sequence, **IDEMPOTENT) for sequence in (0, 1, 1, 0, 7, 2)),
+    batch(b"fenced", base_sequence=3, producer_id=9, producer_epoch=2),
+    batch(b"no sequence", **IDEMPOTENT),
+    batch(b"transactional", base_sequence=3, is_transactional=True, **IDEMPOTENT),
+    batch(b"control", is_control=True),
+    GOOD + GOOD,
+    b"",
+    b"short",
+    *(CUT_OFF, DAMAGED, OFFSET_5, NO_LENGTH, MAGIC_9),
+]
+VERSIONS = range(5, 12)
+
+
+def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+    data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
+    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
+
+
+class Scenario:
+    """What a broker is told, and all that it answers."""
+
+    def __init__(self, broker: Broker, version: int) -> None:
+        self.broker = broker
+        self.version = version
+        self.heard: list[bytes] = []
+        self.connection = PlainConnectionInfo(connection_id="scenario")
+
+    async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+        response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
+        self.heard.append(encode(response, self.version))
+        (answer,) = response.responses[0].partition_responses
+        return answer
+
+    def logs(self) -> list[bytes]:
+        """What stands in every log, but for the times of appending."""
+        found = []
+        for topic in TOPICS:
+            log = self.broker.logs.get(topic, 0)
+            assert log is not None
+            segments = [segment.records.read(0, segment.size) for segment in log.segments()]
+            found.append(repr([len(s) if topic == "stamped" else s for s in segments]).encode())
+        return found
+
+
+async def everything(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = scenario.broker
+    for topic, configs in TOPICS.items():
+        await create_topic(broker, topic, **configs)
+        for acks in (-1, 1):
+            for records in BATCHES:
+                answer = await scenario.ask(topic, records, acks=acks)
+                if topic == "stamped":
+                    assert (answer.log_append_time_ms < 0) == bool(answer.error_code)
+                    scenario.heard.pop()
+    await ask(broker, FindCoordinatorRequest(key="g", key_type=0), 3)
+    await scenario.ask(GROUP_METADATA_TOPIC_NAME, GOOD)
+    for changes in ({"index": 1}, {"index": -1}, {"acks": 2}):
+        await scenario.ask("plain", GOOD, **changes)
+    await scenario.ask("missing", GOOD)
+    broker.authorizer, allowing = Denying([(Operation.WRITE, ResourceType.TOPIC, "plain")]), broker.authorizer
+    assert (await scenario.ask("plain", GOOD)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    broker.authorizer = allowing
+    scenario.heard += scenario.logs()
+    await failures(scenario, monkeypatch)
+
+
+async def failures(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = scenario.broker.replicas.partition("plain", 0)
+    assert partition is not None
+    for error in (RuntimeError("a mistake of ours"), LogDirError("elsewhere", "a broken disk")):
+
+        def fail(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(partition), "append", fail)
+            assert (await scenario.ask("plain", GOOD)).error_code != 0
+    leader, partition.leader = partition.leader, None
+    assert (await scenario.ask("plain", GOOD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    first, *behind = (batch(b"%d" % sequence, base_sequence=sequence, **IDEMPOTENT) for sequence in range(3, 9))
+    assert (await scenario.ask("plain", first)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.leader = leader
+    codes = [(await scenario.ask("plain", records)).error_code for records in behind]
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 4 + [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert (await scenario.ask("plain", first)).error_code == 0
+    assert partition.log is not None
+    scenario.broker.replicas.log_dir_failed(partition.log.log_dir)
+    assert (await scenario.ask("plain", GOOD)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    scenarios = []
+    for way in ("plain", "long"):
+        if way == "long":
+            monkeypatch.setattr(produce, "FAST_VERSIONS", (0, -1))
+        async with running_broker(tmp_path / way) as broker:
+            scenario = Scenario(broker, version)
+            await everything(scenario, monkeypatch)
+            scenarios.append(scenario.heard)
+    assert scenarios[0] == scenarios[1]
+
+
+async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would compare the long way with itself."""
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        monkeypatch.setattr(produce, "handle", None)
+        for version in VERSIONS:
+            for records in (GOOD, batch(b"z" * 50, codec=Codec.GZIP)):
+                response = await ask(broker, request("t", records), version)
+                assert response.responses[0].partition_responses[0].error_code == 0
+        assert broker.dispatcher.requests[0, 9] == 2
+
+
+async def test_a_frame_that_is_lent_may_change_while_its_answer_waits(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "flushed", flush_messages="1")
+        await create_topic(broker, "walked", cleanup_policy="compact")
+        keyed = build_batch([(b"key", b"v" * 100, NOW_MS)], codec=Codec.GZIP)
+        for topic, records in (("flushed", GOOD), ("walked", keyed)):
+            head = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 7, "test"))
+            frame = bytearray(head + encode(request(topic, records), 9))
+            answer: Any = broker.dispatcher.answer_now(memoryview(frame), CLIENT)
+            assert not isinstance(answer, bytes | tuple)
+            frame[:] = bytes(len(frame))
+            response = decode(ProduceResponse, (await answer)[9:], 9)
+            assert response.responses[0].partition_responses[0].error_code == 0

@@ -1,0 +1,45 @@
+"""EndTxn: both ends in every version, refusals, and the words of old versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpybroker.broker.handlers.transactions import end_txn
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from tests.support.fake_broker import Denying, versions
+from tests.support.transactional import Producer, completed, read, transactional_broker
+
+
+@pytest.mark.parametrize("version", versions(end_txn))
+async def test_commit_and_abort(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        for committed, value in ((True, b"kept"), (False, b"dropped")):
+            await producer.add(0)
+            await producer.write(value)
+            assert await producer.end(committed, version) is ErrorCode.NONE
+            assert await completed(broker) == ("CompleteCommit" if committed else "CompleteAbort")
+        assert await read(broker) == [b"kept"]
+        assert await producer.end(True, version) is ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("version", versions(end_txn))
+async def test_the_fenced_are_told_in_the_words_of_their_version(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        zombie, successor = Producer(broker), Producer(broker)
+        await zombie.init()
+        await successor.init()
+        expected = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await zombie.end(True, version) is expected
+
+
+async def test_refusals(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        assert await Producer(broker, "").end(True) is ErrorCode.INVALID_REQUEST
+        assert await Producer(broker).end(True) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        broker.authorizer = Denying({(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "x")})
+        assert await Producer(broker).end(True) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -1,0 +1,73 @@
+"""InitProducerId: with and without a transactional id, refusals, and the words of old versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpybroker.broker.handlers.transactions import init_producer_id
+from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
+from tests.support.fake_broker import Denying, versions
+from tests.support.running_broker import ask
+from tests.support.transactional import Producer, transactional_broker
+
+
+def request(
+    transactional_id: str | None = "x", producer_id: int = -1, producer_epoch: int = -1
+) -> InitProducerIdRequest:
+    return InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=60_000,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+
+
+@pytest.mark.parametrize("version", versions(init_producer_id))
+async def test_each_call_gives_the_next_epoch_of_one_id(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        answers = [await ask(broker, request(), version) for _ in range(3)]
+        assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 3
+        assert len({answer.producer_id for answer in answers}) == 1
+        assert [answer.producer_epoch for answer in answers] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", versions(init_producer_id))
+async def test_without_a_transactional_id_every_call_gives_a_new_id(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        answers = [await ask(broker, request(None), version) for _ in range(2)]
+        assert answers[0].producer_id != answers[1].producer_id
+        assert [answer.producer_epoch for answer in answers] == [0, 0]
+
+
+@pytest.mark.parametrize("version", versions(init_producer_id, 3))
+async def test_the_fenced_are_told_in_the_words_of_their_version(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        answer = await ask(broker, request("x", producer.producer_id, 7), version)
+        expected = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
+        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (expected, -1, -1)
+
+
+async def test_half_an_id_and_an_empty_one_are_no_requests(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        for bad in (request("x", 5, -1), request("x", -1, 5), request(None, 5, -1), request("")):
+            assert (await ask(broker, bad, 4)).error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_authorization(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        broker.authorizer = Denying(
+            {
+                (Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "x"),
+                (Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
+            }
+        )
+        answer = await ask(broker, request(), 4)
+        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert (await ask(broker, request(None), 4)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert (await ask(broker, request("y"), 4)).error_code == ErrorCode.NONE

@@ -1,0 +1,71 @@
+"""ListTransactions: filters, words that are no states, and what a client may see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio.testing
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.transactions import list_transactions
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.list_transactions import ListTransactionsRequest
+from tests.support.fake_broker import Denying, versions
+from tests.support.running_broker import ask
+from tests.support.transactional import Producer, transactional_broker
+
+
+async def listed(broker: Broker, version: int = 1, **filters: Any) -> set[str]:
+    answer = await ask(broker, ListTransactionsRequest(**filters), version)
+    assert answer.error_code == ErrorCode.NONE
+    return {state.transactional_id for state in answer.transaction_states}
+
+
+@pytest.mark.parametrize("version", versions(list_transactions))
+async def test_filters(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        empty, opened = Producer(broker, "empty"), Producer(broker, "open")
+        await empty.init()
+        await opened.init()
+        await opened.add(0)
+        assert await listed(broker, version) == {"empty", "open"}
+        assert await listed(broker, version, state_filters=["Ongoing"]) == {"open"}
+        assert await listed(broker, version, state_filters=["Ongoing", "Empty"]) == {"empty", "open"}
+        assert await listed(broker, version, producer_id_filters=[empty.producer_id]) == {"empty"}
+        assert (
+            await listed(broker, version, state_filters=["Ongoing"], producer_id_filters=[empty.producer_id]) == set()
+        )
+
+
+async def test_how_long_they_have_been_open(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        old, young = Producer(broker, "old"), Producer(broker, "young")
+        for producer in (old, young):
+            await producer.init()
+            await producer.add(0)
+            await trio.sleep(5)
+        assert await listed(broker, duration_filter=7_000) == {"old"}
+        assert await listed(broker, duration_filter=1_000) == {"old", "young"}
+        assert await listed(broker, duration_filter=-1) == {"old", "young"}
+
+
+async def test_words_that_are_no_states_are_named(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        await Producer(broker).init()
+        answer = await ask(broker, ListTransactionsRequest(state_filters=["Nonsense", "empty"]), 0)
+        assert sorted(answer.unknown_state_filters) == ["Nonsense", "empty"]
+        assert answer.transaction_states == []
+
+
+async def test_what_a_client_may_see(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        await Producer(broker).init()
+        await Producer(broker, "secret").init()
+        broker.authorizer = Denying({(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "secret")})
+        assert await listed(broker) == {"x"}
+        broker.transactions.stop()
+        answer = await ask(broker, ListTransactionsRequest(), 1)
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

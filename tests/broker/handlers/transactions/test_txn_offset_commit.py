@@ -1,0 +1,117 @@
+"""TxnOffsetCommit: pending until the marker, fencing by transaction and by group, refusals by partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpybroker.broker.handlers.transactions import txn_offset_commit
+from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.support.fake_broker import Denying, versions
+from tests.support.running_broker import ask
+from tests.support.transactional import Producer, completed, transactional_broker
+
+
+@pytest.mark.parametrize("version", versions(txn_offset_commit))
+async def test_offsets_are_kept_with_their_transaction(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add_offsets()
+        assert await producer.commit_offset(5, version=version) is ErrorCode.NONE
+        offsets = broker.groups.shard_for("g").machine.groups["g"].offsets
+        assert (offsets.get(("t", 0)), offsets.is_unstable(("t", 0))) == (None, True)
+        await producer.end(True)
+        await completed(broker)
+        found = offsets.get(("t", 0))
+        assert found is not None
+        assert (found.offset, offsets.is_unstable(("t", 0))) == (5, False)
+
+
+@pytest.mark.parametrize("version", versions(txn_offset_commit))
+async def test_the_group_must_take_part(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        expected = ErrorCode.TRANSACTION_ABORTABLE if version >= 4 else ErrorCode.INVALID_TXN_STATE
+        assert await producer.commit_offset(5, version=version) is expected
+
+
+async def test_the_fenced_commit_nothing(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        zombie, successor = Producer(broker), Producer(broker)
+        await zombie.init()
+        await successor.init()
+        await successor.add_offsets()
+        assert await zombie.commit_offset(5) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await successor.commit_offset(6) is ErrorCode.NONE
+
+
+async def test_a_member_of_another_generation_commits_nothing(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add_offsets()
+        assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.UNKNOWN_MEMBER_ID
+        assert await producer.commit_offset(5, generation_id=3) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert await producer.commit_offset(5) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", versions(txn_offset_commit))
+async def test_old_producers_do_not_hear_that_a_coordinator_loads(tmp_path: Path, version: int) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add_offsets()
+        index = broker.groups.partition_for("g")
+        broker.groups.on_resigned(index)
+        broker.groups.on_elected(index, 1)
+        expected = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await producer.commit_offset(5, version=version) is expected
+
+
+async def test_each_partition_gets_its_answer(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        await producer.add_offsets()
+        broker.authorizer = Denying({(Operation.READ, ResourceType.TOPIC, "secret")})
+        request = TxnOffsetCommitRequest(
+            **producer.names,
+            group_id="g",
+            topics=[
+                TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[
+                        TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                            partition_index=index, committed_offset=1, committed_metadata=metadata
+                        )
+                        for index, metadata in places
+                    ],
+                )
+                for name, places in {"t": [(0, "m"), (1, "x" * 5000), (9, "")], "secret": [(0, "")]}.items()
+            ],
+        )
+        answer = await ask(broker, request, 3)
+        assert {(topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions} == {
+            ("t", 0): ErrorCode.NONE,
+            ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE,
+            ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ("secret", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        }
+
+
+async def test_refusals(tmp_path: Path) -> None:
+    async with transactional_broker(tmp_path) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        assert await producer.commit_offset(5, "") is ErrorCode.INVALID_GROUP_ID
+        assert await Producer(broker, "").commit_offset(5) is ErrorCode.INVALID_REQUEST
+        broker.authorizer = Denying(
+            {(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "y"), (Operation.READ, ResourceType.GROUP, "h")}
+        )
+        assert await producer.commit_offset(5, "h") is ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert await Producer(broker, "y").commit_offset(5) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -1,0 +1,76 @@
+"""Where the embedded tree's file is looked for, and which one is taken."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.lifecycle import startup
+from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
+from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.config.broker import BrokerConfig
+from tests.support.memory_transport import MemoryTransport
+from tests.support.running_broker import create_topic, settings
+
+
+async def start(*directories: Path, new_topic: str | None = None) -> set[str]:
+    """Start on the real disk, and stop; the topics that were there."""
+    config = BrokerConfig(settings(directories[0]) | {"log.dirs": ",".join(map(str, directories))})
+    async with Broker.open(config, transport=MemoryTransport()) as broker:
+        topics = set((await broker.tree.children("/brokers/topics")).names)
+        if new_topic is not None:
+            await create_topic(broker, new_topic)
+        return topics
+
+
+async def refused(*directories: Path) -> StartupError:
+    with pytest.raises(StartupError) as raised:
+        await start(*directories)
+    assert raised.value.exit_code == startup.EXIT_IDENTITY
+    return raised.value
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(path.parent for path in directory.glob(f"*/{EMBEDDED_TREE_FILE}"))
+
+
+async def test_the_order_of_the_log_directories_says_nothing(tmp_path: Path) -> None:
+    a, b, c = (tmp_path / name for name in "abc")
+    assert await start(a, b, new_topic="one") == set()
+    assert await start(b, a, new_topic="two") == {"one"}
+    assert await start(c, b, a) == {"one", "two"}
+    assert files(tmp_path) == [a]
+
+
+async def test_a_directory_of_another_cluster_is_refused_and_nothing_is_changed(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    await start(a)
+    await start(b)
+    (b / "meta.properties").unlink()
+    error = await refused(a, b)
+    assert all(str(path / EMBEDDED_TREE_FILE) in error.cause for path in (a, b))
+    assert "cluster" in error.cause
+    await start(a)
+
+
+async def test_the_latest_of_two_copies_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    await start(a, b, new_topic="one")
+    shutil.copy(a / EMBEDDED_TREE_FILE, tmp_path / "copy")
+    await start(a, b, new_topic="two")
+    shutil.move(tmp_path / "copy", b / EMBEDDED_TREE_FILE)
+    assert await start(b, a) == {"one", "two"}
+    assert f"the latest is used, {a}" in caplog.text
+
+
+async def test_a_cluster_whose_file_is_missing_does_not_become_another(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    await start(a, b)
+    (a / EMBEDDED_TREE_FILE).rename(tmp_path / "kept")
+    assert "log directories belong to cluster" in (await refused(a, b)).cause
+    assert files(tmp_path) == []
+    (tmp_path / "kept").rename(b / EMBEDDED_TREE_FILE)
+    assert await start(a, b) == set()

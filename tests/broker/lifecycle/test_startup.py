@@ -1,0 +1,113 @@
+"""A start that fails: whatever it was, a StartupError with the code that the documentation gives it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.lifecycle import startup
+from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
+from kpybroker.coordination.faults import FaultyTree
+from kpybroker.core import tree as t
+from kpybroker.wire import znodes
+from tests.support.memory_transport import MemoryTransport
+from tests.support.running_broker import settings
+
+Refuse = Callable[[Sequence[t.Operation]], t.TreeError | None]
+
+
+class RefusingTree(EmbeddedTree):
+    """Answers what `refuse` says, if it says anything, from then on."""
+
+    def __init__(self, refuse: Refuse) -> None:
+        super().__init__(EmbeddedStore.in_memory(lambda: 1), 18_000)
+        self._refuse = refuse
+        self._refused: t.TreeError | None = None
+
+    async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        self._refused = self._refused or self._refuse(ops)
+        if self._refused is not None:
+            return [self._refused] * len(ops)
+        return await super().submit_many(ops)
+
+
+async def start(directory: Path, tree: Any = None, **keys: str) -> Broker:
+    """The broker, stopped again: when this returns, the start was a success."""
+    config = BrokerConfig(settings(directory, **keys))
+    async with Broker.open(config, transport=MemoryTransport(), tree=tree) as broker:
+        return broker
+
+
+async def refusal(directory: Path, tree: object = None, **keys: str) -> StartupError:
+    with trio.fail_after(30), pytest.raises(StartupError) as raised:
+        await start(directory, tree, **keys)
+    for line in (raised.value.cause, raised.value.fix):
+        assert line
+        assert "\n" not in line
+    return raised.value
+
+
+async def steps_of_a_start(directory: Path) -> int:
+    """How often a start asks the tree, until the controller has read all that it reads."""
+    asked: list[Sequence[t.Operation]] = []
+    await start(directory, RefusingTree(asked.append))
+    last = next(i for i, ops in enumerate(asked) if t.path_of(ops[0]) == znodes.PREFERRED_REPLICA_ELECTION)
+    return last + 1
+
+
+@pytest.mark.parametrize("kind", [t.SystemFailure, t.NoAuth, t.SessionExpired])
+async def test_a_tree_that_fails_at_any_step_is_told_as_coordination(tmp_path: Path, kind: type[t.TreeError]) -> None:
+    steps = await steps_of_a_start(tmp_path / "whole")
+    assert steps > 15
+    for step in range(steps):
+        counted = itertools.count()
+
+        def refuse(_: object, step: int = step, counted: itertools.count[int] = counted) -> t.TreeError | None:
+            return kind("/somewhere") if next(counted) >= step else None
+
+        error = await refusal(tmp_path / str(step), RefusingTree(refuse))
+        assert error.exit_code == startup.EXIT_COORDINATION
+        assert f"{kind.__name__}: /somewhere" in error.cause
+
+
+async def test_a_session_that_ends_at_any_step_is_told_as_coordination(tmp_path: Path) -> None:
+    steps = await steps_of_a_start(tmp_path / "whole")
+    for step in range(steps):
+        tree = FaultyTree(EmbeddedStore.in_memory(lambda: 1).session())
+        counted = itertools.count()
+        tree.expire_next(lambda op, step=step, counted=counted: next(counted) == step)
+        error = await refusal(tmp_path / str(step), tree)
+        assert (error.exit_code, "SessionExpired" in error.cause) == (startup.EXIT_COORDINATION, True)
+
+
+async def test_a_znode_that_cannot_be_read_is_told_as_coordination(tmp_path: Path) -> None:
+    store = EmbeddedStore.in_memory(lambda: 1)
+    await start(tmp_path, store.session())
+    vandal = store.session()
+    await vandal.start(1)
+    await vandal.set(znodes.CLUSTER_ID, b"\xff")
+    error = await refusal(tmp_path, store.session())
+    assert error.exit_code == startup.EXIT_COORDINATION
+    assert "ZnodeError" in error.cause
+    assert "znode" in error.fix
+
+
+async def test_an_address_of_zookeeper_that_is_none_is_told_as_configuration(tmp_path: Path) -> None:
+    error = await refusal(tmp_path, zookeeper_connect="/chroot")
+    assert error.exit_code == startup.EXIT_CONFIG
+    assert "zookeeper.connect=/chroot" in error.cause
+
+
+async def test_metadata_of_a_directory_that_cannot_be_read_are_told_as_storage(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=7\n")
+    error = await refusal(tmp_path)
+    assert error.exit_code == startup.EXIT_STORAGE
+    assert "meta.properties" in error.cause

@@ -1,0 +1,400 @@
+"""The poller calls whoever has something to read, and wakes up whoever says so."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller, measure, measure_no_more
+
+pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pairs() -> Iterator[Callable[[], Pair]]:
+    made: list[socket.socket] = []
+
+    def make() -> Pair:
+        pair = socket.socketpair()
+        for sock in pair:
+            sock.setblocking(False)
+        made.extend(pair)
+        return pair
+
+    yield make
+    for sock in made:
+        sock.close()
+
+
+def new_poller() -> Poller:
+    poller = Poller.of_this_run()
+    assert poller is not None
+    return poller
+
+
+async def test_it_calls_for_as_long_as_it_is_told_to(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    near, far = pairs()
+    heard: list[bytes] = []
+
+    def on_readable() -> bool:
+        heard.append(near.recv(1))
+        far.send(b"c" if heard == [b"a"] else b"d")
+        return heard[-1] != b"c"
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        far.send(b"a")
+        await poller.watch(near, on_readable)
+        assert heard == [b"a", b"c"]
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert heard == [b"a", b"c"]  # what came after that is not its business
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    (near, far), (other, other_far) = pairs(), pairs()
+    served: list[bytes] = []
+
+    def fail() -> bool:
+        raise ConnectionResetError
+
+    async def watch_other() -> None:
+        await poller.watch(other, lambda: served.append(other.recv(9)) is not None)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(watch_other)
+        far.send(b"x")
+        with pytest.raises(ConnectionResetError):
+            await poller.watch(near, fail)
+        other_far.send(b"still served")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert served == [b"still ser"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_whoever_is_cancelled_is_not_called_any_more(pairs: Callable[[], Pair]) -> None:
+    """Not even when another that is served in the same turn cancels it, or when it cancels itself."""
+    poller = new_poller()
+    sockets = [pairs() for _ in range(3)]
+    scopes = [trio.CancelScope() for _ in sockets]
+    called: list[int] = []
+
+    async def watch(number: int) -> None:
+        def on_readable() -> bool:
+            called.append(number)
+            for scope in scopes:
+                scope.cancel()
+            return False
+
+        with scopes[number]:
+            await poller.watch(sockets[number][0], on_readable)
+
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as nursery:
+            for number, (_, far) in enumerate(sockets):
+                far.send(b"x")
+                nursery.start_soon(watch, number)
+            await trio.testing.wait_all_tasks_blocked()
+            outer.start_soon(poller.run)
+        assert len(called) == 1
+        outer.cancel_scope.cancel()
+
+
+async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        calls: dict[int, int] = {}
+
+        async def watch(number: int, near: socket.socket) -> None:
+            def on_readable() -> bool:  # reads nothing: there is always something
+                calls[number] = calls.get(number, 0) + 1
+                return True
+
+            await poller.watch(near, on_readable)
+
+        number_of_them = 3 * EVENTS_A_POLL
+        for number in range(number_of_them):
+            near, far = pairs()
+            far.send(b"x")
+            nursery.start_soon(watch, number, near)
+        nursery.start_soon(poller.run)
+        nursery.start_soon(count)
+        while turns < 20:
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert len(calls) == number_of_them
+    assert max(calls.values()) <= 2 * min(calls.values()) + 2
+
+
+async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_its_own(
+    pairs: Callable[[], Pair],
+) -> None:
+    poller = new_poller()
+    (near, far), (suspended, _) = pairs(), pairs()
+    called: list[str] = []
+
+    def on_readable() -> bool:
+        near.recv(1)
+        poller.poke(suspended)
+        poller.poke(suspended)
+        called.append("near")
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        nursery.start_soon(poller.watch, suspended, lambda: called.append("suspended") is None)
+        far.send(b"x")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert called == ["near", "suspended", "suspended"]
+        poller.poke(suspended)
+        assert len(called) == 3
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert called[3:] == ["suspended"]
+        nursery.cancel_scope.cancel()
+    poller.poke(suspended)  # nobody watches it any more
+
+
+@pytest.mark.parametrize("make", [new_poller, Alone])
+async def test_a_muted_one_is_not_called_before_it_is_poked(
+    pairs: Callable[[], Pair], make: Callable[[], Poller | Alone]
+) -> None:
+    """However much there is to read, or if its peer is gone; and it may be cancelled."""
+    watcher = make()
+    near, far = pairs()
+    calls = 0
+
+    def on_readable() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls != 3:
+            watcher.mute(near)
+            watcher.mute(near)
+        return True
+
+    async with trio.open_nursery() as nursery:
+        if isinstance(watcher, Poller):
+            nursery.start_soon(watcher.run)
+        nursery.start_soon(watcher.watch, near, on_readable)
+        far.send(b"x")
+        for expected in (1, 2):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert calls == expected
+            watcher.poke(near)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert calls == 4  # the third call left it to be told that there is something to read
+        far.close()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert calls == 4
+        nursery.cancel_scope.cancel()
+
+
+async def test_others_get_their_turn_however_many_are_poked_at_once(
+    pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand suspended requests that one append answers: each takes a tenth of a turn here."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1e-6
+        return now
+
+    monkeypatch.setattr("kpybroker.broker.loop.poller.time.perf_counter", clock)
+    poller = new_poller()
+    watched = [pairs()[0] for _ in range(100)]
+    turns: list[int] = []
+    called: list[int] = []
+
+    def on_poked(number: int) -> bool:
+        nonlocal now
+        now += TURN_S / 10
+        called.append(number)
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        for number, near in enumerate(watched):
+            nursery.start_soon(poller.watch, near, partial(on_poked, number))
+        await trio.testing.wait_all_tasks_blocked()
+        for near in watched:
+            poller.poke(near)
+        while len(called) < len(watched):
+            turns.append(len(called))
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert called == list(range(100))
+    assert max(later - earlier for earlier, later in pairwise(turns)) <= 2 * 11  # of two turns before the other's
+
+
+class Busy:
+    """A socket that always has something to read, whoever reads."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.near, far = pair
+        self.calls = 0
+        far.send(b"x")
+
+    def __call__(self) -> bool:
+        self.calls += 1
+        return True
+
+
+async def test_trio_goes_on_while_the_poller_serves_in_its_place(pairs: Callable[[], Pair]) -> None:
+    """Its timers, its threads, its sockets: none waits until there is nothing left to read."""
+    poller, busy = new_poller(), Busy(pairs())
+    near, far = pairs()
+    far.send(b"y")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, busy.near, busy)
+        with trio.fail_after(30):
+            await trio.sleep(0.01)
+            await trio.to_thread.run_sync(lambda: None)
+            await trio.lowlevel.wait_readable(near)
+        assert busy.calls > 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_served_may_wake_a_task_or_move_its_deadline(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    near, far = pairs()
+    woken = trio.Event()
+    scope = trio.CancelScope()
+
+    def on_readable() -> bool:
+        if near.recv(1) == b"w":
+            woken.set()
+        else:
+            scope.deadline = trio.current_time()
+        return True
+
+    async def sleep() -> None:
+        with scope:
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        with trio.fail_after(30):
+            async with trio.open_nursery() as sleepers:
+                sleepers.start_soon(sleep)
+                await trio.testing.wait_all_tasks_blocked()
+                await trio.to_thread.run_sync(far.send, b"d")
+            assert scope.cancelled_caught
+            await trio.to_thread.run_sync(far.send, b"w")
+            await woken.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_clock_does_not_jump_before_everything_is_served(
+    pairs: Callable[[], Pair], autojump_clock: trio.testing.MockClock
+) -> None:
+    poller = new_poller()
+    near, far = pairs()
+    times: list[float] = []
+
+    def on_readable() -> bool:
+        near.recv(1)
+        times.append(trio.current_time())
+        if len(times) < 20:
+            far.send(b"x")
+        return True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        nursery.start_soon(poller.watch, near, on_readable)
+        began = trio.current_time()
+        far.send(b"x")
+        await trio.sleep(100)
+        assert times == [began] * 20
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_gauge_hears_of_turns_in_trios_place_and_not_of_waits(pairs: Callable[[], Pair]) -> None:
+    poller, busy = new_poller(), Busy(pairs())
+    heard: list[str] = []
+
+    class Gauge(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            heard.append("after")
+
+        def before_io_wait(self, timeout: float) -> None:
+            heard.append("before")
+
+    early, late = Gauge(), Gauge()
+    measure(early)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poller.run)
+        await trio.testing.wait_all_tasks_blocked()
+        measure(late)
+        heard.clear()
+        nursery.start_soon(poller.watch, busy.near, busy)
+        while busy.calls < 100:
+            await trio.to_thread.run_sync(lambda: None)
+        nursery.cancel_scope.cancel()
+    measure_no_more(early)
+    measure_no_more(late)
+    assert heard.count("before") >= 2 * 50
+    pairs_of_both = ["before", "before", "after", "after"]
+    assert heard[: len(heard) // 4 * 4] == pairs_of_both * (len(heard) // 4)  # both turns end before anything waits
+
+
+async def test_a_run_has_one_poller_for_as_long_as_it_is_run(pairs: Callable[[], Pair]) -> None:
+    poller = new_poller()
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(new_poller().run)
+            nursery.start_soon(new_poller().run)
+            await trio.testing.wait_all_tasks_blocked()
+            assert new_poller() is poller
+            nursery.cancel_scope.cancel()
+        poller, ended = new_poller(), poller
+        assert poller is not ended
+
+
+async def test_whatever_breaks_the_poller_ends_its_run_and_not_in_silence(pairs: Callable[[], Pair]) -> None:
+    poller, busy = new_poller(), Busy(pairs())
+
+    class Broken(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            raise LookupError
+
+    poller.add_gauge(Broken())
+    with trio.fail_after(30), pytest.RaisesGroup(LookupError):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.watch, busy.near, busy)
+            nursery.start_soon(poller.run)
+
+
+async def test_without_a_poller_it_is_the_same(pairs: Callable[[], Pair]) -> None:
+    near, far = pairs()
+    heard = b""
+
+    def on_readable() -> bool:
+        nonlocal heard
+        heard += near.recv(1)
+        return heard != b"abc"
+
+    far.send(b"abcd")
+    await Alone().watch(near, on_readable)
+    assert near.recv(9) == b"d"

@@ -1,0 +1,106 @@
+"""A broker's way to the controller: whoever it is, and the next one when it is another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.peers.controller_channel import ControllerChannel
+from kpybroker.core.controller.events import AllocateProducerIds
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from tests.support.running_cluster import running_cluster
+
+
+@pytest.mark.parametrize("asking", [1, 2])
+async def test_the_controller_answers_itself_and_others(tmp_path: Path, asking: int) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        broker = cluster.brokers[asking]
+        channel = ControllerChannel(broker, "test")
+        request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=broker.control.broker_epoch)
+        starts = [(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)).producer_id_start for _ in range(3)]
+        assert starts == [0, 1000, 2000]
+        channel.close()
+
+
+async def test_a_refusal_of_the_controller_is_an_answer(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        for asking in (1, 2):
+            channel = ControllerChannel(cluster.brokers[asking], "test")
+            request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=0)
+            response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+            assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
+            channel.close()
+
+
+async def test_when_the_controller_goes_the_next_one_is_asked(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running_cluster(tmp_path, 1, 2, 3) as cluster:
+        broker = cluster.brokers[3]
+        channel = ControllerChannel(broker, "test")
+        request = AllocateProducerIdsRequest(broker_id=3, broker_epoch=broker.control.broker_epoch)
+        await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+        await cluster.stop(1)
+        response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+        assert (response.error_code, response.producer_id_start) == (ErrorCode.NONE, 1000)
+        channel.close()
+
+
+async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        parts = cluster.brokers[1].control.machine.parts
+        parts.active_controller_id, asked = 2, trio.Event()
+        served = cluster.brokers[1].control.ask
+
+        async def ask(event: AllocateProducerIds) -> object:
+            try:
+                return await served(event)
+            finally:
+                asked.set()
+
+        cluster.brokers[1].control.ask = ask  # type: ignore[method-assign,assignment]
+        broker = cluster.brokers[2]
+        channel = ControllerChannel(broker, "test")
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.control.broker_epoch)
+        async with trio.open_nursery() as nursery:
+            answers = []
+
+            async def keep() -> None:
+                answers.append(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0))
+
+            nursery.start_soon(keep)
+            await asked.wait()
+            assert not answers
+            parts.active_controller_id = 1
+        assert answers[0].error_code == ErrorCode.NONE
+        channel.close()
+
+
+async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_timeout(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    keys = {"controller_socket_timeout_ms": "2000", "request_timeout_ms": "50000"}
+    async with running_cluster(tmp_path, 1, 2, **keys) as cluster:
+        served, asked_at = cluster.brokers[1].control.ask, []
+
+        async def ask(event: AllocateProducerIds) -> object:
+            asked_at.append(trio.current_time())
+            if len(asked_at) == 1:
+                await trio.sleep_forever()
+            return await served(event)
+
+        cluster.brokers[1].control.ask = ask  # type: ignore[method-assign,assignment]
+        broker = cluster.brokers[2]
+        channel = ControllerChannel(broker, "test")
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.control.broker_epoch)
+        response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+        assert response.error_code == ErrorCode.NONE
+        assert 2 <= asked_at[1] - asked_at[0] < 3
+        channel.close()

@@ -1,0 +1,115 @@
+"""Fetches that wait: each is answered once, and as soon as there is a reason to."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.loop.steps import Suspended
+from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.headers import RequestHeader, encode_request_header
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from tests.support.batches import NOW_MS, batch
+from tests.support.running_broker import create_topic, running_broker
+
+VERSION = 10  # of a consumer that reads from the leader only
+HEADER_BYTES = 4 + 4  # size, correlation id
+
+
+class Fetch:
+    """One from the end of a partition, sent without a session; `answers` has what has come of it so far."""
+
+    def __init__(self, broker: Broker, offset: int, min_bytes: int, max_wait_ms: int) -> None:
+        self.offset, self.min_bytes = offset, min_bytes
+        self.deadline = trio.current_time() + max_wait_ms / 1000
+        asked = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=1 << 20,
+            session_epoch=-1,
+            topics=[FetchRequest.FetchTopic(topic="t", partitions=[asked])],
+        )
+        header = encode_request_header(RequestHeader(ApiKey.FETCH, VERSION, 1, "test"))
+        self.answers: list[FetchResponse.PartitionData] = []
+        self.suspended: Suspended | None = None  # type: ignore[type-arg]
+        self.ended = 0
+        self._take(broker.dispatcher.answer_now(bytearray(header + encode(request, VERSION)), PlainConnectionInfo()))
+
+    def _take(self, answer: object) -> None:
+        if isinstance(answer, Suspended):
+            self.suspended = answer
+            answer.wait.on_end = self._count_end
+            return
+        assert isinstance(answer, tuple)
+        parts, context = answer
+        body = b"".join(part if isinstance(part, bytes) else part.read() for part in parts)
+        for callback in context.on_sent:
+            callback()
+        response = decode(FetchResponse, body[HEADER_BYTES:], VERSION)
+        self.suspended = None
+        self.answers.append(response.responses[0].partitions[0])
+
+    def _count_end(self) -> None:
+        self.ended += 1
+
+    def go_on_if_over(self) -> None:
+        while self.suspended is not None and (self.ended or self.deadline <= trio.current_time()):
+            self.ended = 0
+            self._take(self.suspended.resume())
+
+    def close(self) -> None:
+        assert self.suspended is not None
+        self.suspended.close()
+        self.suspended = None
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_parked_fetch_is_answered_once_by_data_by_time_or_by_a_lost_leadership(
+    tmp_path: Path, seed: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Not before `min_bytes` have come since it was asked, unless its time is over or nobody leads any more."""
+    chance = random.Random(seed)
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        partition = broker.replicas.hosted("t", 0)
+        log = partition.leader_log()
+        fetches: list[Fetch] = []
+        size = len(batch(b"x" * 50))
+        for _ in range(60):
+            match chance.randrange(5):
+                case 0 | 1:
+                    options = (chance.choice([1, size, 3 * size]), chance.choice([100, 1000, 3000]))
+                    fetches.append(Fetch(broker, log.log_end_offset, *options))
+                    assert fetches[-1].suspended is not None
+                case 2:
+                    partition.append(bytearray(batch(b"x" * 50)), 1, 9, NOW_MS)
+                case 3:
+                    await trio.sleep(chance.choice([0.05, 0.5]))
+                case 4 if waiting := [fetch for fetch in fetches if fetch.suspended is not None]:
+                    gone = chance.choice(waiting)
+                    gone.close()  # its connection has ended
+                    fetches.remove(gone)
+            for fetch in fetches:
+                fetch.go_on_if_over()
+                has_enough = (log.log_end_offset - fetch.offset) * size >= fetch.min_bytes
+                is_late = fetch.deadline <= trio.current_time()
+                assert bool(fetch.answers) >= (has_enough or is_late)
+                assert len(fetch.answers) + (fetch.suspended is not None) == 1
+                if fetch.answers and not is_late:
+                    assert len(fetch.answers[0].records or b"") >= fetch.min_bytes
+        partition.follow(2, 7, [2])
+        for fetch in fetches:
+            was_waiting = fetch.suspended is not None
+            fetch.go_on_if_over()
+            (answer,) = fetch.answers
+            assert not was_waiting or answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert not partition._sessions  # nobody is told any more

@@ -1,0 +1,215 @@
+"""Behind a batch that was refused for now, what would leave a gap is refused as it was, until it comes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio.testing
+
+from kpybroker.broker.app import Broker
+from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.broker.requests.refused_batches import BEHIND_MAX, FOR_NOW, PARTITIONS_MAX, RefusedBatches
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.produce import ProduceRequest
+from tests.support.batches import batch
+from tests.support.leadership import tell
+from tests.support.lossy_files import LossyFiles
+from tests.support.running_broker import ask, running_broker
+
+NOT_LEADER = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def sent(sequence: int, *, producer_id: int = 7, producer_epoch: int = 0) -> bytes:
+    return bytes(
+        batch(b"%d" % sequence, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=sequence)
+    )
+
+
+def code_of(
+    refused: RefusedBatches,
+    records: bytes | None,
+    *,
+    topic: str = "t",
+    index: int = 0,
+    last: int | None = 0,
+    epoch: int = 0,
+) -> ErrorCode | None:
+    """What the partition's leader says, which knows the producer up to `last`, or not at all."""
+    known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
+    log = SimpleNamespace(producers=SimpleNamespace(producers=known))
+    partition: Any = SimpleNamespace(topic=topic, index=index, leader=object(), log=log)
+    try:
+        refused.check(partition, records)
+    except KafkaError as error:
+        return error.code
+    return None
+
+
+def after(records: bytes | None, error: KafkaError | LogDirError = NOT_LEADER) -> RefusedBatches:
+    refused = RefusedBatches()
+    refused.note("t", 0, records, error)
+    return refused
+
+
+@pytest.mark.parametrize("last", [2, None])
+def test_what_was_sent_behind_is_refused_until_the_first_comes_again(last: int | None) -> None:
+    refused = after(sent(3))
+    told = [code_of(refused, sent(sequence), last=last) for sequence in (4, 5)]
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    refused.note("t", 0, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
+    assert code_of(refused, sent(6), last=last) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
+    assert code_of(refused, sent(3), last=last) is None
+    assert not refused.by_partition
+    assert code_of(refused, sent(5), last=last) is None
+
+
+def test_no_more_than_can_be_on_their_way() -> None:
+    refused = after(sent(3))
+    told = [code_of(refused, sent(sequence)) for sequence in range(4, 10)]
+    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * BEHIND_MAX + [None] * 2
+
+
+@pytest.mark.parametrize(("sequence", "last"), [(4, 3), (9, 8), (9, 9), (9, 20)])
+def test_what_another_leader_took_meanwhile_is_forgotten(sequence: int, last: int) -> None:
+    refused = after(sent(3))
+    assert code_of(refused, sent(sequence), last=last) is None
+    assert not refused.by_partition
+
+
+def test_the_log_may_know_an_older_epoch_of_the_producer() -> None:
+    refused = after(sent(0, producer_epoch=1))
+    assert code_of(refused, sent(1, producer_epoch=1), last=0, epoch=0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_fenced_producer_is_left_to_be_told_so() -> None:
+    assert code_of(after(sent(3)), sent(4), last=0, epoch=1) is None
+
+
+def test_a_name_that_no_topic_can_have_is_not_kept() -> None:
+    refused = RefusedBatches()
+    refused.note("x" * 250, 0, sent(3), KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    assert not refused.by_partition
+
+
+def test_the_first_of_a_later_epoch_counts() -> None:
+    refused = after(sent(3))
+    refused.note("t", 0, sent(0, producer_epoch=1), NOT_LEADER)
+    assert code_of(refused, sent(1, producer_epoch=1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_does_not_lead_keeps_what_was_noted() -> None:
+    refused = after(sent(3))
+    partition: Any = SimpleNamespace(topic="t", index=0, leader=None, log=object())
+    refused.check(partition, sent(4))
+    assert refused.by_partition
+
+
+@pytest.mark.parametrize(
+    "records",
+    [sent(2), sent(3), sent(4, producer_id=8), sent(0, producer_epoch=1), bytes(batch(b"plain")), None, b"short"],
+)
+def test_others_are_not_behind(records: bytes | None) -> None:
+    assert code_of(after(sent(3)), records) is None
+
+
+def test_sequences_wrap() -> None:
+    top = 2**31 - 1
+    assert code_of(after(sent(top)), sent(0), last=top - 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(after(sent(top)), sent(0), last=top) is None
+    assert code_of(after(sent(0)), sent(top), last=top - 1) is None
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_for_now(code: ErrorCode) -> None:
+    assert code_of(after(sent(3), KafkaError(code)), sent(4)) == (code if code in FOR_NOW else None)
+
+
+def test_a_failed_directory_is_as_a_storage_error() -> None:
+    assert code_of(after(sent(3), LogDirError("logs", "broken")), sent(4)) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("records", [None, b"", b"short", bytes(batch(b"plain")), bytes(8) + b"\xff" * 60])
+def test_what_is_no_idempotent_producers_is_not_noted(records: bytes | None) -> None:
+    assert not after(records).by_partition
+
+
+def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
+    refused = after(sent(3))
+    assert code_of(refused, sent(4), index=1) is None
+    assert code_of(refused, sent(4), topic="u") is None
+    for index in range(1, PARTITIONS_MAX + 1):
+        refused.note("t", index, sent(3), NOT_LEADER)
+    assert code_of(refused, sent(4)) is None, "the oldest is forgotten"
+    assert code_of(refused, sent(4), index=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- a broker that is told to lead between two requests
+
+
+async def produce(broker: Broker, connection: PlainConnectionInfo, version: int, *sequences: int) -> list[ErrorCode]:
+    codes = []
+    for sequence in sequences:
+        data = ProduceRequest.PartitionProduceData(index=0, records=sent(sequence))
+        topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
+        request = ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic])
+        answer = await ask(broker, request, version, connection=connection)
+        codes.append(ErrorCode(answer.responses[0].partition_responses[0].error_code))
+    return codes
+
+
+@pytest.mark.parametrize("version", [3, 9, 11])
+async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, version: int) -> None:
+    """The first of four comes before the broker leads, the others after."""
+    one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0, [0])
+        assert await produce(broker, one, version, 0) == [fine]
+        await tell(broker, 1, 1, [0])
+        assert await produce(broker, one, version, 1) == [moved]
+        await tell(broker, 0, 2, [0])
+        assert await produce(broker, other, version, 4) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert await produce(broker, one, version, 2, 3, 4) == [moved] * 3
+        assert await produce(broker, one, version, 1, 2, 3, 4) == [fine] * 4
+        assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 5
+
+
+async def test_what_is_in_the_log_already_keeps_nobody_waiting(autojump_clock: trio.testing.MockClock) -> None:
+    connection = PlainConnectionInfo(connection_id="one")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0, [0])
+        assert await produce(broker, connection, 9, 0, 1) == [fine] * 2
+        await tell(broker, 1, 1, [0])
+        assert await produce(broker, connection, 9, 1) == [moved]
+        await tell(broker, 0, 2, [0])
+        assert await produce(broker, connection, 9, 2, 1, 3) == [fine] * 3
+        assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 4
+
+
+async def test_a_leader_that_was_away(autojump_clock: trio.testing.MockClock) -> None:
+    """What it refused was taken by the leader of the time between, and is in its log."""
+    one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
+    moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await tell(broker, 0, 0, [0])
+        assert await produce(broker, one, 9, 0) == [fine]
+        await tell(broker, 1, 1, [0])
+        assert await produce(broker, one, 9, 1) == [moved]
+        await tell(broker, 0, 2, [0])
+        assert await produce(broker, other, 9, 1, 2) == [fine] * 2
+        assert await produce(broker, one, 9, 3, 5) == [fine, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
+async def test_a_partition_that_is_new_here(autojump_clock: trio.testing.MockClock) -> None:
+    """Kafka takes what comes behind for a beginning: the producer is not known here."""
+    connection = PlainConnectionInfo(connection_id="one")
+    unknown, fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        assert await produce(broker, connection, 9, 0) == [unknown]
+        await tell(broker, 0, 0, [0])
+        assert await produce(broker, connection, 9, 1, 0, 1) == [unknown, fine, fine]

@@ -1,0 +1,239 @@
+"""Connections: their limits, and that whatever goes wrong on one leaves the others alone."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+import trio
+import trio.testing
+
+from kpybroker.broker.network.transport import SocketTransport, Transport
+from tests.support.echo_server import HOST, Config, House
+from tests.support.memory_transport import MemoryListener, MemoryTransport
+
+
+@pytest.fixture(params=[SocketTransport, MemoryTransport])
+def transport(request: pytest.FixtureRequest) -> Transport:
+    made: Transport = request.param()
+    return made
+
+
+async def test_requests_on_one_connection_are_answered_in_order(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        for number in range(100):
+            await client.send(b"%d" % number)
+        assert [await client.receive() for _ in range(100)] == [b"%d" % number for number in range(100)]
+        assert house.echo.sent == 100
+
+    await House(transport, Config()).run(scenario)
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_requests_that_wait_and_those_that_do_not_are_answered_in_order(transport: Transport, seed: int) -> None:
+    """However many come at once, in whatever pieces, whether or not the client reads before it has sent all."""
+    chance = random.Random(seed)
+    words = [b"now%d" % n if chance.random() < 0.7 else b"%d" % n for n in range(200)]
+    words += [b"now" + bytes(chance.choice([10, 30_000, 400_000])) for _ in range(4)]
+    chance.shuffle(words)
+    sent = b"".join(len(word).to_bytes(4, "big") + word for word in words)
+
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+
+        async def send() -> None:
+            left = sent
+            while left:
+                size = chance.choice([3, 20, 1000, 100_000])
+                await client.stream.send_parts([left[:size]])
+                left = left[size:]
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            assert [await client.receive() for _ in words] == words
+        assert await client.ask(b"now") == b"now"
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_what_was_answered_before_a_broken_request_arrives(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        await client.stream.send_parts([b"\0\0\0\4now1\0\0\0\x09malformed\0\0\0\4now2"])
+        assert [await client.receive(), await client.receive()] == [b"now1", None]
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_a_busy_connection_does_not_keep_the_others_waiting(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        busy, other = await house.connect(), await house.connect()
+
+        async def flood() -> None:
+            while True:
+                await busy.stream.send_parts([b"\0\0\0\4now1" * 100])
+                await busy.receive()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flood)
+            for _ in range(50):
+                assert await other.ask(b"now") == b"now"
+                assert await other.ask(b"x") == b"x"
+            nursery.cancel_scope.cancel()
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_a_request_without_an_answer_leaves_the_next_ones_in_order(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        await client.send(b"silent")
+        assert await client.ask(b"x") == b"x"
+
+    await House(transport, Config()).run(scenario)
+
+
+@pytest.mark.parametrize("word", [b"raise", b"malformed"])
+async def test_a_broken_request_ends_its_connection_only(transport: Transport, word: bytes) -> None:
+    async def scenario(house: House) -> None:
+        other, client = await house.connect(), await house.connect()
+        assert await client.ask(word) is None
+        assert await other.ask(b"x") == b"x"
+        assert house.server.connection_count == 1
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_an_absurd_size_ends_the_connection(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        await client.stream.send_parts([b"\x7f\xff\xff\xff"])
+        assert await client.receive() is None
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_more_connections_from_one_address_than_allowed_are_closed(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        clients = [await house.connect() for _ in range(2)]
+        for client in clients:
+            assert await client.ask(b"x") == b"x"
+        assert await (await house.connect()).receive() is None
+        assert house.server.refused_total == 1
+        clients[0].stream.close()
+        while house.server.connection_count > 1:
+            await trio.testing.wait_all_tasks_blocked(0.001)
+        assert await (await house.connect()).ask(b"y") == b"y"
+
+    await House(transport, Config(max_connections_per_ip=2)).run(scenario)
+
+
+async def test_an_address_may_have_its_own_limit(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        assert await (await house.connect()).receive() is None
+
+    config = Config()
+    config.values["max.connections.per.ip.overrides"] = ["10.0.0.1:5", f"{HOST}:0"]
+    await House(transport, config).run(scenario)
+
+
+async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        first = await house.connect()
+        assert await first.ask(b"x") == b"x"
+        second = await house.connect()
+        await second.send(b"y")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert house.server.connection_count == 1
+        first.stream.close()
+        assert await second.receive() == b"y"
+
+    await House(transport, Config(max_connections=1)).run(scenario)
+
+
+async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def scenario(house: House) -> None:
+        idle, waiting = await house.connect(), await house.connect()
+        await waiting.send(b"hold")
+        started = trio.current_time()
+        assert await idle.receive() is None
+        assert 60 <= trio.current_time() - started <= 70
+        await trio.sleep(300)
+        house.echo.hold.set()
+        assert await waiting.receive() == b"hold"
+
+    await House(MemoryTransport(), Config(connections_max_idle_ms=60_000)).run(scenario)
+
+
+async def test_a_client_that_does_not_read_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
+    async def scenario(house: House) -> None:
+        slow, other = await house.connect(), await house.connect()
+        await slow.send(b"big1000000")
+        assert await other.ask(b"x") == b"x"
+        await trio.sleep(50)
+        assert await other.ask(b"x") == b"x"
+        await trio.sleep(20)
+        assert house.server.connection_count == 1
+        assert house.echo.sent == 3  # the slow one's slices were given back too
+        assert await other.ask(b"x") == b"x"
+
+    await House(MemoryTransport(), Config(connections_max_idle_ms=60_000)).run(scenario)
+
+
+async def test_reading_pauses_while_requests_hold_too_many_bytes(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def scenario(house: House) -> None:
+        clients = [await house.connect() for _ in range(3)]
+        for client in clients:
+            assert await client.ask(b"x") == b"x"
+        for client in clients:
+            await client.send(b"hold")
+            await trio.testing.wait_all_tasks_blocked()
+        assert house.echo.in_progress == 2
+        house.echo.hold.set()
+        assert [await client.receive() for client in clients] == [b"hold"] * 3
+
+    await House(MemoryTransport(), Config(queued_max_request_bytes=5)).run(scenario)
+
+
+async def test_after_a_stop_no_request_is_in_progress_and_every_connection_has_ended(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        idle, waiting, behind = [await house.connect() for _ in range(3)]
+        assert await idle.ask(b"x") == b"x"
+        await waiting.send(b"hold")
+        await behind.send(b"park")
+        await behind.send(b"x")
+        while house.echo.in_progress < 2:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        house.listener.close()
+        await house.server.stop()
+        assert not house.echo.waits
+        assert house.echo.in_progress == house.server.connection_count == 0
+        assert [await client.receive() for client in (idle, waiting, behind)] == [None] * 3
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_a_server_that_never_served_stops_at_once(transport: Transport) -> None:
+    await House(transport, Config()).server.stop()
+
+
+async def test_running_out_of_descriptors_pauses_accepting_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def scenario(house: House) -> None:
+        first = await house.connect()
+        assert await first.ask(b"x") == b"x"
+        assert isinstance(house.listener, MemoryListener)
+        house.listener.accept_errors += [OSError(errno.EMFILE, "Too many open files")] * 3
+        second = await house.connect()
+        assert await first.ask(b"x") == b"x"
+        assert await second.ask(b"y") == b"y"
+        assert not house.listener.accept_errors
+
+    await House(MemoryTransport(), Config()).run(scenario)

@@ -1,0 +1,41 @@
+"""The tables are whole and sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kpybroker.config.dynamic import FIXED_AT_START, SECURITY_KEYS, THREAD_KEYS
+from kpybroker.config.keys import own as keys_own
+from kpybroker.config.keys.definition import BROKER_KEYS, CLUSTER_WIDE, INTERNAL, PER_BROKER, READ_ONLY
+from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
+from kpybroker.config.keys.topic import TOPIC_ROWS
+
+KAFKA = json.loads((Path(__file__).parent / "kafka_3_9_1_configs.json").read_text())
+"""What DescribeConfigs of Kafka 3.9.1 answers: name, value, type, source, read-only, sensitive, synonyms."""
+
+
+def test_no_key_of_kafka_is_missing_and_ours_stand_apart() -> None:
+    ours = {row[0] for row in keys_own.ROWS}
+    assert all(name.startswith("kpybroker.") for name in ours)
+    assert BROKER_KEYS.keys() - INTERNAL - ours == {row[0] for row in KAFKA["broker"]}
+    assert {row[0] for row in TOPIC_ROWS} == {row[0] for row in KAFKA["topic"]}
+
+
+@pytest.mark.parametrize("name", sorted(BROKER_KEYS))
+def test_every_default_is_a_good_value(name: str) -> None:
+    BROKER_KEYS[name].parse(BROKER_KEYS[name].default)
+
+
+def test_dynamic_keys_are_kafkas() -> None:
+    dynamic = {row[0] for row in KAFKA["broker"] if not row[4]}
+    assert {name for name, key in BROKER_KEYS.items() if key.mode != READ_ONLY} == dynamic
+    assert {key.mode for key in BROKER_KEYS.values()} == {READ_ONLY, PER_BROKER, CLUSTER_WIDE}
+
+
+def test_names_used_elsewhere_exist() -> None:
+    named = {*INTERNAL, *FIXED_AT_START, *SECURITY_KEYS, *THREAD_KEYS, *TOPIC_SYNONYMS.values()}
+    assert named <= BROKER_KEYS.keys()
+    assert {synonym for row in TOPIC_ROWS for synonym in row[5]} <= BROKER_KEYS.keys()

@@ -1,0 +1,31 @@
+"""The second line of every configuration error."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.fix import fix_for
+from kpybroker.config.values import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("props", "fix"),
+    [
+        ({"num.partitions": "x"}, "set num.partitions to a whole number of at least 1 (default: 1), or leave it out"),
+        ({"compression.lz4.level": "99"}, "set compression.lz4.level to a whole number from 1 to 17"),
+        ({"compression.gzip.level": "99"}, "to a whole number from 1 to 9, or -1"),
+        ({"delete.topic.enable": "x"}, "set delete.topic.enable to true or false (default: true)"),
+        ({"compression.type": "x"}, "to one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ({"log.cleanup.policy": "x"}, "to a list of compact, delete"),
+        ({"inter.broker.protocol.version": "9"}, "to a Kafka version such as 3.9"),
+        ({"log.cleaner.io.buffer.load.factor": "x"}, "to a number (default: 0.9)"),
+        ({"broker.id": "x"}, "to a whole number up to 2147483647"),
+        ({"listeners": "x"}, "write listeners as NAME://host:port, e.g. listeners=PLAINTEXT://127.0.0.1:9092"),
+        ({"log.roll.ms": "0"}, "change log.roll.ms so that the two agree, or leave it out"),
+    ],
+)
+def test_it_says_what_would_do(props: dict[str, str], fix: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig(props)
+    assert fix in fix_for(caught.value)

@@ -1,0 +1,136 @@
+"""Fetch sessions: epochs, errors, eviction, and which partitions a visit must reach."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kpybroker.core.replication.fetch_session import EVICTION_MS, CachedPartition, FetchSession, FetchSessionCache
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+ZERO = bytes(16)
+
+
+def key(index: int) -> tuple[bytes, str, int]:
+    return (ZERO, "t", index)
+
+
+def session(partitions: int = 1, *, follower: bool = False, now_ms: int = 0) -> FetchSession:
+    made = FetchSession(is_follower=follower, uses_topic_ids=False, now_ms=now_ms)
+    for index in range(partitions):
+        made.put(CachedPartition(key(index), 0, 1000))
+    return made
+
+
+def cache(slots: int = 2) -> tuple[FetchSessionCache, list[FetchSession]]:
+    removed: list[FetchSession] = []
+    return FetchSessionCache(slots, removed.append), removed
+
+
+def look_up(sessions: FetchSessionCache, session_id: int, epoch: int, *, by_id: bool = False) -> FetchSession:
+    return sessions.session_for(session_id, epoch, is_follower=False, uses_topic_ids=by_id, now_ms=5)
+
+
+def test_a_kept_session_counts_its_epochs_and_refuses_others() -> None:
+    sessions, _ = cache()
+    kept = session()
+    assert sessions.keep(kept, iter([0, 77]), 0)
+    assert kept.session_id == 77  # 0 is never given
+    assert look_up(sessions, 77, 1) is kept
+    assert look_up(sessions, 77, 2) is kept
+    with pytest.raises(KafkaError) as raised:
+        look_up(sessions, 77, 2)
+    assert raised.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    with pytest.raises(KafkaError) as raised:
+        look_up(sessions, 78, 1)
+    assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    with pytest.raises(KafkaError) as raised:
+        look_up(sessions, 77, 3, by_id=True)
+    assert raised.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    kept = session()
+    kept.epoch = 2**31 - 1
+    kept.next_epoch()
+    assert kept.epoch == 1
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_full_request_ends_the_session_it_names(epoch: int) -> None:
+    sessions, removed = cache()
+    kept = session()
+    sessions.keep(kept, iter([77]), 0)
+    fresh = look_up(sessions, 77, epoch)
+    assert fresh is not kept
+    assert removed == [kept]
+    assert len(sessions) == 0
+
+
+def test_only_dirty_partitions_are_visited() -> None:
+    kept = session(3)
+    assert kept.take_dirty() == [key(0), key(1), key(2)]
+    for index in range(3):
+        kept.visiting(key(index))
+    assert kept.take_dirty() == []
+    kept.mark_dirty(key(1), 10)
+    kept.mark_dirty((ZERO, "other", 0), 10)  # of a partition it has forgotten: no matter
+    assert kept.take_dirty() == [key(1)]
+    kept.put(CachedPartition(key(2), 5, 1000))
+    assert kept.take_dirty() == [key(1), key(2)]
+    assert kept.partitions[key(2)].fetch_offset == 5
+
+
+def test_a_partition_with_records_goes_to_the_back() -> None:
+    kept = session(3)
+    kept.visiting(key(0))
+    kept.stays_dirty(key(0))
+    assert kept.take_dirty() == [key(0), key(1), key(2)]
+    kept.to_the_back(kept.partitions[key(0)])
+    assert kept.take_dirty() == [key(1), key(2), key(0)]
+    kept.put(CachedPartition(key(0), 5, 1000))
+    assert kept.take_dirty() == [key(1), key(2), key(0)], "a new position keeps its turn"
+
+
+def test_a_forgotten_partition_is_no_longer_visited() -> None:
+    kept = session(2)
+    assert kept.forget(key(0))
+    assert not kept.forget(key(0))
+    assert kept.take_dirty() == [key(1)]
+
+
+def test_news_is_what_was_not_said_before() -> None:
+    cached = CachedPartition(key(0), 0, 1000)
+    quiet = {"has_records": False, "is_special": False}
+    assert cached.is_news(10, 0, **quiet)
+    assert not cached.is_news(10, 0, **quiet)
+    assert cached.is_news(11, 0, **quiet)
+    assert cached.is_news(11, 3, **quiet)
+    assert cached.is_news(11, 3, has_records=True, is_special=False)
+    assert cached.is_news(11, 3, has_records=False, is_special=True)
+    assert cached.is_news(11, 3, **quiet)  # after an error everything is told again
+
+
+def test_a_full_cache_keeps_sessions_in_use_and_lets_go_of_idle_ones() -> None:
+    sessions, removed = cache(slots=2)
+    first, second = session(5), session(5)
+    ids = itertools.count(1)
+    sessions.keep(first, ids, 0)
+    sessions.keep(second, ids, 0)
+    assert not sessions.keep(session(5), ids, 10)
+    sessions.touch(first, EVICTION_MS)
+    newcomer = session(1, now_ms=EVICTION_MS + 1)
+    assert sessions.keep(newcomer, ids, EVICTION_MS + 1)
+    assert removed == [second]
+    assert sessions.evictions_total == 1
+
+
+def test_a_follower_takes_the_place_of_an_old_consumer_session() -> None:
+    sessions, removed = cache(slots=1)
+    consumer = session(100)
+    sessions.keep(consumer, iter([1]), 0)
+    sessions.touch(consumer, EVICTION_MS)
+    follower = session(1, follower=True)
+    assert sessions.keep(follower, iter([2]), EVICTION_MS + 1)
+    assert removed == [consumer]

@@ -1,0 +1,83 @@
+"""Words that keep readers out, and lines of docs that are too long.
+
+    python -m tests.house.words [PATH...]
+
+The words are those of which no use is plain English in this project; STYLE has the longer list, for writers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = (
+    "kpybroker",
+    "protocol_specs",
+    "tests",
+    "compat_tests",
+    "docs",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+)
+LINE_LENGTH_MAX = 120
+REPLACEMENTS = {
+    r"mend(?:s|ed|ing)?": "fix",
+    r"whoever": "a caller that, a client that",
+    r"lest": "so that ... not",
+    r"amid": "during",
+    r"anew": "again",
+    r"hence": "so",
+    r"owed": "pending",
+    r"lent": "borrowed",
+    r"told": "reported, received",
+    r"tells": "reports, says",
+    r"nobody": "no one, nothing",
+    r"beside": "next to, while",
+    r"story|stories": "procedure, scenario, example",
+    r"for ever": "forever",
+    r"let go of": "released",
+    r"in hand": "buffered",
+    r"borne": "tolerated",
+}
+_BAD = {word: re.compile(rf"(?<![\w/.-])(?:{word})(?![\w-])", re.IGNORECASE) for word in REPLACEMENTS}
+
+
+def findings(paths: Iterable[Path]) -> Iterator[str]:
+    """`file:line: what is wrong`, for Python and Markdown files; generated messages and this file are left out."""
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in (".py", ".md") and "messages" not in file.parts and file != Path(__file__).resolve():
+                yield from _of_file(file)
+
+
+def _of_file(file: Path) -> Iterator[str]:
+    is_table_or_code = False
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+        for word, pattern in _BAD.items():
+            if match := pattern.search(line):
+                yield f"{file}:{number}: {match.group()!r}: write {REPLACEMENTS[word]}"
+        if file.suffix == ".md":
+            if line.startswith("```"):
+                is_table_or_code = not is_table_or_code
+            if len(line) > LINE_LENGTH_MAX and not is_table_or_code and not line.startswith("|"):
+                yield f"{file}:{number}: {len(line)} characters: at most {LINE_LENGTH_MAX}"
+
+
+def main(arguments: list[str]) -> int:
+    """Print the findings and their number; 1 if there are any."""
+    found = list(
+        findings(
+            [Path(a).resolve() for a in arguments] or [ROOT / place for place in PLACES if (ROOT / place).exists()]
+        )
+    )
+    print(*found, sep="\n")
+    print(f"{len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""Log directories: their locks, and what their `meta.properties` agree on (LogManagerTest)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.storage.directories.log_dirs import LogDirs
+from kpybroker.storage.disk.errors import (
+    InconsistentBrokerIdError,
+    InconsistentClusterIdError,
+    InconsistentMetadataError,
+    LogDirError,
+    LogDirLockedError,
+)
+from kpybroker.storage.disk.files import make_dirs, read_file, write_file
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.lossy_files import LossyFiles, failing
+
+
+def test_meta_properties_are_written_once_and_checked() -> None:
+    files = LossyFiles()
+    dirs = LogDirs(files, ["/a", "/b"])
+    assert (dirs.meta.cluster_id, dirs.meta.broker_id) == (None, None)
+    dirs.check_meta("cluster", 3)
+    dirs.write_meta("cluster", 3)
+    dirs.close()
+    assert read_file(files, "/b/meta.properties") == b"version=0\ncluster.id=cluster\nbroker.id=3\n"
+    dirs = LogDirs(files, ["/a", "/b", "/new"])
+    assert (dirs.meta.cluster_id, dirs.meta.broker_id) == ("cluster", 3)
+    with pytest.raises(InconsistentClusterIdError, match="other"):
+        dirs.check_meta("other", 3)
+    with pytest.raises(InconsistentBrokerIdError, match="4"):
+        dirs.check_meta("cluster", 4)
+    dirs.write_meta("cluster", 3)
+    assert read_file(files, "/new/meta.properties") == read_file(files, "/a/meta.properties")
+
+
+def test_a_directory_that_cannot_take_the_ids_goes_offline() -> None:
+    files = LossyFiles()
+    dirs = LogDirs(files, ["/a", "/b"])
+    files.before_operation = failing("/b")
+    dirs.write_meta("cluster", 3)
+    assert (list(dirs.live), list(dirs.offline)) == (["/a"], ["/b"])
+    assert (dirs.is_live("/a"), dirs.is_live("/b/")) == (True, False)
+    with pytest.raises(KafkaError) as caught:
+        dirs.is_live("/c")
+    assert caught.value.code is ErrorCode.LOG_DIR_NOT_FOUND
+
+
+def test_directories_of_two_brokers_do_not_go_together() -> None:
+    files = LossyFiles()
+    for path, broker_id in (("/a", 1), ("/b", 2)):
+        make_dirs(files, path)
+        write_file(files, f"{path}/meta.properties", f"version=0\nbroker.id={broker_id}\n".encode(), sync=True)
+    with pytest.raises(InconsistentMetadataError):
+        LogDirs(files, ["/a", "/b"])
+    assert files.locked == set()
+
+
+def test_a_directory_is_locked_for_one_broker() -> None:
+    files = LossyFiles()
+    dirs = LogDirs(files, ["/a"])
+    with pytest.raises(LogDirLockedError) as caught:
+        LogDirs(files, ["/a"])
+    assert caught.value.log_dir == "/a"
+    dirs.close()
+    LogDirs(files, ["/a"])
+
+
+def test_one_directory_named_twice_is_refused() -> None:
+    with pytest.raises((InconsistentMetadataError, LogDirLockedError)):
+        LogDirs(LossyFiles(), ["/a", "/a/"])
+
+
+def test_without_any_directory_there_is_no_start() -> None:
+    files = LossyFiles()
+    files.before_operation = failing("/")
+    with pytest.raises(LogDirError):
+        LogDirs(files, ["/a", "/b"])
+
+
+def test_disk_usage_of_a_directory() -> None:
+    files = LossyFiles()
+    dirs = LogDirs(files, ["/a"])
+    usage = dirs.disk_usage("/a")
+    assert usage.total_bytes >= usage.usable_bytes > 0

@@ -1,0 +1,325 @@
+"""The logs of a broker, through starts, stops and failures (LogManagerTest)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.storage.directories.manager import LogManager
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_offsets
+from kpybroker.storage.disk.errors import (
+    DuplicateLogError,
+    LogDirError,
+    UnknownLogDirectoryError,
+)
+from kpybroker.storage.disk.files import make_dirs, read_file, write_file
+from kpybroker.storage.log.log import Log
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.builder import build_batch
+from tests.support.batches import NOW_MS, append, log_config, read_all
+from tests.support.lossy_files import LossyFiles, failing
+
+CONFIG = log_config(segment_bytes=300, retention_ms=-1, file_delete_delay_ms=1000)
+TOPIC_ID = b"t" * 16
+
+
+def manager(files: LossyFiles, *log_dirs: str, config: LogConfig = CONFIG) -> LogManager:
+    found = LogManager(files, log_dirs or ["/a"], new_id=lambda: "id")
+    found.load(lambda topic: config, NOW_MS)
+    return found
+
+
+def log_of(logs: LogManager, topic: str = "t", partition: int = 0) -> Log:
+    return logs.get_or_create(topic, partition, TOPIC_ID, CONFIG, NOW_MS)
+
+
+def offsets(files: LossyFiles, name: str, log_dir: str = "/a") -> dict[object, int]:
+    path = f"{log_dir}/{name}"
+    return dict(decode_offsets(read_file(files, path) or b"", path))
+
+
+def run(jobs: list[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()
+
+
+def test_logs_are_found_again_after_a_clean_stop() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    for partition in range(3):
+        log = log_of(logs, "t", partition)
+        for number in range(10):
+            append(log, b"%d" % number)
+        log.update_high_watermark(7)
+    log_of(logs, "u")
+    logs.shutdown(17)
+    assert files.open_count == 0
+    assert read_file(files, "/a/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":17}'
+    logs = manager(files)
+    assert read_file(files, "/a/.kafka_cleanshutdown") is None
+    assert sorted(log.partition for log in logs) == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
+    log = log_of(logs, "t", 2)
+    assert (log.log_end_offset, log.high_watermark, log.topic_id) == (10, 7, TOPIC_ID)
+    assert len(logs.logs_of("t")) == 3
+    assert logs.get("t", 9) is None
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(begun: bool) -> None:
+    """Else what DeleteRecords removed would be back, for one."""
+    files = LossyFiles()
+    logs = manager(files)
+    for topic in ("t", "u"):
+        log = log_of(logs, topic)
+        for number in range(3):
+            append(log, b"%d" % number)
+        log.update_high_watermark(3)
+        log.increment_log_start_offset(2)
+    logs.shutdown(17)
+    before = {entry.name: read_file(files, f"/a/{entry.name}") for entry in files.listdir("/a") if not entry.is_dir}
+    failed = LogManager(files, ["/a"], new_id=lambda: "id")
+    if begun:
+
+        def config_for(topic: str) -> LogConfig:
+            if topic == "u":
+                raise LookupError(topic)
+            return CONFIG
+
+        with pytest.raises(LookupError):
+            failed.load(config_for, NOW_MS)
+        del before[names.CLEAN_SHUTDOWN]
+    failed.shutdown()
+    assert before == {
+        entry.name: read_file(files, f"/a/{entry.name}") for entry in files.listdir("/a") if not entry.is_dir
+    }
+    logs = manager(files)
+    assert [(log_of(logs, topic).log_start_offset, log_of(logs, topic).high_watermark) for topic in "tu"] == [
+        (2, 3)
+    ] * 2
+
+
+def test_after_a_kill_logs_are_recovered_from_their_recovery_points() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    log = log_of(logs)
+    for number in range(10):
+        append(log, b"%d" % number)
+    log.flush()
+    logs.recovery_point_checkpoint()()
+    append(log, b"unflushed")
+    assert offsets(files, names.RECOVERY_POINT_CHECKPOINT) == {("t", 0): 10}
+    logs = manager(files.snapshot())
+    log = log_of(logs)
+    assert (log.log_end_offset, log.recovery_point) == (11, 10)
+
+
+def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    append(log_of(logs), b"x")
+    logs.shutdown()
+    for name in (names.RECOVERY_POINT_CHECKPOINT, names.HIGH_WATERMARK_CHECKPOINT):
+        write_file(files, f"/a/{name}", b"nonsense", sync=True)
+    files.unlink("/a/.kafka_cleanshutdown")
+    assert read_all(log_of(manager(files))) == [(0, b"x")]
+
+
+def test_a_log_goes_where_the_fewest_are() -> None:
+    files = LossyFiles()
+    logs = manager(files, "/a", "/b", "/c")
+    for partition in range(7):
+        log_of(logs, "t", partition)
+    assert sorted(len(logs.logs_in(path)) for path in ("/a", "/b", "/c")) == [2, 2, 3]
+    logs.prefer_dir("u", 0, "/c")
+    assert log_of(logs, "u").log_dir == "/c"
+
+
+def test_a_deleted_log_is_renamed_and_removed_later() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    append(log_of(logs), b"x")
+    assert logs.delete("t", 0, NOW_MS)
+    assert not logs.delete("t", 0, NOW_MS)
+    assert files.stat("/a/t-0.id-delete") is not None
+    assert logs.get("t", 0) is None
+    assert log_of(logs).log_end_offset == 0  # the name is free at once
+    run(logs.deletions_due(NOW_MS + 999))
+    assert files.stat("/a/t-0.id-delete") is not None
+    run(logs.deletions_due(NOW_MS + 1000))
+    assert files.stat("/a/t-0.id-delete") is None
+
+
+def test_a_deletion_that_a_stop_interrupted_is_finished() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    log_of(logs)
+    logs.delete("t", 0, NOW_MS)
+    logs.shutdown()
+    logs = manager(files)
+    assert list(logs) == []
+    run(logs.deletions_due(NOW_MS))
+    assert files.stat("/a/t-0.id-delete") is None
+
+
+def test_retention_runs_over_all_logs_but_those_that_are_only_compacted() -> None:
+    logs = manager(LossyFiles())
+    for topic, policy in (("t", {"delete"}), ("u", {"compact"}), ("v", {"compact", "delete"})):
+        log = logs.get_or_create(
+            topic, 0, TOPIC_ID, log_config(segment_bytes=300, retention_ms=10, cleanup_policy=frozenset(policy)), NOW_MS
+        )
+        for _ in range(10):
+            log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        log.update_high_watermark(10)
+    assert sum(logs.cleanup_logs(NOW_MS + 1000)) > 0
+    ends = {log.partition.topic: log.log_start_offset for log in logs}
+    assert ends == {"t": 10, "u": 0, "v": 10}
+
+
+def test_retention_of_many_segments_goes_step_by_step() -> None:
+    logs = manager(LossyFiles())
+    log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+    for _ in range(50):
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+    log.update_high_watermark(50)
+    segments = len(log.segments())
+    steps, starts = [], []
+    for removed in logs.cleanup_logs(NOW_MS + 1000):
+        steps.append(removed)
+        starts.append(log.log_start_offset)
+    assert max(steps) <= 16 < sum(steps) == segments
+    assert starts == sorted(starts)
+    assert starts[-1] == 50
+
+
+def test_retention_ends_though_records_that_are_too_old_go_on_coming() -> None:
+    logs = manager(LossyFiles())
+    log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+    for _ in range(50):
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+    log.update_high_watermark(50)
+    for steps, _ in enumerate(logs.cleanup_logs(NOW_MS + 1000)):
+        assert steps < 20, "what came in between is left to the next time"
+        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        log.update_high_watermark(log.log_end_offset)
+    assert 50 <= log.log_start_offset < log.log_end_offset
+
+
+def test_retention_leaves_a_log_that_went_meanwhile() -> None:
+    logs = manager(LossyFiles())
+    for topic in ("t", "u"):
+        log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
+        for _ in range(50):
+            log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        log.update_high_watermark(50)
+    steps = logs.cleanup_logs(NOW_MS + 1000)
+    assert next(removed for removed in steps if removed) <= 16
+    logs.delete("t", 0, NOW_MS + 1000)
+    sum(steps)
+    assert [(log.partition.topic, log.log_start_offset) for log in logs] == [("u", 50)]
+
+
+def _keyed() -> bytes:
+    return bytes(build_batch([(b"key", b"value", NOW_MS)]))
+
+
+def test_flush_jobs_are_for_logs_that_rolled_or_waited() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    rolled, waiting, fresh = (log_of(logs, topic) for topic in "tuv")
+    for log in (rolled, waiting, fresh):
+        log.flush(NOW_MS)
+    for _ in range(10):
+        append(rolled, b"x")
+    waiting.update_config(log_config(flush_ms=100))
+    for log in (waiting, fresh):
+        append(log, b"x")
+    jobs = logs.flush_jobs(NOW_MS + 100)
+    for job in jobs:
+        job.run()
+        job.complete()
+    assert (rolled.recovery_point, waiting.recovery_point, fresh.recovery_point) == (10, 1, 0)
+    assert list(logs.flush_jobs(NOW_MS + 100)) == []
+
+
+def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment() -> None:
+    files = LossyFiles()
+    logs = manager(files)
+    for topic in "tu":
+        log = log_of(logs, topic)
+        for _ in range(3):
+            append(log, b"x")
+        log.update_high_watermark(3)
+    log_of(logs, "t").increment_log_start_offset(2)
+    logs.log_start_offset_checkpoint()()
+    logs.high_watermark_checkpoint()()
+    assert offsets(files, names.LOG_START_OFFSET_CHECKPOINT) == {("t", 0): 2}
+    assert offsets(files, names.HIGH_WATERMARK_CHECKPOINT) == {("t", 0): 3, ("u", 0): 3}
+    assert log_of(manager(files.snapshot()), "t").log_start_offset == 2
+
+
+def test_a_strange_directory_stops_the_start() -> None:
+    files = LossyFiles()
+    make_dirs(files, "/a/lost+found")
+    with pytest.raises(UnknownLogDirectoryError):
+        manager(files)
+
+
+def test_a_partition_in_two_directories_stops_the_start() -> None:
+    files = LossyFiles()
+    for path in ("/a/t-0", "/b/t-0"):
+        make_dirs(files, path)
+    with pytest.raises(DuplicateLogError):
+        manager(files, "/a", "/b")
+
+
+# --- failures
+
+
+def test_a_directory_that_cannot_be_opened_is_offline_from_the_start() -> None:
+    files = LossyFiles()
+    files.before_operation = failing("/b")
+    logs = manager(files, "/a", "/b")
+    assert list(logs.dirs.live) == ["/a"]
+    assert list(logs.dirs.offline) == ["/b"]
+    assert log_of(logs).log_dir == "/a"
+    with pytest.raises(KafkaError) as caught:
+        logs.get_or_create("old", 0, TOPIC_ID, CONFIG, NOW_MS, is_new=False)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_failed_directory_takes_its_logs_with_it_and_no_others() -> None:
+    files = LossyFiles()
+    logs = manager(files, "/a", "/b")
+    for partition in range(4):
+        append(log_of(logs, "t", partition), b"x")
+    files.before_operation = failing("/b")
+    victim = next(log for log in logs if log.log_dir == "/b")
+    with pytest.raises(LogDirError) as caught:
+        append(victim, b"y")
+    lost = logs.take_offline(caught.value.log_dir, caught.value.cause)
+    assert len(lost) == 2
+    assert logs.take_offline("/b", "again") == []
+    assert sorted(log.log_dir for log in logs) == ["/a", "/a"]
+    with pytest.raises(KafkaError) as refused:
+        logs.delete(*lost[0], NOW_MS)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    logs.recovery_point_checkpoint()()
+    logs.shutdown()
+    assert read_file(files, "/a/.kafka_cleanshutdown") is not None
+    assert read_file(files, "/b/.kafka_cleanshutdown") is None
+    assert files.locked == set()
+
+
+def test_a_directory_that_fails_while_closing_is_not_marked_clean() -> None:
+    files = LossyFiles()
+    logs = manager(files, "/a", "/b")
+    for partition in range(2):
+        append(log_of(logs, "t", partition), b"x")
+    files.before_operation = failing("/b")
+    logs.shutdown()
+    assert read_file(files, "/a/.kafka_cleanshutdown") is not None
+    assert read_file(files, "/b/.kafka_cleanshutdown") is None
+    assert "/b" in logs.dirs.offline

@@ -1,0 +1,103 @@
+"""Offset checkpoints of a directory: what is in them, and that they are whole whatever happens."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kpybroker.storage.directories.log_dir import LogDirectory
+from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.checkpoints import decode_offsets
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.log.log import Log
+from tests.support.batches import append, open_log
+from tests.support.lossy_files import LossyFiles, failing
+
+
+def offsets(files: LossyFiles, name: str, log_dir: str = "/a") -> dict[object, int]:
+    path = f"{log_dir}/{name}"
+    return dict(decode_offsets(read_file(files, path) or b"", path))
+
+
+def log_with(files: LossyFiles, directory: str, records: int) -> Log:
+    log = open_log(files, directory)
+    for _ in range(records):
+        append(log, b"x")
+    return log
+
+
+def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory() -> None:
+    files = LossyFiles()
+    directories = [LogDirectory(files, path) for path in ("/a", "/b", "/c")]
+    cleaned, moving, other = (log_with(files, path, 4) for path in ("/a/t-0", "/a/u-1.id-future", "/b/v-0"))
+    for log in (cleaned, moving, other):
+        log.cleaner_offset = 1
+        log.update_high_watermark(3)
+    cleaned.flush()
+    cleaned.increment_log_start_offset(2)
+    for name in OFFSET_OF:
+        checkpoint_job(name, directories[:2], [cleaned, moving, other, log_with(files, "/c/w-0", 1)])()
+    assert {name: offsets(files, name) for name in OFFSET_OF} == {
+        names.RECOVERY_POINT_CHECKPOINT: {("t", 0): 4, ("u", 1): 0},
+        names.LOG_START_OFFSET_CHECKPOINT: {("t", 0): 2},  # of the others it is their first segment's
+        names.HIGH_WATERMARK_CHECKPOINT: {("t", 0): 3, ("u", 1): 3},
+        names.CLEANER_OFFSET_CHECKPOINT: {("t", 0): 1},  # a copy on its way is not cleaned
+    }
+    assert offsets(files, names.HIGH_WATERMARK_CHECKPOINT, "/b") == {("v", 0): 3}
+    assert read_file(files, f"/c/{names.HIGH_WATERMARK_CHECKPOINT}") is None
+
+
+def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed() -> None:
+    files = LossyFiles()
+    directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
+    log.cleaner_offset = 1
+    for name in OFFSET_OF:
+        checkpoint_job(name, [directory], [log])()
+        before = files.operations
+        checkpoint_job(name, [directory], [log])()
+        assert (files.operations == before) == (name == names.CLEANER_OFFSET_CHECKPOINT)
+
+
+def test_a_failed_checkpoint_names_its_directory_and_hinders_no_other() -> None:
+    files = LossyFiles()
+    directories = [LogDirectory(files, path) for path in ("/a", "/b")]
+    job = checkpoint_job(names.RECOVERY_POINT_CHECKPOINT, directories, [log_with(files, "/b/t-0", 1)])
+    files.before_operation = failing("/a/recovery")
+    with pytest.raises(LogDirError) as caught:
+        job()
+    assert caught.value.log_dir == "/a"
+    assert offsets(files, names.RECOVERY_POINT_CHECKPOINT, "/b") == {("t", 0): 0}
+
+
+def test_checkpoints_survive_a_power_cut_at_any_operation() -> None:
+    """The old content or the new one, never anything else."""
+    for operation in range(1, 30):
+        files = LossyFiles()
+        directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
+        log.flush()
+        checkpoint_job(names.RECOVERY_POINT_CHECKPOINT, [directory], [log])()
+        append(log, b"y")
+        log.flush()
+        start = files.operations
+
+        def stop(number: int, kind: str, path: str, at: int = start + operation) -> None:
+            if number == at:
+                raise KeyboardInterrupt
+
+        files.before_operation = stop
+        done = False
+        try:
+            checkpoint_job(names.RECOVERY_POINT_CHECKPOINT, [directory], [log])()
+            done = True
+        except KeyboardInterrupt:
+            pass
+        files.before_operation = None
+        after = files.crash(random.Random(operation))
+        found = offsets(after, names.RECOVERY_POINT_CHECKPOINT)
+        assert found == {("t", 0): 2} if done else found in ({("t", 0): 1}, {("t", 0): 2})
+        if done:
+            break
+    assert done

@@ -1,0 +1,137 @@
+"""Text files of a log directory, byte for byte as Kafka writes them, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpybroker.core.replication.leader_epochs import EpochEntry
+from kpybroker.storage.disk.checkpoints import (
+    MetaProperties,
+    decode_clean_shutdown,
+    decode_leader_epochs,
+    decode_meta_properties,
+    decode_offsets,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_leader_epochs,
+    encode_meta_properties,
+    encode_offsets,
+    encode_partition_metadata,
+    uuid_from_text,
+    uuid_to_text,
+)
+from kpybroker.storage.disk.errors import CorruptCheckpointError
+from kpybroker.storage.disk.names import TopicPartition
+
+TOPIC_ID = bytes(range(16))
+
+
+def test_an_offset_checkpoint() -> None:
+    data = encode_offsets({TopicPartition("t", 0): 5, TopicPartition("u-x.y", 12): 2**40})
+    assert data == b"0\n2\nt 0 5\nu-x.y 12 1099511627776\n"
+    assert decode_offsets(data, "") == {("t", 0): 5, ("u-x.y", 12): 2**40}
+    assert encode_offsets({}) == b"0\n0\n"
+
+
+def test_a_leader_epoch_checkpoint() -> None:
+    entries = [EpochEntry(0, 0), EpochEntry(3, 17)]
+    assert encode_leader_epochs(entries) == b"0\n2\n0 0\n3 17\n"
+    assert decode_leader_epochs(b"0\n2\n0 0\n3 17\n", "") == entries
+
+
+@pytest.mark.parametrize("data", [b"", b"0\n0\n"])
+def test_an_empty_checkpoint_has_no_entries(data: bytes) -> None:
+    """Kafka creates them empty."""
+    assert decode_offsets(data, "") == {}
+    assert decode_leader_epochs(data, "") == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1\n0\n",
+        b"0\n",
+        b"x\n",
+        b"0\nx\n",
+        b"0\n2\nt 0 5\n",
+        b"0\n1\nt 0 5\nt 1 5\n",
+        b"0\n1\nt 0\n",
+        b"0\n1\nt a 5\n",
+        b"\xff",
+    ],
+)
+def test_a_damaged_offset_checkpoint_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError):
+        decode_offsets(data, "path")
+
+
+@pytest.mark.parametrize("data", [b"0\n1\n1\n", b"0\n1\n-1 5\n", b"0\n1\n1 5 6\n"])
+def test_a_damaged_leader_epoch_checkpoint_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError):
+        decode_leader_epochs(data, "path")
+
+
+def test_partition_metadata_has_no_newline_at_its_end() -> None:
+    data = encode_partition_metadata(TOPIC_ID)
+    assert data == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    assert decode_partition_metadata(data, "") == TOPIC_ID
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
+        b"version: 0",
+        b"version: 0\ntopic_id: AAEC",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+        b"\xff\xfe",
+        b"nonsense",
+    ],
+)
+def test_damaged_partition_metadata_is_refused(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError):
+        decode_partition_metadata(data, "path")
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_uuids_round_trip(value: bytes) -> None:
+    assert uuid_from_text(uuid_to_text(value)) == value
+    assert "=" not in uuid_to_text(value)
+
+
+def test_the_clean_shutdown_marker() -> None:
+    assert encode_clean_shutdown(17) == b'{"version":0,"brokerEpoch":17}'
+    assert decode_clean_shutdown(b'{"version":0,"brokerEpoch":17}') == 17
+    assert decode_clean_shutdown(b"") is None
+    assert decode_clean_shutdown(b"{}") is None
+    assert decode_clean_shutdown(b"[1]") is None
+    assert decode_clean_shutdown(b"[" * 100_000) is None
+
+
+def test_meta_properties_of_zookeeper_mode() -> None:
+    meta = MetaProperties("4L6g3nShT-eMCtK--X86sw", 3)
+    data = encode_meta_properties(meta)
+    assert data == b"version=0\ncluster.id=4L6g3nShT-eMCtK--X86sw\nbroker.id=3\n"
+    assert decode_meta_properties(data, "") == meta
+
+
+def test_meta_properties_as_kafka_writes_them() -> None:
+    data = b"#\n#Sat Nov 21 01:40:55 UTC 2026\nbroker.id=3\nversion=0\ncluster.id=abc\nx.y=z\ndirectory.id=dir\n"
+    meta = decode_meta_properties(data, "")
+    assert meta == MetaProperties("abc", 3, "dir", 0, {"x.y": "z"})
+    assert decode_meta_properties(encode_meta_properties(meta), "") == meta
+
+
+def test_meta_properties_of_version_1_name_the_node() -> None:
+    meta = decode_meta_properties(b"version=1\nnode.id=4\ncluster.id=abc\n", "")
+    assert (meta.version, meta.broker_id) == (1, 4)
+    assert b"node.id=4" in encode_meta_properties(meta)
+
+
+@pytest.mark.parametrize("data", [b"version=2\n", b"version=x\n", b"broker.id=x\n"])
+def test_damaged_meta_properties_are_refused(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError):
+        decode_meta_properties(data, "path")

@@ -1,0 +1,54 @@
+"""Delayed deletions: when, what is left where it is, and what failures mean."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kpybroker.storage.disk.deletions import PendingDeletions, remove_log_job, sync_job, unlink_job
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.files import make_dirs, write_file
+from tests.support.lossy_files import LossyFiles, failing
+
+
+def test_paths_are_due_once_and_not_before_their_time() -> None:
+    pending = PendingDeletions()
+    pending.add(20, ["/a/x", "/b/y"])
+    pending.add(10, ["/a/z"])
+    assert pending.take_due(9) == []
+    assert pending.take_due(10) == ["/a/z"]
+    pending.forget("/a")
+    assert pending.take_due(20) == ["/b/y"]
+    assert pending.take_due(100) == []
+
+
+def with_files() -> LossyFiles:
+    files = LossyFiles()
+    make_dirs(files, "/a/t-0")
+    for name in ("x", "y"):
+        write_file(files, f"/a/t-0/{name}", b"data", sync=True)
+    return files
+
+
+def test_what_is_gone_already_is_no_failure() -> None:
+    files = with_files()
+    unlink_job(files, "/a", ["/a/t-0/x", "/a/t-0/none"])()
+    assert [entry.name for entry in files.listdir("/a/t-0")] == ["y"]
+    for _ in range(2):
+        remove_log_job(files, "/a/t-0")()
+        assert files.stat("/a/t-0") is None
+
+
+def test_a_failure_is_the_log_directorys_but_for_a_full_disk() -> None:
+    files = with_files()
+    files.before_operation = failing("/a")
+    for job in (unlink_job(files, "/a", ["/a/t-0/x"]), remove_log_job(files, "/a/t-0"), sync_job(files, {"/a"})):
+        with pytest.raises(LogDirError) as caught:
+            job()
+        assert caught.value.log_dir == "/a"
+    files.before_operation = failing("/a", errno.ENOSPC)
+    unlink_job(files, "/a", ["/a/t-0/x"])()
+    remove_log_job(files, "/a/t-0")()
+    files.before_operation = None
+    assert files.stat("/a/t-0/x") is not None

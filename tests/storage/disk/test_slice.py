@@ -1,0 +1,108 @@
+"""Counted files and slices."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.slice import FileSlice, SharedFile
+from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.wire.errors import KafkaError
+from tests.support.batches import batch
+from tests.support.lossy_files import LossyFiles
+
+
+def test_a_file_closes_with_its_last_holder() -> None:
+    files = LossyFiles()
+    shared = SharedFile(files.open("/a", create=True))
+    piece = FileSlice(shared, 0, 0)
+    shared.release()
+    assert files.open_count == 1
+    piece.release()
+    assert files.open_count == 0
+    piece.release()
+    with pytest.raises(AssertionError):
+        shared.acquire()
+
+
+def test_a_slice_reads_within_itself() -> None:
+    files = LossyFiles()
+    records = FileRecords(files, "/a")
+    records.append(b"0123456789")
+    piece = records.slice(2, 5)
+    assert (piece.position, piece.size, len(piece)) == (2, 5, 5)
+    assert piece.read() == b"23456"
+    assert piece.read(3) == b"56"
+    assert piece.read(1, 2) == b"34"
+    assert piece.read(9) == b""
+    assert records.slice(8, 100).size == 2
+    piece.release()
+
+
+def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
+    records = FileRecords(OsFiles(), str(tmp_path / "a"))
+    records.append(b"0123456789")
+    piece = records.slice(2, 5)
+    here, there = socket.socketpair()
+    assert os.sendfile(here.fileno(), piece.fileno(), piece.position, piece.size) == 5
+    assert there.recv(100) == b"23456"
+    piece.release()
+    here.close()
+    there.close()
+
+
+def test_truncation_under_a_reader_leaves_it_the_old_bytes(tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    records = FileRecords(OsFiles(), path)
+    records.append(b"0123456789")
+    piece = records.slice(0, 10)
+    records.truncate_to(4)
+    records.append(b"xyz")
+    assert piece.read() == b"0123456789"
+    assert records.read(0, 100) == Path(path).read_bytes() == b"0123xyz"
+    piece.release()
+    records.truncate_to(2)
+    assert Path(path).read_bytes() == b"01"
+    with pytest.raises(ValueError, match="truncate"):
+        records.truncate_to(3)
+
+
+def test_headers_are_walked_by_any_window() -> None:
+    records = FileRecords(LossyFiles(), "/a")
+    sizes = []
+    for number in range(20):
+        data = batch(b"x" * number * 37, base_offset=number)
+        sizes.append(len(data))
+        records.append(data)
+    records.append(b"\0" * 10)  # a header that is cut off
+    positions = [sum(sizes[:at]) for at in range(20)]
+    for window in (61, 100, 1000, 1 << 20):
+        assert [(at, header.base_offset) for at, header in records.headers(window=window)] == list(
+            zip(positions, range(20), strict=True)
+        )
+        walked = list(records.batches(window=window))
+        assert [len(data) for _, _, data in walked] == sizes
+        assert all(data == records.read(at, header.size) for at, header, data in walked)
+    assert [at for at, _ in records.headers(positions[5], positions[7])] == positions[5:7]
+
+
+def test_a_header_that_no_batch_can_have_is_corrupt() -> None:
+    records = FileRecords(LossyFiles(), "/a")
+    records.append(b"\0" * 100)
+    with pytest.raises(KafkaError):
+        list(records.headers())
+
+
+def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
+    files = LossyFiles()
+    records = FileRecords(files, "/a")
+    for number in range(3):
+        records.append(batch(b"x" * 50, base_offset=number))
+    other = files.open("/a")
+    other.truncate(130)
+    with pytest.raises(KafkaError):
+        list(records.batches())

@@ -1,0 +1,242 @@
+"""Retention, truncation and the log start (UnifiedLogTest)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kpybroker.storage.disk import names
+from kpybroker.storage.log.log import Log
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.batches import NOW_MS, append, batch, found_by, log_config, marker, open_log, read_all
+from tests.support.lossy_files import LossyFiles
+
+PATH = "/logs/t-0"
+
+
+def filled(files: LossyFiles | None = None, count: int = 20, **config: object) -> Log:
+    """Records at NOW, one a millisecond, four a segment."""
+    settings = {"segment_bytes": 300, "retention_ms": -1, "retention_bytes": -1, "index_interval_bytes": 80}
+    log = open_log(files or LossyFiles(), PATH, log_config(**{**settings, **config}))
+    for number in range(count):
+        append(log, b"%02d" % number, timestamp=NOW_MS + number, leader_epoch=number // 10)
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments()]
+
+
+def test_time_retention_removes_segments_whose_newest_record_is_too_old() -> None:
+    log = filled(retention_ms=1000)
+    assert log.delete_old_segments(NOW_MS + 1000) == 0
+    assert log.delete_old_segments(NOW_MS + 1000 + 4) == 1
+    assert log.log_start_offset == 4
+    assert [offset for offset, _ in read_all(log)] == list(range(4, 20))
+    assert log.delete_old_segments(NOW_MS + 10**6) == 4
+    assert (log.log_start_offset, log.log_end_offset, bases(log)) == (20, 20, [20])
+    assert append(log, b"next") == 20
+
+
+def test_an_empty_active_segment_is_not_removed_again() -> None:
+    log = filled(retention_ms=1000)
+    log.delete_old_segments(NOW_MS + 10**6)
+    assert log.delete_old_segments(NOW_MS + 10**9) == 0
+    assert bases(log) == [20]
+
+
+def test_without_timestamps_the_files_age_counts() -> None:
+    files = LossyFiles()
+    log = open_log(files, PATH, log_config(segment_bytes=300, retention_ms=1000))
+    for _ in range(8):
+        append(log, b"x", timestamp=-1)
+    log.update_high_watermark(8)
+    first, second = log.segments()
+    files.set_mtime(first.records.path, NOW_MS - 5000)
+    files.set_mtime(second.records.path, NOW_MS)
+    assert log.delete_old_segments(NOW_MS) == 1
+    assert bases(log) == [4]
+
+
+def test_size_retention_keeps_at_least_the_bytes_asked_for() -> None:
+    log = filled()
+    size = log.segments()[0].size
+    log.update_config(log_config(retention_ms=-1, retention_bytes=2 * size + 1))
+    assert log.delete_old_segments(NOW_MS) == 2
+    assert log.size == 3 * size
+    log.update_config(log_config(retention_ms=-1, retention_bytes=0))
+    assert log.delete_old_segments(NOW_MS) == 3
+    assert log.size == 0
+
+
+def test_nothing_at_or_above_the_high_watermark_is_removed() -> None:
+    log = filled(retention_ms=0)
+    log.update_high_watermark(9)
+    assert log.delete_old_segments(NOW_MS + 10**6) == 2
+    assert bases(log)[0] == 8
+
+
+def test_a_compacted_log_loses_only_what_is_below_its_start() -> None:
+    log = filled()
+    log.update_config(log_config(cleanup_policy=frozenset({"compact"}), retention_ms=0, retention_bytes=0))
+    assert log.delete_old_segments(NOW_MS + 10**6) == 0
+    log.increment_log_start_offset(9)
+    assert log.delete_old_segments(NOW_MS + 10**6) == 2
+    assert bases(log)[0] == 8
+
+
+def test_removed_files_are_marked_at_once_and_go_after_the_delay() -> None:
+    files = LossyFiles()
+    log = filled(files, retention_ms=1000, file_delete_delay_ms=500)
+    log.delete_old_segments(NOW_MS + 1004)
+    marked = {entry.name for entry in files.listdir(PATH) if entry.name.endswith(names.DELETED_SUFFIX)}
+    assert marked == {f"{0:020d}{kind}.deleted" for kind in (".log", ".index", ".timeindex")}
+    assert log.deletions_due(NOW_MS + 1004 + 499) == []
+    due = log.deletions_due(NOW_MS + 1004 + 500)
+    assert {path.rpartition("/")[2] for path in due} >= marked
+    assert log.deletions_due(NOW_MS + 10**9) == []
+
+
+def test_the_log_start_moves_forward_up_to_the_high_watermark() -> None:
+    log = filled()
+    log.update_high_watermark(15)
+    assert log.increment_log_start_offset(11)
+    assert not log.increment_log_start_offset(5)
+    assert log.log_start_offset == 11
+    assert log.epochs.entries == [(1, 11)]
+    with pytest.raises(KafkaError) as caught:
+        log.increment_log_start_offset(16)
+    assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_the_first_unstable_offset_never_lies_before_the_log_start() -> None:
+    log = open_log(LossyFiles(), PATH, log_config(), verification_enabled=False)
+    append(log, b"x", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    append(log, b"y")
+    log.update_high_watermark(2)
+    log.increment_log_start_offset(1)
+    assert log.last_stable_offset == 1
+    log.append_as_coordinator(marker(commit=True, producer_id=1), 0, now_ms=NOW_MS)
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 3
+
+
+@pytest.mark.parametrize("target", range(21))
+def test_truncation_to_any_offset(target: int) -> None:
+    files = LossyFiles()
+    log = filled(files)
+    log.flush()
+    assert log.truncate_to(target, now_ms=NOW_MS) == (target < 20)
+    assert read_all(log) == [(n, b"%02d" % n) for n in range(target)]
+    assert log.log_end_offset == log.high_watermark == log.recovery_point == target
+    assert log.epochs.entries == [(epoch, epoch * 10) for epoch in (0, 1) if epoch * 10 < target]
+    assert append(log, b"other", leader_epoch=5) == target
+    if target:
+        found = found_by(log.search_timestamp(NOW_MS + target - 1))
+        assert found is not None
+        assert found.offset == target - 1
+    log.close()
+    again = open_log(files, PATH, log_config(segment_bytes=300))
+    assert read_all(again) == [*((n, b"%02d" % n) for n in range(target)), (target, b"other")]
+
+
+def test_truncation_takes_producer_state_back() -> None:
+    log = open_log(LossyFiles(), PATH, log_config(segment_bytes=300, index_interval_bytes=80))
+    for number in range(20):
+        append(log, b"x", producer_id=3, producer_epoch=0, base_sequence=number)
+    log.truncate_to(13, now_ms=NOW_MS)
+    assert log.producers.producers[3].last_sequence == 12
+    assert append(log, b"x", producer_id=3, producer_epoch=0, base_sequence=13) == 13
+
+
+def test_truncating_below_the_first_segment_begins_anew() -> None:
+    log = filled(retention_ms=1000)
+    log.delete_old_segments(NOW_MS + 1008)
+    assert log.log_start_offset == 8
+    log.truncate_to(3, now_ms=NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset, bases(log)) == (3, 3, [3])
+
+
+def test_beginning_anew_may_keep_a_log_start() -> None:
+    log = filled()
+    log.truncate_fully_and_start_at(50, now_ms=NOW_MS, log_start_offset=40)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (40, 50, 50)
+    assert log.epochs.entries == []
+    assert append(log, b"x") == 50
+
+
+def test_a_negative_target_is_an_error() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        filled().truncate_to(-1, now_ms=NOW_MS)
+
+
+def test_a_segment_is_rolled_by_time() -> None:
+    log = open_log(LossyFiles(), PATH, log_config(segment_ms=100))
+    append(log, b"a", timestamp=1000)
+    append(log, b"b", timestamp=1100)
+    assert bases(log) == [0]
+    append(log, b"c", timestamp=1101)
+    assert bases(log) == [0, 2]
+
+
+def test_a_segment_without_timestamps_is_rolled_by_its_age() -> None:
+    log = open_log(LossyFiles(), PATH, log_config(segment_ms=100))
+    for now_ms in (NOW_MS, NOW_MS + 100, NOW_MS + 101):
+        follow = log.log_end_offset
+        log.append_as_leader(batch(b"x", timestamp=-1), 0, now_ms=now_ms)
+        assert log.log_end_offset == follow + 1
+    assert bases(log) == [0, 2]
+
+
+def test_jitter_makes_the_roll_earlier() -> None:
+    log = open_log(
+        LossyFiles(), PATH, log_config(segment_ms=100, segment_jitter_ms=50), random_below=lambda limit: limit - 10
+    )
+    append(log, b"a", timestamp=1000)
+    append(log, b"b", timestamp=1060)
+    assert bases(log) == [0]
+    append(log, b"c", timestamp=1061)
+    assert bases(log) == [0, 2]
+
+
+def test_a_full_index_rolls_the_segment() -> None:
+    log = open_log(LossyFiles(), PATH, log_config(segment_index_bytes=24, index_interval_bytes=0))
+    for _ in range(20):
+        append(log, b"x")
+    assert len(bases(log)) > 5
+    assert len(read_all(log)) == 20
+
+
+def test_a_gap_wider_than_an_index_can_express_rolls() -> None:
+    log = open_log(LossyFiles(), PATH)
+    log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
+    log.append_as_follower(batch(b"b", base_offset=2**31 + 5), now_ms=NOW_MS)
+    assert bases(log) == [0, 2**31 + 5]
+    assert read_all(log) == [(0, b"a"), (2**31 + 5, b"b")]
+
+
+def test_the_next_flush_makes_the_removal_of_segments_durable() -> None:
+    files = LossyFiles()
+    log = filled(files)
+    log.flush()
+    log.truncate_to(9, now_ms=NOW_MS)
+    append(log, b"x")
+    log.flush()
+    after = files.crash(random.Random(0), in_order=True)
+    found = [entry.name for entry in after.listdir(PATH) if entry.name.endswith(names.LOG_SUFFIX)]
+    assert sorted(found) == [f"{base:020d}{names.LOG_SUFFIX}" for base in bases(log)]
+
+
+def test_an_announced_truncation_holds_the_recovery_point_down() -> None:
+    log = filled()
+    log.flush()
+    log.prepare_truncation(9)
+    append(log, b"x")
+    log.flush()
+    assert log.recovery_point == 9
+    log.truncate_to(9, now_ms=NOW_MS)
+    append(log, b"x")
+    log.flush()
+    assert log.recovery_point == 10

@@ -1,0 +1,40 @@
+"""The topic id of a log (PartitionMetadataFileTest, UnifiedLogTest)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.storage.disk.files import write_file
+from kpybroker.storage.log import partition_metadata
+from kpybroker.storage.log.log import Log
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.batches import open_log
+from tests.support.lossy_files import LossyFiles
+
+
+def new(files: LossyFiles) -> Log:
+    return open_log(files, "/logs/t-0")
+
+
+def test_a_topic_id_is_kept_and_never_changes() -> None:
+    files = LossyFiles()
+    log = new(files)
+    log.assign_topic_id(bytes(16))
+    assert log.topic_id is None
+    log.assign_topic_id(b"1" * 16)
+    log.close()
+    log = new(files)
+    assert log.topic_id == b"1" * 16
+    with pytest.raises(KafkaError) as caught:
+        log.assign_topic_id(b"2" * 16)
+    assert caught.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_a_file_that_cannot_be_read_is_no_topic_id_and_can_be_written_anew() -> None:
+    files = LossyFiles()
+    new(files).close()
+    write_file(files, partition_metadata.path_in("/logs/t-0"), b"version: 0\ntopic_id: ?\n", sync=True)
+    log = new(files)
+    assert log.topic_id is None
+    log.assign_topic_id(b"1" * 16)
+    assert partition_metadata.read_topic_id(files, "/logs/t-0") == b"1" * 16

@@ -1,0 +1,129 @@
+"""One segment: lookups against a list, index entries as Kafka sets them (LogSegmentTest)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.errors import SegmentOverflowError
+from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_list import LogSegments
+from kpybroker.storage.segments.swap import delete_segment_files
+from tests.support.batches import NOW_MS, batch
+from tests.support.lossy_files import LossyFiles
+
+
+def segment(
+    files: LossyFiles | None = None, base: int = 100, *, interval: int = 150, create: bool = True
+) -> LogSegment:
+    return LogSegment(
+        files or LossyFiles(),
+        "",
+        base,
+        max_index_bytes=1 << 20,
+        index_interval_bytes=interval,
+        roll_jitter_ms=0,
+        now_ms=NOW_MS,
+        create=create,
+    )
+
+
+def add(to: LogSegment, first: int, count: int = 1, timestamp: int = NOW_MS) -> None:
+    data = batch(*[b"v"] * count, base_offset=first, timestamp=timestamp)
+    to.append(data, first, first + count - 1, timestamp, first + count - 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=40), st.integers(95, 320))
+def test_translation_finds_the_first_batch_that_ends_at_or_above(shape: list[tuple[int, int]], target: int) -> None:
+    """Also where compaction left gaps."""
+    files = LossyFiles()
+    found = segment(files)
+    offset, placed = 100, []
+    for gap, count in shape:
+        offset += gap
+        placed.append((offset + count - 1, found.size))
+        add(found, offset, count)
+        offset += count
+    expected = next((position for last, position in placed if last >= target), None)
+    reopened = segment(files, create=False)
+    for one in (found, reopened):
+        answer = one.translate_offset(target)
+        assert (answer and answer.position) == expected
+    assert reopened.next_offset() == offset
+
+
+def test_an_index_entry_follows_every_interval() -> None:
+    found = segment(interval=150)
+    for number in range(10):
+        add(found, 100 + number)
+    size = found.size // 10
+    assert size < 150 < 3 * size
+    entries = [found.offset_index.entry(slot) for slot in range(found.offset_index.entries)]
+    assert entries == [(103, 3 * size), (106, 6 * size), (109, 9 * size)]
+
+
+def test_the_time_index_gets_the_largest_timestamp_when_a_segment_becomes_inactive() -> None:
+    files = LossyFiles()
+    found = segment(files)
+    for number, timestamp in enumerate((5, 9, 7)):
+        add(found, 100 + number, timestamp=timestamp)
+    found.become_inactive()
+    assert found.time_index.last_entry == (9, 101)
+    assert files.open_count == 1
+    reopened = segment(files, create=False)
+    assert (reopened.max_timestamp, reopened.offset_of_max_timestamp) == (9, 101)
+
+
+def test_a_wrong_index_entry_is_noticed_and_mended() -> None:
+    files = LossyFiles()
+    found = segment(files, interval=0)
+    for number in range(10):
+        add(found, 100 + number)
+    size = found.size // 10
+    found.offset_index.file.truncate(0)
+    found.offset_index.append(102, 5 * size)
+    found.write_out_indexes()
+    reopened = segment(files, interval=0, create=False)
+    assert reopened.translate_offset(103) == (3 * size, size)
+    assert reopened.offset_index.entries == 9
+
+
+def test_offsets_beyond_the_index_overflow() -> None:
+    found = segment()
+    found.check_no_overflow(100 + 2**31 - 1)
+    for offset in (99, 100 + 2**31):
+        with pytest.raises(SegmentOverflowError):
+            found.check_no_overflow(offset)
+
+
+def test_a_suffix_goes_to_all_files() -> None:
+    files = LossyFiles()
+    found = segment(files)
+    add(found, 100)
+    found.change_suffix("", names.DELETED_SUFFIX)
+    assert {entry.name for entry in files.listdir("/")} == {
+        f"{100:020d}{kind}.deleted" for kind in (".log", ".index", ".timeindex")
+    }
+    delete_segment_files(files, "", 100, names.DELETED_SUFFIX)
+    assert files.listdir("/") == []
+
+
+def test_segments_are_ordered_by_base_offset() -> None:
+    files = LossyFiles()
+    segments = LogSegments()
+    made = {base: segment(files, base) for base in (20, 0, 10)}
+    for one in made.values():
+        segments.add(one)
+    assert segments.base_offsets == [0, 10, 20]
+    assert (segments.first, segments.active) == (made[0], made[20])
+    assert [segments.floor(offset) for offset in (-1, 0, 9, 10, 99)] == [None, made[0], made[0], made[10], made[20]]
+    assert [segments.lower(offset) for offset in (0, 1, 10, 99)] == [None, made[0], made[0], made[20]]
+    assert [segments.higher(offset) for offset in (-1, 0, 10, 20)] == [made[0], made[10], made[20], None]
+    assert segments.from_offset(12) == [made[10], made[20]]
+    assert segments.from_offset(12, 20) == [made[10]]
+    segments.remove(20)
+    assert segments.active is made[10]
+    assert 20 not in segments
+    assert len(segments) == 2

@@ -1,0 +1,61 @@
+"""What is made anew is what appends have written; and index files that are there or not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpybroker.config.topic import LogConfig
+from kpybroker.storage.disk import names
+from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
+from kpybroker.storage.segments.segment_list import open_segment
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.records.batch import iter_batches
+from tests.support.batches import NOW_MS, batch, log_config
+from tests.support.lossy_files import LossyFiles
+
+KINDS = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX)
+CONFIG: LogConfig = log_config(index_interval_bytes=150)
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_the_walk_finds_the_entries_that_appends_made(timestamps: list[int]) -> None:
+    files = LossyFiles()
+    segment = open_segment(files, "", 100, CONFIG, now_ms=NOW_MS, create=True)
+    for number, timestamp in enumerate(timestamps):
+        offset = 100 + number
+        segment.append(batch(base_offset=offset, timestamp=timestamp), offset, offset, timestamp, offset)
+    segment.become_inactive()
+    segment.close_handlers()
+    written = [read_file(files, segment.path(kind)) for kind in KINDS]
+    again = open_segment(files, "", 100, CONFIG, now_ms=NOW_MS)
+    again.rebuild_indexes()
+    assert [read_file(files, again.path(kind)) for kind in KINDS] == written
+    found = walk(again.records.headers(), 100, CONFIG.index_interval_bytes, again)
+    assert found.max_timestamp == max(timestamps, default=-1)
+    assert found.offset_of_max_timestamp == (100 + timestamps.index(found.max_timestamp) if timestamps else 100)
+
+
+@pytest.mark.parametrize("bases", [(100, 100), (101, 100), (99,), (100, 100 + 2**31)])
+def test_offsets_that_are_not_of_this_segment_are_damage(bases: tuple[int, ...]) -> None:
+    data = b"".join(batch(base_offset=base) for base in bases)
+    with pytest.raises(KafkaError) as caught:
+        walk(iter_batches(data), 100, 4096, "it")
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_files_that_were_never_opened_are_renamed_and_removed_too() -> None:
+    files = LossyFiles()
+    indexes = SegmentIndexes(files, 0, 1 << 20)
+    indexes.open_offset("/x".__add__, active=True, log_size=0)
+    indexes.open_time("/x".__add__, active=True)
+    indexes.close()
+    indexes.rename(names.INDEX_SUFFIX, "/x.index", "/y.index")
+    assert files.stat("/x.index") is None
+    assert files.stat("/y.index") is not None
+    indexes.rename(names.INDEX_SUFFIX, "/none", "/z")
+    assert files.stat("/z") is None
+    indexes.remove("/x".__add__)
+    assert files.stat("/x.timeindex") is None

@@ -1,0 +1,92 @@
+"""What is read and answered without messages is what the codec makes of it, byte for byte."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kpybroker.wire import fast_produce
+from kpybroker.wire.api import API_INFO, ApiKey
+from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.errors import ProtocolError
+from kpybroker.wire.headers import encode_response_header
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from tests.wire.random_messages import random_message
+
+ALL_VERSIONS = range(fast_produce.VERSIONS[0], fast_produce.VERSIONS[1] + 1)
+versions = st.sampled_from(ALL_VERSIONS)
+int16, int32, int64 = (st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (16, 32, 64))
+names = st.text(min_size=1, max_size=30)
+HEADER = b"header"
+
+
+def request(acks: int, timeout_ms: int, topic: str, index: int, records: bytes | None) -> ProduceRequest:
+    data = ProduceRequest.PartitionProduceData(index=index, records=records)
+    topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])
+
+
+def read(body: bytes, version: int) -> fast_produce.PlainProduce | None:
+    return fast_produce.read(memoryview(bytearray(HEADER + body)), len(HEADER), version)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("size", [0, 1, 100, 126, 127, 128, 16_383, 16_384, 3_000_000])
+def test_a_plain_request_is_read_whatever_its_size(version: int, size: int) -> None:
+    asked = (1, 30_000, "topic", 3, bytes(size))
+    assert read(encode(request(*asked), version), version) == asked
+
+
+@given(versions, int16, int32, names, int32, st.binary(max_size=200))
+def test_a_plain_request_is_read_whatever_it_says(
+    version: int, acks: int, timeout_ms: int, topic: str, index: int, records: bytes
+) -> None:
+    asked = (acks, timeout_ms, topic, index, records)
+    found = read(encode(request(*asked), version), version)
+    assert found == asked or (found is None and len(topic.encode()) > 126 and version >= ProduceRequest.FLEXIBLE_FROM)
+
+
+@given(versions, st.randoms(use_true_random=False), st.floats(0, 1), st.data())
+def test_what_is_read_is_what_the_codec_reads(
+    version: int, random: Random, fullness: float, data: st.DataObject
+) -> None:
+    """Of any request, and of one with a few bytes changed, inserted or lost: the same or nothing."""
+    if data.draw(st.booleans()):
+        made = random_message(ProduceRequest, version, random, fullness)
+    else:
+        made = request(1, 2, "topic", 3, random.randbytes(random.choice([0, 5, 200])))
+    body = bytearray(encode(made, version))
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = random.randrange(min(len(body), 60) + 1)
+        body[at : at + random.randrange(3)] = random.randbytes(random.randrange(3))
+    found = read(bytes(body), version)
+    try:
+        decoded = decode(ProduceRequest, bytes(body), version)
+    except ProtocolError:
+        assert found is None
+        return
+    if found is not None:
+        expected = request(*found)
+        assert decoded == expected
+
+
+@given(versions, int32, st.text(max_size=30), int32, int64, int64, int64)
+def test_an_answer_is_what_the_codec_writes(
+    version: int, correlation_id: int, topic: str, index: int, base_offset: int, append_time_ms: int, log_start: int
+) -> None:
+    answer = ProduceResponse.PartitionProduceResponse(
+        index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start
+    )
+    topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[answer])]
+    head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
+    body = head + encode(ProduceResponse(responses=topics), version)
+    found = fast_produce.answer(version, correlation_id, topic, index, base_offset, append_time_ms, log_start)
+    assert found == len(body).to_bytes(4, "big") + body
+
+
+def test_the_versions_are_some_of_the_apis() -> None:
+    oldest, newest = API_INFO[ApiKey.PRODUCE].valid_versions
+    assert oldest <= fast_produce.VERSIONS[0] <= fast_produce.VERSIONS[1] <= newest
