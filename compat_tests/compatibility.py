@@ -1,4 +1,4 @@
-"""Writes docs/COMPATIBILITY.md: what is served, from the handlers' ledgers, and what ran against it, from results.
+"""Writes docs/reference/compatibility.md: the APIs, from the handlers' ledgers, and the test results of clients.
 
     python -m compat_tests.compatibility [--check] [--results FILE.xml ...]
 
@@ -21,7 +21,7 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "COMPATIBILITY.md"
+DOCUMENT = ROOT / "docs" / "reference" / "compatibility.md"
 CLIENTS_HEADING = "## Clients and tools\n"
 
 INTRODUCTION = """# Compatibility
@@ -95,7 +95,7 @@ def main() -> int:
     table = apis()
     if arguments.check:
         if not written.startswith(table):
-            sys.stderr.write("docs/COMPATIBILITY.md is stale: python -m compat_tests.compatibility\n")
+            sys.stderr.write("docs/reference/compatibility.md is stale: python -m compat_tests.compatibility\n")
             return 1
         return 0
     _, heading, rest = written.partition(CLIENTS_HEADING)

@@ -1,4 +1,4 @@
-"""A sentence on every key, for `DescribeConfigs` with `include_documentation` and for `docs/CONFIGURATION.md`.
+"""A sentence on every key, for `DescribeConfigs` with `include_documentation` and `docs/reference/configuration.md`.
 
 Not loaded at start. A key that has no effect here says so after its sentence.
 """

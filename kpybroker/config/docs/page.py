@@ -1,4 +1,7 @@
-"""Writes `docs/CONFIGURATION.md` from the tables: `python -m kpybroker.config.docs.page`. A test keeps it fresh."""
+"""Writes `docs/reference/configuration.md` from the tables; a test keeps it fresh.
+
+python -m kpybroker.config.docs.page
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from kpybroker.config.keys.network import LOOPBACK_LISTENER
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 
-PLACE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
+PLACE: Final = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 
 AREAS: Final = (
     ("log", "Logs"),

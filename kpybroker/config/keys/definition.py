@@ -5,7 +5,7 @@ name, type, default (as text, None when Kafka's is null), validator, importance,
 
 The mode is Kafka's (KIP-226): READ_ONLY needs a restart; PER_BROKER may be set for one broker only;
 CLUSTER_WIDE may be set for one broker or as the default of all. Sentences about keys stand in `docs_*.py`,
-which only `DescribeConfigs` with `include_documentation` and the generated `docs/CONFIGURATION.md` load.
+which only `DescribeConfigs` with `include_documentation` and the generated `docs/reference/configuration.md` load.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What becomes of a key: honoured, or without effect and why.
 
-A row names one of these codes; the sentence is what the start-up report and `docs/CONFIGURATION.md` print.
+A row names one of these codes; the sentence is what the start-up report and `docs/reference/configuration.md` print.
 Every key of Kafka 3.9.1 is accepted, validated and described; a key without effect is never dropped in
 silence.
 """

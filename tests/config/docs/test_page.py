@@ -1,4 +1,4 @@
-"""docs/CONFIGURATION.md and the sentences it is made of."""
+"""docs/reference/configuration.md and the sentences it is made of."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Produce 0-11: append record batches to partitions.
 
-Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with
-acks=-1, come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
-client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
+Batches are stored as they are (docs/reference/guarantees.md says what is checked). Responses wait for the in-sync
+replicas with acks=-1, leave at once with acks=1, and are not sent with acks=0, where an error ends the connection so
+that the client looks for the leader again. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
 
 Nearly every request brings one batch, outside a transaction, and waits for nothing. `handle_fast` appends it without
 ever making the messages, and leaves to `handle` whatever else a request may be.
