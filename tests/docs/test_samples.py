@@ -129,5 +129,17 @@ def test_a_broker_goes_on_with_the_files_of_another(tmp_path: Path) -> None:
         process.terminate()
 
 
+@pytest.mark.parametrize(
+    ("sample", "printed"),
+    [
+        ("python/codec.py", r"demo\n"),
+        ("python/records.py", r"0 b'en' b'hello'\n1 b'fr' b'bonjour'\n"),
+        ("python/embedded.py", r"serving at 127.0.0.1:\d+\n"),
+    ],
+)
+def test_what_the_python_api_does(tmp_path: Path, sample: str, printed: str) -> None:
+    assert re.fullmatch(printed, run_sample(sample, tmp_path, {}))
+
+
 def unknown_or_without_effect(properties: dict[str, str]) -> list[str]:
     return [note.text for note in interpret(properties).notes]
