@@ -12,7 +12,7 @@ from kpybroker.storage.log.append import COORDINATOR, AppendInfo, ProducedBatche
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.records.batch import Buffer, iter_batches
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,
@@ -53,7 +53,7 @@ def append(log: Log, *values: bytes, leader_epoch: int = 0, **options: Any) -> i
     return log.append_as_leader(ProducedBatches(batch(*values, **options), NOW_MS), leader_epoch).first_offset
 
 
-def append_as_coordinator(log: Log, records: bytearray, leader_epoch: int = 0) -> AppendInfo:
+def append_as_coordinator(log: Log, records: Buffer, leader_epoch: int = 0) -> AppendInfo:
     """Append a batch as a coordinator of this broker does: no sequence numbers, control batches allowed."""
     return log.append_as_leader(ProducedBatches(records, NOW_MS, origin=COORDINATOR), leader_epoch)
 

@@ -25,12 +25,13 @@ from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.replication.leader_epochs import EpochEntry, LeaderEpochCache
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs
-from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError
 from kpybroker.storage.disk.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.storage.segments.swap import split_overflowed_segment
 
@@ -99,14 +100,11 @@ class LogLoader:
 
     def _open_segment(self, base_offset: int, *, create: bool = False, suffix: str = "") -> LogSegment:
         return open_segment(
-            self.files,
-            self.directory,
-            base_offset,
+            SegmentFiles(self.files, self.directory, base_offset, suffix),
             self.config,
             now_ms=self.now_ms,
             roll_jitter_ms=self.roll_jitter_ms,
             create=create,
-            suffix=suffix,
         )
 
     def _file_names(self) -> list[str]:
@@ -299,7 +297,7 @@ class LogLoader:
             self.segments.remove(segment.base_offset)
             segment.change_suffix("", names.DELETED_SUFFIX)
             segment.close_handlers()
-            self.deleted_paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            self.deleted_paths += segment.files.paths()
             snapshot = snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 self.deleted_paths.append(snapshot)

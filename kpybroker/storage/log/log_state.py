@@ -21,6 +21,7 @@ from kpybroker.storage.log.loader import LogLoader, make_directory, read_epochs
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, NO_CHECKPOINTS, LogCheckpoints, LogSettings
 from kpybroker.storage.log.unflushed import EpochCheckpoint, Unflushed
 from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import append_rules
@@ -177,9 +178,7 @@ class LogState:
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
         return open_segment(
-            self.files,
-            self.directory,
-            base_offset,
+            SegmentFiles(self.files, self.directory, base_offset),
             self.config,
             now_ms=now_ms,
             roll_jitter_ms=self._roll_jitter_ms(),

@@ -53,7 +53,7 @@ def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> N
         log.segments_map.remove(segment.base_offset)
         try:
             segment.change_suffix("", names.DELETED_SUFFIX)
-            paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            paths += segment.files.paths()
             snapshot = log.snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 paths.append(snapshot)

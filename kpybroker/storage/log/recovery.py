@@ -111,7 +111,7 @@ def check_aborted(segment: LogSegment, before: LogSegments) -> None:
             )
         )
         if not is_sound:
-            raise CorruptIndexError(f"{segment.txn_index.path} says {entry}, and the log does not")
+            raise CorruptIndexError(f"{segment.txn_index.handle.path} says {entry}, and the log does not")
 
 
 def _begins_at(segment: LogSegment, before: LogSegments, offset: int, producer_id: int | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
+from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
@@ -38,7 +40,7 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     log = logs.get_or_create(topic, 0, topic.encode() * 16, COMPACT, NOW_MS)
     for number in range(rounds):
         for key in b"abc":
-            ids = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
+            ids: dict[str, Any] = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
             log.append_as_leader(
                 ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], **ids), NOW_MS), 0
             )
@@ -197,9 +199,9 @@ def test_retention_waits_for_the_cleaning() -> None:
 # --- the checkpoint
 
 
-def checkpoint(files: LossyFiles) -> dict[tuple[str, int], int]:
+def checkpoint(files: LossyFiles) -> dict[TopicPartition, int]:
     path = f"/a/{names.CLEANER_OFFSET_CHECKPOINT}"
-    return dict(decode_offsets(read_file(files, path) or b"", path))
+    return decode_offsets(read_file(files, path) or b"", path)
 
 
 def test_the_checkpoint_survives_a_restart_and_goes_with_its_log() -> None:

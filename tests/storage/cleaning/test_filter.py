@@ -114,7 +114,7 @@ def test_the_last_batch_of_the_range_stays_without_records() -> None:
 
 
 def test_the_last_batch_of_a_live_producer_stays_without_records() -> None:
-    ids = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 5}
+    ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 5}
     gone = {b"a": 50, b"b": 50, b"c": 50}
     assert run(rules(gone, last_records={7: LastRecord(40, 0)}), build_batch_of(ABC, **ids)) is None
     assert run(rules(gone, last_records={8: LastRecord(12, 0)}), build_batch_of(ABC, **ids)) is None
@@ -216,7 +216,7 @@ def test_the_last_marker_of_a_live_producer_stays_without_its_record() -> None:
 def test_aborted_data_go_and_their_marker_waits_for_the_next_cleaning() -> None:
     aborted = AbortedTxn(7, 10, 13, 14)
     filter_ = rules(aborted=(aborted,))
-    ids = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     assert run(filter_, build_batch_of(ABC, **ids)) is None
     abort = marker(commit=False, producer_id=7)
     abort[0:8] = (13).to_bytes(8, "big")
