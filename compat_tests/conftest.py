@@ -146,7 +146,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def topic(broker: Broker, name: str) -> MakeTopic:
     """Makes topics: `topic(partitions=1, suffix="", max_message_bytes=...)`."""
 
-    def make(partitions: int = 1, suffix: str = "", **config: object) -> str:
+    def make(partitions: int = 1, suffix: str = "", **config: Any) -> str:
         create_topic(broker.bootstrap, name + suffix, partitions, **config)
         return name + suffix
 

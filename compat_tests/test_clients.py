@@ -102,7 +102,7 @@ def test_nulls(broker: Broker, topic: MakeTopic, client: str) -> None:
 )
 def test_acks_and_idempotence(broker: Broker, topic: MakeTopic, client: str, settings: dict[str, Any]) -> None:
     made = topic()
-    records = [{"key": None, "value": str(n), "headers": []} for n in range(500)]
+    records: list[dict[str, Any]] = [{"key": None, "value": str(n), "headers": []} for n in range(500)]
     python_call(client, "produce", bootstrap=broker.bootstrap, topic=made, records=records, settings=settings)
     read = quick.read(broker.bootstrap, [(made, 0)], 500)
     assert [(m.offset(), m.value()) for m in read] == [(n, str(n).encode()) for n in range(500)]

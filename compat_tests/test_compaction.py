@@ -6,6 +6,7 @@ The brokers look for dirty logs every 100 ms. Nobody is told when a cleaning is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -17,7 +18,7 @@ from compat_tests.support.waiting import eventually
 
 StartBroker = Callable[..., Broker]
 
-COMPACTED = {"cleanup_policy": "compact", "segment_bytes": 10_000, "min_cleanable_dirty_ratio": 0.01}
+COMPACTED: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": 10_000, "min_cleanable_dirty_ratio": 0.01}
 CLEANED_WITHIN_S = 60.0
 PADDING = "x" * 80
 
@@ -204,7 +205,7 @@ def test_policy_and_cleaner_are_configured_live(own_broker: StartBroker) -> None
 
 def test_compaction_and_deletion_together(own_broker: StartBroker) -> None:
     broker = start(own_broker, log_retention_check_interval_ms=200)
-    both = {**COMPACTED, "cleanup_policy": "compact,delete"}
+    both: dict[str, Any] = {**COMPACTED, "cleanup_policy": "compact,delete"}
     quick.create_topic(broker.bootstrap, "both", retention_ms=-1, **both)
     writer = Writer(broker.bootstrap, "both")
     writer.write(*updates(1000, 10, "old"))

@@ -75,7 +75,7 @@ def test_a_rolling_restart_triggers_no_rebalance(
         members[restarted].close() if ending == "closed" else members[restarted].kill()
         members[restarted] = start(client, restarted)
         returned = members[restarted]
-        eventually(lambda back=returned, had=owned[restarted]: back.assignment == had, "its partitions again")
+        eventually(lambda: returned.assignment == owned[restarted], "its partitions again")
         assert {instance: len(members[instance].assignments) for instance in steady} == steady, "a callback elsewhere"
         assert generation(broker, name) == before, f"the restart of {restarted} began a new generation"
     expected = load(broker, name, PARTITIONS, 5)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def eager_broker(launcher: Launcher) -> Broker:
 
 @pytest.fixture
 def make_log(eager_broker: Broker, name: str) -> MakeLog:
-    def make(suffix: str = "", **config: object) -> RawLog:
+    def make(suffix: str = "", **config: Any) -> RawLog:
         return RawLog(eager_broker, name + suffix, **config)
 
     return make
@@ -49,7 +50,7 @@ def after_retention(make_log: MakeLog) -> Callable[[], None]:
     def wait() -> None:
         for _ in range(2):
             (offset,) = canary.write(NOW)
-            eventually(lambda offset=offset: canary.start >= offset, "a round of retention")  # type: ignore[misc]
+            eventually(lambda: canary.start >= offset, "a round of retention")
 
     return wait
 

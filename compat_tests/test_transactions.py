@@ -221,9 +221,7 @@ def test_offsets_are_committed_with_the_transaction(
         producer.do(end)
         places = [(place, 0), (place, 1)]
         eventually(
-            lambda places=places, expected=expected: (
-                quick.committed(broker.bootstrap, name, places) == [OFFSET_INVALID, expected]
-            ),
+            lambda: quick.committed(broker.bootstrap, name, places) == [OFFSET_INVALID, expected],
             f"offset {expected}",
         )
 

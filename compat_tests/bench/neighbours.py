@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
@@ -63,7 +64,11 @@ def nobody(_: Run) -> Iterator[Busy]:
 @contextmanager
 def compaction(here: Run) -> Iterator[Busy]:
     """One long, dirty log, which may be cleaned from the beginning of the block on."""
-    config = {"cleanup_policy": "compact", "segment_bytes": COMPACTED_SEGMENT_BYTES, "min_cleanable_dirty_ratio": 1}
+    config: dict[str, Any] = {
+        "cleanup_policy": "compact",
+        "segment_bytes": COMPACTED_SEGMENT_BYTES,
+        "min_cleanable_dirty_ratio": 1,
+    }
     checkpoint = here.broker.data_dir / "cleaner-offset-checkpoint"
     with here.own_topic(**config):
         _fill(here, COMPACTED_MB, keys=KEYS)

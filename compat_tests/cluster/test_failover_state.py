@@ -130,7 +130,7 @@ def test_with_one_of_three_left_the_topic_goes_on(cluster: Cluster, name: str) -
         cluster.expire(broker_id)
     cluster.wait(lambda: cluster.live() == {survivor}, "the other two are gone")
     for partition in range(3):
-        cluster.wait(lambda part=partition: cluster.state(name, part)[:2] == (survivor, {survivor}), "it leads alone")
+        cluster.wait(lambda: cluster.state(name, partition)[:2] == (survivor, {survivor}), "it leads alone")
     assert cluster.controller() == survivor
     writer.wait_for_more(600)
     for broker_id in dying:

@@ -50,7 +50,7 @@ def test_a_replica_moves_to_another_directory_under_load(own_cluster: MakeCluste
     plan_file.write_text(json.dumps(plan))
     cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan_file), "--execute")
     for broker_id in cluster.brokers:
-        cluster.wait(lambda i=broker_id: _moved(cluster, name, i, targets[i]), f"moved on {broker_id}")
+        cluster.wait(lambda: _moved(cluster, name, broker_id, targets[broker_id]), f"moved on {broker_id}")
     writer.wait_for_more(500)
     writer.stop()
     verify(cluster.bootstrap, writer)

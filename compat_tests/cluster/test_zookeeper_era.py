@@ -72,7 +72,7 @@ def test_a_topic_is_created_described_grown_and_deleted(cluster: Cluster, old_to
     cluster.wait(lambda: cluster.tree.exists(f"/brokers/topics/{name}") is None, "the topic is gone")
     cluster.wait(lambda: cluster.tree.exists(f"/admin/delete_topics/{name}") is None, "the mark is gone")
     for broker in cluster.brokers.values():
-        cluster.wait(lambda broker=broker: not list(broker.data_dir.glob(f"{name}-?")), "its files are gone")
+        cluster.wait(lambda: not list(broker.data_dir.glob(f"{name}-?")), "its files are gone")
 
 
 def test_a_topic_placed_by_hand_is_led_where_it_was_placed(cluster: Cluster, old_tools: Tools, name: str) -> None:
@@ -105,7 +105,7 @@ def test_configuration_written_to_the_tree_is_obeyed(cluster: Cluster, old_tools
 
     old_tools.run("configs", "--alter", *entity, "--add-config", "max.message.bytes=2000,retention.ms=7777777")
     for value in ("max.message.bytes=2000", "retention.ms=7777777"):
-        cluster.wait(lambda value=value: value in set_by_topic(), f"the brokers tell of {value}")
+        cluster.wait(lambda: value in set_by_topic(), f"the brokers tell of {value}")
     with pytest.raises(AssertionError, match=r"(?i)message size too large"):
         quick.fill(cluster.bootstrap, name, ["x" * 5000])
     said = old_tools.run("configs", "--describe", *entity).out

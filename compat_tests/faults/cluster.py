@@ -26,11 +26,12 @@ from compat_tests.faults.history import Absence, History
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
 from compat_tests.support.cluster import PROPERTIES, Cluster
 from compat_tests.support.quick import admin_client
-from compat_tests.support.services import Broker, ZooKeeper, free_port, write_properties
+from compat_tests.support.services import Broker, ZooKeeper, write_properties
 from compat_tests.support.sessions import end_session
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import build_batch
+from tests.support.ports import free_port
 
 T = TypeVar("T")
 
@@ -273,7 +274,7 @@ class FaultyCluster:
             self._all_are_there()
             for topic, count in topics.items():
                 for index in range(count):
-                    state = quietly(lambda topic=topic, index=index: self.cluster.state(topic, index))  # type: ignore[misc]
+                    state = quietly(lambda: self.cluster.state(topic, index))
                     is_whole = state is not None and state.isr == set(BROKERS) and state.leader in BROKERS
                     assert is_whole, f"{topic}-{index}: {state}"
             return True

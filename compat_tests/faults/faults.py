@@ -126,7 +126,7 @@ def roll(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
             service = cluster.brokers[broker_id].service
             line = f"[KafkaServer id={broker_id}] started"
             with suppress(AssertionError):
-                eventually(lambda s=service, t=line: t in s.output(), "its start", ROLLING_WAIT_S)  # type: ignore[misc]
+                eventually(lambda: line in service.output(), "its start", ROLLING_WAIT_S)
 
     return Fault(f"rolling restart {order}", begin, nothing)
 

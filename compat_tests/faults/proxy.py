@@ -19,8 +19,8 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from compat_tests.support.services import free_port
 from kpybroker.wire.api import ApiKey
+from tests.support.ports import free_port
 
 Node = int | str
 T = TypeVar("T")

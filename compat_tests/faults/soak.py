@@ -225,7 +225,7 @@ class Run:
         committed = {partition: self.history.committed[partition] for partition in PARTITIONS}
         for follower in self.followers:
             wanted = committed if follower.reader.committed_only else main
-            eventually(lambda f=follower, w=wanted: f.has_all(w), f"{follower.name} has read all", END_S)  # type: ignore[misc]
+            eventually(lambda: follower.has_all(wanted), f"{follower.name} has read all", END_S)
             follower.reader.finished = True
         eventually(lambda: self.members[0].has_all(committed), "the group has read all", END_S)
         self.group.finished = True

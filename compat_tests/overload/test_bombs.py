@@ -67,7 +67,7 @@ IN_MESSAGES: dict[Codec, list[ErrorCode]] = {
 UNSEEN = {codec: [ErrorCode.NONE] * 10 for codec in IN_BATCHES} | {Codec.LZ4: [ErrorCode.NONE] * 8 + [UNKNOWN] * 2}
 """Where nobody looks into a batch; but LZ4 with linked blocks, which Java cannot read, is refused all the same."""
 ALL = frozenset(IN_BATCHES)
-TOPICS: dict[str, tuple[dict[str, str], frozenset[Codec]]] = {
+TOPICS: dict[str, tuple[dict[str, Any], frozenset[Codec]]] = {
     "compacted": ({"cleanup_policy": "compact"}, frozenset()),
     "bounded": ({"message_timestamp_after_max_ms": "3600000"}, frozenset()),
     "uncompressed": ({"compression_type": "uncompressed"}, frozenset()),
@@ -274,9 +274,9 @@ def test_groups_and_transactions_of_a_log_with_a_bomb_have_no_coordinator(flat_b
     with Raw(flat_bombed.address) as raw:
         for partition, told in ((BROKEN, ErrorCode.NOT_COORDINATOR), (SOUND, ErrorCode.NONE)):
             wanted = OffsetFetchRequest(group_id=name_in(partition), topics=None)
-            eventually(lambda wanted=wanted, told=told: raw.ask(wanted, 5).error_code == told, f"{told.name}")  # type: ignore[misc]
+            eventually(lambda: raw.ask(wanted, 5).error_code == told, f"{told.name}")
             begin = InitProducerIdRequest(transactional_id=name_in(partition), transaction_timeout_ms=60_000)
-            eventually(lambda begin=begin, told=told: raw.ask(begin, 4).error_code == told, f"{told.name}")  # type: ignore[misc]
+            eventually(lambda: raw.ask(begin, 4).error_code == told, f"{told.name}")
     output = flat_bombed.broker.service.output()
     for topic in ("__consumer_offsets", "__transaction_state"):
         assert f"{topic}-{BROKEN}, which stays without a coordinator here" in output

@@ -10,6 +10,7 @@ import random
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ ORDERS = {
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
 }
-TOPICS: dict[str, dict[str, str]] = {
+TOPICS: dict[str, dict[str, Any]] = {
     "compacted": {"cleanup_policy": "compact"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
     "bounded": {"message_timestamp_after_max_ms": "3600000"},

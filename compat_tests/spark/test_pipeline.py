@@ -171,7 +171,11 @@ def from_parquet(spark: SparkSession, options: Options, result: str) -> list[dic
 
 
 def expected_rows(expected: Recount) -> dict[str, list[dict[str, Any]]]:
-    rows = {"page_counts": expected.counts, "top_pages": expected.tops(), "sessions": expected.sessions}
+    rows: dict[str, list[Any]] = {
+        "page_counts": expected.counts,
+        "top_pages": expected.tops(),
+        "sessions": expected.sessions,
+    }
     return {result: _sorted([row._asdict() for row in of_result]) for result, of_result in rows.items()}
 
 

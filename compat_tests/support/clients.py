@@ -67,11 +67,13 @@ class Client:
         self, topic: str, records: Sequence[Record], codec: str = "none", partition: int | None = None
     ) -> list[tuple[int, int]]:
         """Write `records` in order; (partition, offset) of each where the client tells (kcat and Java do not)."""
-        return _function(PRODUCERS, self.name)(self, topic, records, codec, partition)
+        placed: list[tuple[int, int]] = _function(PRODUCERS, self.name)(self, topic, records, codec, partition)
+        return placed
 
     def consume(self, topics: Sequence[str], count: int) -> list[Record]:
         """Read partition 0 of every topic from its start until `count` records are there in all."""
-        return _function(CONSUMERS, self.name)(self, topics, count)
+        records: list[Record] = _function(CONSUMERS, self.name)(self, topics, count)
+        return records
 
 
 def _function(table: dict[str, Callable[..., Any]], name: str) -> Callable[..., Any]:

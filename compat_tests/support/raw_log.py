@@ -48,7 +48,7 @@ class RawLog:
         *,
         max_message_bytes: int = 1_000_000,
         exists: bool = False,
-        **config: object,
+        **config: Any,
     ) -> None:
         self._broker = broker
         self.topic = topic
@@ -57,7 +57,7 @@ class RawLog:
             create_topic(broker.bootstrap, topic, max_message_bytes=max_message_bytes, **config)
         self._raw = Raw(("127.0.0.1", broker.port))
 
-    def alter_brokers(self, **config: object) -> None:
+    def alter_brokers(self, **config: Any) -> None:
         """Change the defaults of all brokers; what waits for their effect is the test's affair."""
         alter_configs(self._raw, BROKER_RESOURCE, ALL_BROKERS, config)
 
@@ -67,7 +67,7 @@ class RawLog:
 
     # --- configuration
 
-    def alter(self, *, max_message_bytes: int | None = None, **config: object) -> None:
+    def alter(self, *, max_message_bytes: int | None = None, **config: Any) -> None:
         """Change keys (None deletes one) and wait until the broker goes by them.
 
         max.message.bytes always changes with them, for a batch with a false CRC tells which value is in effect: it is
@@ -80,7 +80,7 @@ class RawLog:
         self._alter({**config, "max_message_bytes": self._limit})
         eventually(lambda: self.produce(bytes(probe)).error is told, f"{config} in effect")
 
-    def _alter(self, config: dict[str, object]) -> None:
+    def _alter(self, config: dict[str, Any]) -> None:
         alter_configs(self._raw, TOPIC_RESOURCE, self.topic, config)
 
     # --- writing
@@ -154,7 +154,7 @@ class RawLog:
         return True
 
 
-def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, object]) -> None:
+def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, Any]) -> None:
     """Set keys (with `_` for `.`), or delete those that are None."""
     entries = [
         IncrementalAlterConfigsRequest.AlterableConfig(

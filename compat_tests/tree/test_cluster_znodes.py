@@ -112,7 +112,7 @@ class Scenario:
             execute = ("--execute", "--throttle", "50000000")
             cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), *execute)
             cluster.wait(
-                lambda partition=partition, replicas=replicas: (
+                lambda: (
                     cluster.replicas("moved", partition) == replicas
                     and cluster.state("moved", partition).isr == set(replicas)
                 ),

@@ -47,7 +47,7 @@ def payload(record: dict[str, Any]) -> bytes | None:
     """The value; `size` asks for that many bytes of the value repeated."""
     value = raw(record["value"])
     size = record.get("size")
-    return value if size is None else (value * (size // len(value) + 1))[:size]
+    return value if size is None or value is None else (value * (size // len(value) + 1))[:size]
 
 
 def say(**event: Any) -> None:
@@ -341,7 +341,7 @@ def consume(client: Any, spec: dict[str, Any]) -> None:
 def member(client: Any, spec: dict[str, Any]) -> None:
     """Consume until told to close; every record, every change of the assignment and every commit is one line."""
     orders: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=lambda: [orders.put(line.strip()) for line in sys.stdin], daemon=True).start()
+    threading.Thread(target=lambda: list(map(orders.put, map(str.strip, sys.stdin))), daemon=True).start()
     client.open(spec)
     say(event="started")
     held: set[tuple[str, int]] = set()
