@@ -68,7 +68,7 @@ def open_log(directory: Path) -> Log:
 
 
 def add_load(directory: Path, load: KeyedLoad) -> int:
-    """More load for a log that nobody has open; up to which offset it can be cleaned then."""
+    """More load for a log that no process has open; up to which offset it can be cleaned then."""
     log = open_log(directory)
     for _ in range(STEPS):
         load.step(log)

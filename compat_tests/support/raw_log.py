@@ -1,4 +1,4 @@
-"""One partition as seen by a client that writes exact batches, and by whoever looks into its directory.
+"""One partition as seen by a client that writes exact batches, and by a reader of its directory.
 
 Sizes, times and formats of batches are the test's to say, so that two brokers get the same bytes and what they make of
 them can be compared file by file.
@@ -70,15 +70,15 @@ class RawLog:
     def alter(self, *, max_message_bytes: int | None = None, **config: Any) -> None:
         """Change keys (None deletes one) and wait until the broker goes by them.
 
-        max.message.bytes always changes with them, for a batch with a false CRC tells which value is in effect: it is
+        max.message.bytes always changes with them, for a batch with a false CRC shows which value is in effect: it is
         refused for its size or for its CRC, and never stored.
         """
         before, self._limit = self._limit, max_message_bytes or self._limit + PROBE_STEP
         probe = bytearray(batch(size=max(before, self._limit)))
         probe[17] ^= 1
-        told = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
+        reported = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
         self._alter({**config, "max_message_bytes": self._limit})
-        eventually(lambda: self.produce(bytes(probe)).error is told, f"{config} in effect")
+        eventually(lambda: self.produce(bytes(probe)).error is reported, f"{config} in effect")
 
     def _alter(self, config: dict[str, Any]) -> None:
         alter_configs(self._raw, TOPIC_RESOURCE, self.topic, config)
