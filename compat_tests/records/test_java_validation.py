@@ -1,7 +1,7 @@
 """What a leader makes of an append, against Kafka's LogValidator: the same stored batches, or the same refusal.
 
-We are told to walk (`AppendRules.walk`), as LogValidator always does. LogValidator comes after the CRC check, so every
-damaged batch here has a true CRC.
+We check every record (`AppendRules.check_every_record`), as LogValidator always does. LogValidator runs after the CRC
+check, so every damaged batch here has a correct CRC.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def rules(random: Random, to_magic: int = 2) -> AppendRules:
         timestamp_before_max_ms=1000 if bounded else INT64_MAX,
         timestamp_after_max_ms=100 if bounded else INT64_MAX,
         to_magic=to_magic,
-        walk=True,
+        check_every_record=True,
     )
 
 
@@ -223,7 +223,7 @@ def test_several_messages_are_one_append() -> None:
     one = bytes(build_message_set(records(random), 1, codec=Codec.GZIP))
     other = bytes(build_message_set(records(random), 0))
     two = bytes(build_batch_of(records(random)))
-    plain = AppendRules(walk=True)
+    plain = AppendRules(check_every_record=True)
     compare([Case(buffer, plain) for buffer in (one + one, other + one, one + other, two + two, other + other)])
 
 

@@ -16,7 +16,7 @@ from kpybroker.wire.primitives import varint_tail
 
 VERSIONS = (5, 11)
 
-PlainProduce = tuple[int, int, str, int, memoryview]
+FastProduce = tuple[int, int, str, int, memoryview]
 """acks, timeout in ms, topic, index, records: a view into the frame."""
 
 _FLEXIBLE_FROM = ProduceRequest.FLEXIBLE_FROM
@@ -38,7 +38,7 @@ _COMPACT_ANSWER_HEAD = struct.Struct(">iixBB")
 _COMPACT_ANSWER_TAIL = struct.Struct(">BihqqqBBxxix")
 
 
-def read(frame: memoryview, position: int, version: int) -> PlainProduce | None:
+def read(frame: memoryview, position: int, version: int) -> FastProduce | None:
     """The request whose body begins at `position`, if it is such a one."""
     try:
         if version < _FLEXIBLE_FROM:
@@ -48,7 +48,7 @@ def read(frame: memoryview, position: int, version: int) -> PlainProduce | None:
         return None
 
 
-def _read(frame: memoryview, position: int) -> PlainProduce | None:
+def _read(frame: memoryview, position: int) -> FastProduce | None:
     no_id, acks, timeout_ms, topics, size = _HEAD.unpack_from(frame, position)
     position += _HEAD.size
     name_end = position + size
@@ -59,7 +59,7 @@ def _read(frame: memoryview, position: int) -> PlainProduce | None:
     return acks, timeout_ms, str(frame[position:name_end], "utf-8"), index, frame[records_at:]
 
 
-def _read_compact(frame: memoryview, position: int) -> PlainProduce | None:
+def _read_compact(frame: memoryview, position: int) -> FastProduce | None:
     no_id, acks, timeout_ms, topics, size = _COMPACT_HEAD.unpack_from(frame, position)
     position += _COMPACT_HEAD.size
     name_end = position + size - 1

@@ -29,7 +29,7 @@ def request(acks: int, timeout_ms: int, topic: str, index: int, records: bytes |
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])
 
 
-def read(body: bytes, version: int) -> fast_produce.PlainProduce | None:
+def read(body: bytes, version: int) -> fast_produce.FastProduce | None:
     return fast_produce.read(memoryview(bytearray(HEADER + body)), len(HEADER), version)
 
 

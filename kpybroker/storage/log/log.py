@@ -80,7 +80,7 @@ class Log:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._walk_records = walk_records
-        self.rules = append_rules(config, walk=walk_records)
+        self.rules = append_rules(config, check_every_record=walk_records)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = verification_enabled
         self._random_below = random_below
@@ -162,7 +162,7 @@ class Log:
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
-        self.rules = append_rules(config, walk=self._walk_records)
+        self.rules = append_rules(config, check_every_record=self._walk_records)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -188,7 +188,7 @@ class Log:
         """Append batches, giving them offsets and the leader epoch.
 
         Stamps `records` in place where it is writable. `checked` is what validating them for offset 0 gave, where that
-        was done beforehand (`wire.records.expensive`). Raises KafkaError as Kafka does, LogDirError for the disk.
+        was done beforehand (`wire.records.slow_validation`). Raises KafkaError as Kafka does, LogDirError for the disk.
         """
         return append.append_as_leader(
             self, records, leader_epoch, now_ms, origin, verification_guard, request_version, checked

@@ -8,7 +8,7 @@ topic wants it.
 Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
 a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
 walked; a batch is refused where it must be walked if its records take more than `max_uncompressed_bytes` or are more
-than `max_walked_records`.
+than `max_checked_records`.
 Not here: producer state, segment size, which of these the topic's configuration asks for.
 """
 
@@ -54,7 +54,7 @@ from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
 from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsError
 
 UNKNOWN_OFFSET = -1
-_PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
+_SIMPLE_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a magic 2 batch begins
 
 
@@ -100,15 +100,15 @@ def validate_and_assign(
 
     `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
-    if rules.plain:
-        plain = _validate_plain(records, rules, base_offset, leader_epoch, request_version)
-        if plain is not None:
-            return plain
+    if rules.fast:
+        fast = _validate_fast(records, rules, base_offset, leader_epoch, request_version)
+        if fast is not None:
+            return fast
     call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
     return _validate_general(records, rules, call, request_version)
 
 
-def _validate_plain(
+def _validate_fast(
     records: Buffer, rules: AppendRules, base_offset: int, leader_epoch: int, request_version: int | None
 ) -> ValidatedRecords | None:
     """One sound batch that only needs its offsets. None where it is not; the general path finds out why."""
@@ -123,7 +123,7 @@ def _validate_plain(
         or sent_offset
         or length != size - LOG_OVERHEAD
         or size > rules.max_message_bytes
-        or (attributes and not _are_plain_attributes(attributes, view, request_version))
+        or (attributes and not _are_simple_attributes(attributes, view, request_version))
         or (rules.codec is not None and rules.codec != attributes & CODEC_MASK)
         or delta < 0
         or count != delta + 1
@@ -149,9 +149,9 @@ def _validate_plain(
     return tuple.__new__(ValidatedRecords, validated)
 
 
-def _are_plain_attributes(attributes: int, records: memoryview, request_version: int | None) -> bool:
+def _are_simple_attributes(attributes: int, records: memoryview, request_version: int | None) -> bool:
     codec_id = attributes & CODEC_MASK
-    if attributes & ~_PLAIN_ATTRIBUTES:
+    if attributes & ~_SIMPLE_ATTRIBUTES:
         return False
     if codec_id == Codec.LZ4:
         return not has_linked_lz4_blocks(records, RECORD_BATCH_OVERHEAD)
@@ -161,7 +161,7 @@ def _are_plain_attributes(attributes: int, records: memoryview, request_version:
 def _validate_general(
     records: Buffer, rules: AppendRules, call: _Append, request_version: int | None
 ) -> ValidatedRecords:
-    placed = list(islice(iter_batches(records), rules.max_walked_records + 1))
+    placed = list(islice(iter_batches(records), rules.max_checked_records + 1))
     _check_count(len(placed), rules)
     if request_version is not None and request_version >= 3:
         _check_produce_request(placed, request_version)
@@ -282,8 +282,8 @@ def _client_batch_problem(header: BatchHeader) -> str | None:
 
 
 def _check_count(count: int, rules: AppendRules) -> None:
-    if count > rules.max_walked_records:
-        message = f"More than {rules.max_walked_records} records in a batch that must be validated one by one"
+    if count > rules.max_checked_records:
+        message = f"More than {rules.max_checked_records} records in a batch that must be validated one by one"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
 
 
@@ -428,7 +428,7 @@ def _checked_records(
                 position,
                 max_bytes=rules.max_uncompressed_bytes,
                 check_crc=True,
-                max_records=rules.max_walked_records,
+                max_records=rules.max_checked_records,
             )
         except UndecodableError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None

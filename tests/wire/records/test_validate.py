@@ -95,13 +95,16 @@ def test_part_of_a_frame_is_stamped_in_the_frame() -> None:
 def test_an_opaque_topic_takes_records_as_they_are() -> None:
     batch = forged(sent(), max_timestamp=7, records_count=3)
     assert validate(batch).max_timestamp == 7
-    assert validate(forged(sent(), max_timestamp=7), replace(RULES, walk=True)).max_timestamp == 1002
+    assert validate(forged(sent(), max_timestamp=7), replace(RULES, check_every_record=True)).max_timestamp == 1002
 
 
-@given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), walk=st.booleans())
+@given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), check_every_record=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_walking_a_sound_batch_changes_nothing(count: int, codec: Codec, walk: bool) -> None:
-    assert validate(sent(count, codec), replace(RULES, walk=walk)) == validate(sent(count, codec))
+def test_checking_the_records_of_a_sound_batch_changes_nothing(
+    count: int, codec: Codec, check_every_record: bool
+) -> None:
+    rules = replace(RULES, check_every_record=check_every_record)
+    assert validate(sent(count, codec), rules) == validate(sent(count, codec))
 
 
 # --- batches that are refused
@@ -134,11 +137,11 @@ BAD_BATCHES: dict[str, tuple[bytes | bytearray, ErrorCode]] = {
 }
 
 
-@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("check_every_record", [False, True])
 @pytest.mark.parametrize("name", BAD_BATCHES)
-def test_bad_batches_are_refused(name: str, walk: bool) -> None:
+def test_bad_batches_are_refused(name: str, check_every_record: bool) -> None:
     batch, code = BAD_BATCHES[name]
-    assert refusal(bytearray(batch), replace(RULES, walk=walk)).code is code
+    assert refusal(bytearray(batch), replace(RULES, check_every_record=check_every_record)).code is code
 
 
 def test_size_is_measured_by_the_batch() -> None:
@@ -163,15 +166,15 @@ def test_linked_lz4_is_refused_because_java_cannot_read_it() -> None:
     assert refusal(batch).code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_bytes_that_do_not_decompress_are_refused_where_records_are_walked() -> None:
+def test_bytes_that_do_not_decompress_are_refused_where_records_are_checked() -> None:
     batch = forged(bytearray(SENT), attributes=Codec.GZIP)
     assert validate(bytearray(batch)).records_count == 3
-    assert refusal(batch, replace(RULES, walk=True)).code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert refusal(batch, replace(RULES, check_every_record=True)).code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_bomb_is_refused_where_records_are_walked() -> None:
+def test_a_bomb_is_refused_where_records_are_checked() -> None:
     batch = build_batch_of([Record(0, 1, b"k", bytes(5_000_000))], codec=Codec.ZSTD)
-    rules = replace(RULES, walk=True, max_uncompressed_bytes=1_000_000)
+    rules = replace(RULES, check_every_record=True, max_uncompressed_bytes=1_000_000)
     assert refusal(batch, rules).code is ErrorCode.MESSAGE_TOO_LARGE
 
 
@@ -298,7 +301,7 @@ def test_on_a_create_time_topic_log_append_time_is_taken_for_create_time() -> No
 @pytest.mark.parametrize("codec", Codec)
 def test_the_count_is_that_of_the_records(codec: Codec) -> None:
     batch = forged(sent(3, codec), records_count=4, last_offset_delta=3)
-    assert refusal(batch, replace(RULES, walk=True)).code is INVALID
+    assert refusal(batch, replace(RULES, check_every_record=True)).code is INVALID
 
 
 # --- log append time
@@ -356,7 +359,7 @@ def test_recompression_with_log_append_time() -> None:
 def test_compressed_offsets_with_gaps_are_made_dense_where_they_are_seen() -> None:
     records = [Record(0, 1, b"a", b"1"), Record(2, 1, b"b", b"2")]
     batch = forged(build_batch_of(records, codec=Codec.GZIP), records_count=2, last_offset_delta=1)
-    result = validate(batch, replace(RULES, walk=True))
+    result = validate(batch, replace(RULES, check_every_record=True))
     assert result.is_rebuilt
     assert [record.offset for record in read_all(result.data)] == [500, 501]
 
@@ -452,10 +455,10 @@ def test_nothing_but_kafka_errors(flips: list[tuple[int, int]], data: st.DataObj
         buffer[8:12], buffer[16] = (len(buffer) - 12).to_bytes(4, "big"), 2
         buffer = forged(buffer)
     target = data.draw(st.sampled_from([None, *Codec]))
-    rules = AppendRules(walk=data.draw(st.booleans()), codec=target, max_uncompressed_bytes=1 << 20)
+    rules = AppendRules(check_every_record=data.draw(st.booleans()), codec=target, max_uncompressed_bytes=1 << 20)
     try:
         result = validate(buffer, rules, request_version=data.draw(st.sampled_from([None, 2, 11])))
     except KafkaError:
         return
-    if rules.walk and result.header is not None:
+    if rules.check_every_record and result.header is not None:
         assert len(read_all(result.data)) == result.records_count
