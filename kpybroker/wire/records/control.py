@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kpybroker.wire.records.batch import NO_PARTITION_LEADER_EPOCH
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.default_record import Record, invalid
 
 _KEY = struct.Struct(">hh")
@@ -84,10 +84,12 @@ def build_end_transaction_batch(
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
     return build_batch(
         [(key, value, marker.timestamp)],
+        BatchFields(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=True,
+            is_control=True,
+            partition_leader_epoch=partition_leader_epoch,
+        ),
         base_offset=base_offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
-        partition_leader_epoch=partition_leader_epoch,
     )

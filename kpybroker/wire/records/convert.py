@@ -15,15 +15,12 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     LOG_OVERHEAD,
-    NO_PARTITION_LEADER_EPOCH,
-    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
     Buffer,
-    TimestampType,
     iter_batches,
 )
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
@@ -106,44 +103,22 @@ def _down_convert_batch(
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def rebuild(
-    records: Sequence[Record],
-    source: BatchHeader,
-    to_magic: int,
-    *,
-    base_offset: int,
-    leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    codec: Codec,
-    level: int | None = None,
-    timestamp_type: TimestampType,
-    log_append_time: int = NO_TIMESTAMP,
-) -> bytearray:
-    """Records of one append as what the log stores, at consecutive offsets from `base_offset`.
+def rebuild(records: Sequence[Record], to_magic: int, base_offset: int, fields: BatchFields) -> bytearray:
+    """Records of one append as the log stores them, at consecutive offsets from `base_offset`.
 
-    One magic 2 batch with the producer fields of `source`, or a message set of magic 0 or 1. Up-conversion of old
-    produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
+    One magic 2 batch with `fields`, or a message set of magic 0 or 1, which has no producer or epoch. Up-conversion of
+    old produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
     """
     placed = list(_renumbered(records, base_offset))
-    if to_magic < 2:
-        return build_message_set(
-            placed,
-            to_magic,
-            codec=codec,
-            level=level,
-            timestamp_type=timestamp_type,
-            log_append_time=log_append_time,
-        )
-    return build_batch_of(
+    if to_magic == 2:
+        return build_batch_of(placed, fields)
+    return build_message_set(
         placed,
-        codec=codec,
-        level=level,
-        timestamp_type=timestamp_type,
-        log_append_time=log_append_time,
-        producer_id=source.producer_id,
-        producer_epoch=source.producer_epoch,
-        base_sequence=source.base_sequence,
-        is_transactional=source.is_transactional,
-        partition_leader_epoch=leader_epoch,
+        to_magic,
+        codec=fields.codec,
+        level=fields.level,
+        timestamp_type=fields.timestamp_type,
+        log_append_time=fields.log_append_time,
     )
 
 

@@ -42,6 +42,7 @@ from kpybroker.wire.records.batch import (
     stamp,
     verify_crc,
 )
+from kpybroker.wire.records.builder import BatchFields
 from kpybroker.wire.records.convert import rebuild
 from kpybroker.wire.records.default_record import (
     Record,
@@ -377,17 +378,19 @@ def _validate_and_rebuild(
         errors.finish()
     _check_buildable(kept, placed[0][1])
     log_append = rules.timestamp_type is TimestampType.LOG_APPEND_TIME and rules.to_magic > 0
-    data = rebuild(
-        kept,
-        placed[0][1],
-        rules.to_magic,
-        base_offset=call.base_offset,
-        leader_epoch=call.leader_epoch,
+    source = placed[0][1]
+    fields = BatchFields(
         codec=codec,
         level=rules.level,
         timestamp_type=rules.timestamp_type,
         log_append_time=call.now_ms,
+        producer_id=source.producer_id,
+        producer_epoch=source.producer_epoch,
+        base_sequence=source.base_sequence,
+        is_transactional=source.is_transactional,
+        partition_leader_epoch=call.leader_epoch,
     )
+    data = rebuild(kept, rules.to_magic, call.base_offset, fields)
     return _describe_rebuilt(data, len(kept), log_append, rules, call)
 
 

@@ -16,7 +16,7 @@ from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.log.log import Log
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, log_config, read_all
 from tests.support.cleaning import clean_log, job_for
 from tests.support.lossy_files import LossyFiles
@@ -38,7 +38,9 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     for number in range(rounds):
         for key in b"abc":
             ids = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
-            log.append_as_leader(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], **ids), 0, now_ms=NOW_MS)
+            log.append_as_leader(
+                build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], BatchFields(**ids)), 0, now_ms=NOW_MS
+            )
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log
@@ -58,7 +60,9 @@ def test_a_job_tells_of_producers_whose_last_record_it_will_meet() -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
     log.append_as_leader(
-        build_batch([(b"k", b"v", NOW_MS)], producer_id=97, producer_epoch=0, base_sequence=3), 0, now_ms=NOW_MS
+        build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3)),
+        0,
+        now_ms=NOW_MS,
     )
     log.update_high_watermark(log.log_end_offset)
     target, job = job_for(log)

@@ -8,7 +8,7 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import TimestampType, parse_header, verify_crc
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.convert import CONVERTED_RECORDS_MAX, down_convert
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
@@ -23,7 +23,7 @@ STAMPED = AppendRules(timestamp_type=TimestampType.LOG_APPEND_TIME)
 
 def batch(count: int, codec: Codec = Codec.NONE, value: bytes | None = None) -> bytearray:
     entries = [(b"k%d" % n, value or b"%d" % (n * n), NOW_MS - n) for n in range(count)]
-    return build_batch(entries, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5)
+    return build_batch(entries, BatchFields(codec=codec, producer_id=7, producer_epoch=1, base_sequence=5))
 
 
 def message_set(count: int, codec: Codec) -> bytearray:

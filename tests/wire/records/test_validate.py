@@ -14,7 +14,7 @@ from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import BatchHeader, TimestampType, computed_crc, parse_header
-from kpybroker.wire.records.builder import build_batch, build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import Record
@@ -56,7 +56,7 @@ def header_bytes(header: BatchHeader) -> bytes:
 
 
 def sent(count: int = 3, codec: Codec = Codec.NONE, **changes: Any) -> bytearray:
-    return build_batch_of(plain_records(count), codec=codec, **changes)
+    return build_batch_of(plain_records(count), BatchFields(codec=codec, **changes))
 
 
 # --- the plain path
@@ -100,9 +100,7 @@ def test_an_opaque_topic_takes_records_as_they_are() -> None:
 
 @given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), check_every_record=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_checking_the_records_of_a_sound_batch_changes_nothing(
-    count: int, codec: Codec, check_every_record: bool
-) -> None:
+def test_checking_records_of_a_sound_batch_changes_nothing(count: int, codec: Codec, check_every_record: bool) -> None:
     rules = replace(RULES, check_every_record=check_every_record)
     assert validate(sent(count, codec), rules) == validate(sent(count, codec))
 
@@ -153,7 +151,7 @@ def test_size_is_measured_by_the_batch() -> None:
 
 
 def test_size_is_measured_again_after_recompression() -> None:
-    batch = build_batch_of([Record(0, 1, b"k", bytes(5000))], codec=Codec.GZIP)
+    batch = build_batch_of([Record(0, 1, b"k", bytes(5000))], BatchFields(codec=Codec.GZIP))
     rules = AppendRules(codec=Codec.NONE, max_message_bytes=1000)
     assert refusal(batch, rules).code is ErrorCode.MESSAGE_TOO_LARGE
 
@@ -173,7 +171,7 @@ def test_bytes_that_do_not_decompress_are_refused_where_records_are_checked() ->
 
 
 def test_a_bomb_is_refused_where_records_are_checked() -> None:
-    batch = build_batch_of([Record(0, 1, b"k", bytes(5_000_000))], codec=Codec.ZSTD)
+    batch = build_batch_of([Record(0, 1, b"k", bytes(5_000_000))], BatchFields(codec=Codec.ZSTD))
     rules = replace(RULES, check_every_record=True, max_uncompressed_bytes=1_000_000)
     assert refusal(batch, rules).code is ErrorCode.MESSAGE_TOO_LARGE
 
@@ -236,7 +234,7 @@ COMPACTED = AppendRules(compacted=True)
 
 @pytest.mark.parametrize("codec", Codec)
 def test_a_compacted_topic_wants_keys(codec: Codec) -> None:
-    batch = build_batch([(b"k", b"v", 1), (None, b"v", 1), (b"", b"v", 1), (None, None, 1)], codec=codec)
+    batch = build_batch([(b"k", b"v", 1), (None, b"v", 1), (b"", b"v", 1), (None, None, 1)], BatchFields(codec=codec))
     error = refusal(batch, COMPACTED, partition="topic-0")
     assert isinstance(error, RecordValidationError)
     assert error.code is INVALID
@@ -265,7 +263,7 @@ def test_only_a_few_of_many_errors_are_told_in_the_message() -> None:
 )
 def test_timestamps_have_bounds(codec: Codec, timestamp: int, is_accepted: bool) -> None:
     rules = AppendRules(timestamp_before_max_ms=1000, timestamp_after_max_ms=200)
-    batch = build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", timestamp)], codec=codec)
+    batch = build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", timestamp)], BatchFields(codec=codec))
     if is_accepted:
         assert validate(batch, rules).records_count == 2
         return
@@ -358,7 +356,7 @@ def test_recompression_with_log_append_time() -> None:
 
 def test_compressed_offsets_with_gaps_are_made_dense_where_they_are_seen() -> None:
     records = [Record(0, 1, b"a", b"1"), Record(2, 1, b"b", b"2")]
-    batch = forged(build_batch_of(records, codec=Codec.GZIP), records_count=2, last_offset_delta=1)
+    batch = forged(build_batch_of(records, BatchFields(codec=Codec.GZIP)), records_count=2, last_offset_delta=1)
     result = validate(batch, replace(RULES, check_every_record=True))
     assert result.is_rebuilt
     assert [record.offset for record in read_all(result.data)] == [500, 501]
@@ -424,7 +422,11 @@ def test_a_compacted_topic_wants_keys_of_old_formats_too() -> None:
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_cluster_of_an_older_protocol_stores_its_format(magic: int, to_magic: int, codec: Codec) -> None:
     records = plain_records(3)
-    source = build_batch_of(records, codec=codec) if magic == 2 else build_message_set(records, magic, codec=codec)
+    source = (
+        build_batch_of(records, BatchFields(codec=codec))
+        if magic == 2
+        else build_message_set(records, magic, codec=codec)
+    )
     result = validate(source, AppendRules(to_magic=to_magic))
     stored = read_all(result.data)
     assert [record.offset for record in stored] == [500, 501, 502]
@@ -448,7 +450,11 @@ def test_nothing_but_kafka_errors(flips: list[tuple[int, int]], data: st.DataObj
     magic = data.draw(st.sampled_from([0, 1, 2]))
     codec = data.draw(st.sampled_from(LEGACY_CODECS))
     records = plain_records(4)
-    buffer = build_batch_of(records, codec=codec) if magic == 2 else build_message_set(records, magic, codec=codec)
+    buffer = (
+        build_batch_of(records, BatchFields(codec=codec))
+        if magic == 2
+        else build_message_set(records, magic, codec=codec)
+    )
     for place, value in flips:
         buffer[place % len(buffer)] = value
     if magic == 2 and data.draw(st.booleans()):
