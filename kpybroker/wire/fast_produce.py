@@ -1,9 +1,9 @@
-"""The Produce request that nearly every client sends nearly always, without its messages.
+"""The usual Produce request and its response, read and written without message classes.
 
-One partition of one topic, no transactional id, no tagged field; and the answer that it was appended. Reading it and
-answering it so costs a quarter of what `codec` takes. What stands here is what `codec` makes of `messages.produce` in
-these versions, and the tests hold the two together byte for byte; of any other request `read` gives None, and `codec`
-says what it is, or what is wrong with it.
+The usual request is one partition of one topic, with no transactional id and no tagged field; the response says that
+the records were appended. Both take a quarter of the time of `codec`. Their bytes are those that `codec` makes of
+`messages.produce` in these versions, and the tests compare the two. For any other request `read` returns None, and
+`codec` decides what it is or what is wrong with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLEXIBLE_FROM = ProduceRequest.FLEXIBLE_FROM
 # transactional id (null), acks, timeout, topics (one), length of its name; the name; partitions (one), index, size
 _HEAD = struct.Struct(">hhiih")
 _PARTITION = struct.Struct(">iii")
-# The same in compact lengths, one above what they count; the size is a varint. No tagged fields, three times.
+# The same with compact lengths (length + 1); the size is a varint. No tagged fields, three times.
 _COMPACT_HEAD = struct.Struct(">BhiBB")
 _COMPACT_PARTITION = struct.Struct(">BiB")
 _NO_TAGS = b"\0\0\0"
@@ -39,7 +39,7 @@ _COMPACT_ANSWER_TAIL = struct.Struct(">BihqqqBBxxix")
 
 
 def read(frame: memoryview, position: int, version: int) -> FastProduce | None:
-    """The request whose body begins at `position`, if it is such a one."""
+    """The request whose body begins at `position`; None if it is not of the usual form."""
     try:
         if version < _FLEXIBLE_FROM:
             return _read(frame, position)
@@ -84,7 +84,7 @@ def answer(
     log_append_time_ms: int,
     log_start_offset: int,
 ) -> bytes:
-    """The frame that says that a request was carried out."""
+    """The response frame for records that were appended, its size included."""
     name = topic.encode()
     size = len(name)
     if version >= _FLEXIBLE_FROM:

@@ -190,7 +190,7 @@ def test_unknown_tags_stand_in_order_between_known_ones() -> None:
     encoded = encode(response, 16)
     assert encoded.index(b"five") > encoded.index(b"h")
     assert decode(FetchResponse, encoded, 16) == response
-    with pytest.raises(ValueError, match="tag 0 comes after tag 0"):
+    with pytest.raises(ValueError, match="tag 0 follows tag 0"):
         encode(FetchResponse(node_endpoints=response.node_endpoints, unknown_tagged_fields=((0, b""),)), 16)
 
 

@@ -1,7 +1,7 @@
 """Build magic 2 batches: for the internal topics, for conversion and recompression, for the cleaner.
 
-Rules: the result is what DefaultRecordBatch writes, CRC included, base offset and leader epoch as given. Mistakes of
-the caller are ValueErrors; nothing here depends on bytes from outside. Older magics are built in `legacy`.
+Rules: the result is what DefaultRecordBatch writes, CRC included, with base offset and leader epoch as given. Errors
+of the caller are ValueErrors; nothing here reads bytes from outside. `legacy` builds the older magics.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def build_batch_of(
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """A batch without records that keeps offsets and producer state of one whose records are all gone.
+    """A batch without records that keeps the offsets and producer state of one whose records are all removed.
 
-    What the cleaner leaves of a producer's last batch (DefaultRecordBatch.writeEmptyHeader): no timestamp, no codec.
+    The cleaner leaves it of a producer's last batch (DefaultRecordBatch.writeEmptyHeader): no timestamp, no codec.
     """
     attributes = header.timestamp_type << 3 | header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
     after_crc = _AFTER_CRC.pack(
@@ -130,7 +130,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
 
 
 def rebuild_batch(header: BatchHeader, section: bytes | bytearray) -> bytearray:
-    """A batch with other records, given uncompressed, and the fields of `header`; computes length and CRC again."""
+    """A batch with the fields of `header` and other records, given uncompressed; length and CRC are computed again."""
     after_crc = _AFTER_CRC.pack(*header[5:])
     body = section if header.codec is Codec.NONE else compress(header.codec, section)
     return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, body)
@@ -146,7 +146,7 @@ def _assemble(base_offset: int, partition_leader_epoch: int, after_crc: bytes, b
 
 
 def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
-    """The uncompressed records section."""
+    """The uncompressed records section; ValueError if offsets do not rise."""
     section = bytearray()
     previous = base_offset - 1
     for record in records:

@@ -1,4 +1,4 @@
-"""Control records: the end-of-transaction markers that a coordinator has written into data partitions.
+"""Control records: the end-of-transaction markers that a coordinator writes into data partitions.
 
 A control batch holds one record. Key: int16 version, int16 type (ControlRecordType). Value of a marker: int16 version,
 int32 coordinator epoch (EndTransactionMarker). Versions above 0 are read as version 0, as Kafka does.
@@ -21,6 +21,8 @@ _VERSION = 0
 
 
 class ControlRecordType(IntEnum):
+    """Kafka's types of control records, by the number in their key."""
+
     UNKNOWN = -1
     ABORT = 0
     COMMIT = 1
@@ -40,6 +42,7 @@ class EndTransactionMarker(NamedTuple):
 
     @property
     def is_commit(self) -> bool:
+        """Commit or abort."""
         return self.control_type is ControlRecordType.COMMIT
 
 

@@ -1,8 +1,8 @@
-"""Conversion between message formats: down for old consumers, up (and between codecs) for what producers send.
+"""Conversion between message formats: down for old consumers, up (and between codecs) for batches that producers send.
 
 Down-conversion keeps what RecordsUtil.downConvert and LazyDownConversionRecords do: control batches are dropped, record
 headers are dropped, the codec stays, zstd cannot be converted, and records of an uncompressed batch before the fetch
-offset are left out, because old messages stand alone (some librdkafka versions rely on it).
+offset are left out, because each old message is a batch of its own (some librdkafka versions rely on it).
 Deliberate difference: the result ends at a batch boundary, where Kafka may cut a message to keep its promised size.
 """
 
@@ -26,10 +26,10 @@ from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
 
 OVERFLOW_MESSAGE = struct.pack(">qi", -1, RECORD_BATCH_OVERHEAD)
-"""A message longer than the response: tells an old consumer that nothing fitted (LazyDownConversionRecordsSend)."""
+"""A message longer than the response: an old consumer takes it as: nothing fitted (LazyDownConversionRecordsSend)."""
 
 CONVERTED_RECORDS_MAX = 200_000
-"""As many records as may become objects at once, which is some 60 MB of them."""
+"""Records that may exist as objects at once: some 60 MB."""
 
 assert len(OVERFLOW_MESSAGE) == LOG_OVERHEAD
 
@@ -43,8 +43,8 @@ def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes:
     """Batches as messages of magic 0 or 1, about as long as `buffer`, but at least one batch.
 
     `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd, or has more
-    than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer meets the error when it gets
-    there. When there are batches but none has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
+    than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer gets the error when it reads
+    from there. If no batch has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
     batch's uncompressed size.
     """
     converted = bytearray()
@@ -99,7 +99,7 @@ def _down_convert_batch(
             log_append_time=header.max_timestamp,
         )
     except ValueError as error:
-        # Offsets that do not rise, in a batch that was stored unseen; Kafka's IllegalArgumentException.
+        # Offsets that do not rise, in a batch that was stored unread; Kafka's IllegalArgumentException.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 

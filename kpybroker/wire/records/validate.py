@@ -1,15 +1,15 @@
-"""What a leader checks of batches that a client or coordinator appends, and the offsets it gives them.
+"""How a leader checks batches that a client or coordinator appends, and assigns their offsets.
 
 Pure counterpart of ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator. In the
-common case (one magic 2 batch, nothing to convert, a topic whose rules need no look at records) the header and CRC are
-checked and the batch is stamped where it lies; otherwise records are walked, and converted or recompressed where the
-topic wants it.
+common case (one magic 2 batch, nothing to convert, rules that need no record) the header and CRC are checked and the
+batch is stamped in place; otherwise records are read one by one, and converted or recompressed if the topic requires
+it.
 
-Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
-a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
-walked; a batch is refused where it must be walked if its records take more than `max_uncompressed_bytes` or are more
-than `max_checked_records`.
-Not here: producer state, segment size, which of these the topic's configuration asks for.
+Deliberate differences from Kafka: records are read only where the result depends on them (`AppendRules.opaque`), so a
+wrong max timestamp or a malformed record within a sound batch is stored as sent; the records of a coordinator's batch
+are never read; a batch whose records must be read is rejected if they take more than `max_uncompressed_bytes` or are
+more than `max_checked_records`.
+Not here: producer state, segment size, and which of these checks the topic's configuration requires.
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a
 
 
 class ValidatedRecords(NamedTuple):
-    """What to write. `header` is the first batch's, as it stands in `data`; None, and no data, where nothing was whole.
+    """What to write. `header` is the first batch's, as in `data`; None, with empty `data`, if no batch was complete.
 
-    `data` is the buffer handed in (or its whole batches), stamped in place, unless `is_rebuilt` or it was read-only.
-    `offset_of_max_timestamp` is the last offset of the batch that has it. `log_append_time` is -1 with CreateTime.
+    `data` is the given buffer (or its complete batches), stamped in place, unless `is_rebuilt` or it was read-only.
+    `offset_of_max_timestamp` is the last offset of the batch with the largest timestamp. `log_append_time` is -1 with
+    CreateTime.
     """
 
     data: Buffer
@@ -78,7 +79,7 @@ class ValidatedRecords(NamedTuple):
 
 
 class _Append(NamedTuple):
-    """The call's own circumstances, handed through the helpers."""
+    """The arguments of one `validate_and_assign` that its helpers share."""
 
     base_offset: int
     now_ms: int
@@ -97,7 +98,7 @@ def validate_and_assign(
     request_version: int | None = None,
     partition: object = "",
 ) -> ValidatedRecords:
-    """Check `records` and give them offsets from `base_offset`. Raises KafkaError, RecordValidationError among them.
+    """Check `records` and assign offsets from `base_offset`. Raises KafkaError, in particular RecordValidationError.
 
     `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
@@ -112,7 +113,7 @@ def validate_and_assign(
 def _validate_fast(
     records: Buffer, rules: AppendRules, base_offset: int, leader_epoch: int, request_version: int | None
 ) -> ValidatedRecords | None:
-    """One sound batch that only needs its offsets. None where it is not; the general path finds out why."""
+    """One sound batch that only needs its offsets; None for any other, which the general path checks in full."""
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD:
         return None
@@ -294,9 +295,9 @@ def _check_count(count: int, rules: AppendRules) -> None:
 def _validate_in_place(
     records: memoryview, header: BatchHeader, codec: Codec, rules: AppendRules, call: _Append
 ) -> ValidatedRecords:
-    """One magic 2 batch in the codec it should have: walk its records if need be, and stamp it.
+    """One magic 2 batch in the right codec: check its records if the rules require it, and stamp it.
 
-    A compressed batch whose offsets have gaps is rebuilt, as Kafka does for old clients' sake.
+    A compressed batch whose offsets have gaps is rebuilt, as Kafka does for the sake of old clients.
     """
     sent_create_time = header.timestamp_type is TimestampType.CREATE_TIME
     if not call.from_client or (rules.opaque and sent_create_time):
@@ -368,7 +369,7 @@ def _validate_and_rebuild(
     rules: AppendRules,
     call: _Append,
 ) -> ValidatedRecords:
-    """Conversion and recompression: every record checked, then one new batch (or message set) of them all."""
+    """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
     kept: list[Record] = []
     for position, header in placed:
         errors = RecordErrors(header, rules, call.now_ms, call.partition)
@@ -395,7 +396,7 @@ def _validate_and_rebuild(
 
 
 def _check_buildable(records: list[Record], source: BatchHeader) -> None:
-    """What MemoryRecordsBuilder refuses to write, with the error that its exceptions become."""
+    """Raises UNKNOWN_SERVER_ERROR for what MemoryRecordsBuilder refuses to write, as Kafka does."""
     problem = None
     if source.producer_id != NO_PRODUCER_ID and source.producer_epoch == NO_PRODUCER_EPOCH:
         problem = "Invalid negative producer epoch"
@@ -410,7 +411,7 @@ def _check_buildable(records: list[Record], source: BatchHeader) -> None:
 def _checked_records(
     records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: RecordErrors
 ) -> Iterator[Record]:
-    """The records to convert; of a compressed wrapper each with its own CRC checked."""
+    """The records to convert; each message of a compressed wrapper has its own CRC checked."""
     if header.magic == 2:
         section = _section(records, header, rules, position)
         for span in iter_spans(section, header):
