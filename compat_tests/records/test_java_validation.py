@@ -179,7 +179,7 @@ def test_older_formats_of_the_log() -> None:
 
 
 def in_general(answer: str, rules: AppendRules) -> str:
-    """Without what may differ: whether a set that needs no conversion is written anew, as we do, or left in place;
+    """Without what may differ: whether a set that needs no conversion is written again, as we do, or left in place;
     and the time at which Kafka says that messages without timestamps came.
     """
     words = answer.split(" ")

@@ -14,6 +14,7 @@ import trio
 from kpybroker.broker.cluster.config_repository import BrokerListener, TopicListener
 from kpybroker.broker.cluster.controller import Control
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
+from kpybroker.broker.handlers import routes
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
@@ -124,6 +125,7 @@ class ControlBroker:
 
     def __init__(self, tree: EmbeddedTree, nursery: trio.Nursery, props: dict[str, str]) -> None:
         self.config = BrokerConfig({"broker.id": "0", "log.dirs": "/nowhere", **props})
+        self.load_handler = routes.load
         self.clock = FakeClock()
         self.tree = tree
         self.node_id = self.config.get_int("broker.id")

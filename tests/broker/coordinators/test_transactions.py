@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.coordinators.groups import transactions
+from kpybroker.broker.coordinators import transactions
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.transaction.values import InitProducerId
 from kpybroker.wire.errors import ErrorCode, KafkaError

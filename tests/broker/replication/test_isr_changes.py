@@ -10,7 +10,7 @@ import trio
 from kpybroker.broker.app import Broker
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.broker.test_high_watermark import TOPIC_ID, Controller, lead, update_metadata
+from tests.broker.replication.test_high_watermark import TOPIC_ID, Controller, lead, update_metadata
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 

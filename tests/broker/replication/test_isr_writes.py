@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.broker.test_controlled_shutdown import create, state
 
 from kpybroker.broker.replication import isr_writes
 from kpybroker.broker.replication.isr_writes import IsrWrites
@@ -18,6 +17,7 @@ from kpybroker.coordination.tree import create_recursive
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
+from tests.broker.lifecycle.test_controlled_shutdown import create, state
 from tests.support.running_cluster import running_cluster
 
 STATE = znodes.partition_state_path("t", 0)
