@@ -37,10 +37,8 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     log = logs.get_or_create(topic, 0, topic.encode() * 16, COMPACT, NOW_MS)
     for number in range(rounds):
         for key in b"abc":
-            ids = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
-            log.append_as_leader(
-                build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], BatchFields(**ids)), 0, now_ms=NOW_MS
-            )
+            fields = BatchFields(producer_id=key, producer_epoch=0, base_sequence=number)
+            log.append_as_leader(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields), 0, now_ms=NOW_MS)
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log

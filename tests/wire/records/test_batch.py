@@ -153,7 +153,7 @@ def test_setting_the_same_timestamp_writes_nothing() -> None:
     batch = sample()
     header = parse_header(batch)
     frozen = bytes(batch)
-    same = set_max_timestamp(memoryview(frozen), 0, header, header.timestamp_type, header.max_timestamp)  # type: ignore[arg-type]
+    same = set_max_timestamp(memoryview(frozen), 0, header, header.timestamp_type, header.max_timestamp)
     assert same is header
 
 

@@ -34,11 +34,10 @@ def message_set(count: int, codec: Codec) -> bytearray:
 
 @pytest.mark.parametrize("rules", [COMPACTED, LZ4, STAMPED, AppendRules(check_every_record=True)])
 @pytest.mark.parametrize("records", [batch(500), batch(500, Codec.GZIP), message_set(500, Codec.NONE)])
-def test_moved_is_validated_at_the_place(rules: AppendRules, records: bytearray) -> None:
+def test_a_batch_placed_later_equals_one_validated_at_its_place(rules: AppendRules, records: bytearray) -> None:
     """Offsets, leader epoch and everything else are as if the batch had been validated where it is appended."""
-    where = {"now_ms": NOW_MS, "request_version": None}
-    at_once = validate_and_assign(bytearray(records), rules, base_offset=1234, leader_epoch=9, **where)
-    before = validate_and_assign(bytearray(records), rules, base_offset=0, leader_epoch=3, **where)
+    at_once = validate_and_assign(bytearray(records), rules, base_offset=1234, leader_epoch=9, now_ms=NOW_MS)
+    before = validate_and_assign(bytearray(records), rules, base_offset=0, leader_epoch=3, now_ms=NOW_MS)
     moved = place_at(before, 1234, 9)
     assert moved == at_once
     assert moved.header is not None
