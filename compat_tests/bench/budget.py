@@ -115,7 +115,7 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def read(self) -> fast_produce.PlainProduce | None:
+    def read(self) -> fast_produce.FastProduce | None:
         return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
