@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
     Endpoint,
@@ -24,8 +24,7 @@ from kpybroker.config.listeners import (
     security_protocol_map,
 )
 from kpybroker.config.relations import check_relations
-from kpybroker.config.topic import LogConfig
-from kpybroker.config.topic_defaults import topic_defaults
+from kpybroker.config.topic import LogConfig, topic_defaults
 from kpybroker.config.values import ConfigError, Value
 
 ChangeCallback = Callable[[frozenset[str]], None]

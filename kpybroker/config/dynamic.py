@@ -12,7 +12,8 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kpybroker.config.keys.definition import BROKER_KEYS, CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
+from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kpybroker.config.keys.definition import BROKER_KEYS, Key
+from kpybroker.config.keys.definition import Key
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.values import (
     BOOLEAN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED, KRAFT_MAPPED, REASONS
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.keys.topic import TOPIC_ROWS, TopicRow
 from kpybroker.config.values import (
     LONG_MAX,
@@ -21,6 +22,9 @@ from kpybroker.config.values import (
     check_value,
     parse_value,
 )
+
+if TYPE_CHECKING:
+    from kpybroker.config.config_lookup import ConfigLookup
 
 TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
 
@@ -168,3 +172,29 @@ def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | Non
             "Topic cannot be configured with remote log storage.",
         )
     return config
+
+
+# --- defaults from the broker's keys
+
+_COMPOSED: Final = frozenset({"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms", "cleanup.policy"})
+"""Topic keys whose default is put together from several broker keys, or has another type."""
+
+
+def topic_defaults(config: ConfigLookup) -> LogConfig:
+    """What topics inherit from the broker's keys (`KafkaConfig.extractLogConfigMap`)."""
+    values: dict[str, Any] = {
+        field_name(topic_key): config.get(broker_key)
+        for topic_key, broker_key in TOPIC_SYNONYMS.items()
+        if topic_key not in _COMPOSED
+    }
+    flush_ms = config.get_optional_int("log.flush.interval.ms")
+    values["segment_ms"] = config.milliseconds("log.roll")
+    values["segment_jitter_ms"] = config.milliseconds("log.roll.jitter")
+    values["retention_ms"] = config.milliseconds("log.retention")
+    values["flush_ms"] = config.get_int("log.flush.scheduler.interval.ms") if flush_ms is None else flush_ms
+    values["cleanup_policy"] = frozenset(config.get_list("log.cleanup.policy"))
+    difference = values["message_timestamp_difference_max_ms"]
+    for newer in ("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"):
+        if values[newer] == LONG_MAX:  # KIP-937: the older key stands in for the newer ones
+            values[newer] = difference
+    return dataclasses.replace(KAFKA_DEFAULTS, **values)

@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import did_you_mean, interpret
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.values import ConfigTextError
 

@@ -15,7 +15,7 @@ from kpybroker.config.docs import replication as docs_replication
 from kpybroker.config.docs import security as docs_security
 from kpybroker.config.docs import topic as docs_topic
 from kpybroker.config.docs import zookeeper as docs_zookeeper
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import REASONS
 from kpybroker.config.topic import TOPIC_KEYS
 

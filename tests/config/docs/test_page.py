@@ -5,7 +5,7 @@ from __future__ import annotations
 from kpybroker.cli.run import EXIT_CODES
 from kpybroker.config.docs import lookup as docs
 from kpybroker.config.docs import page as document
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import kpybroker
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.topic import field_name
