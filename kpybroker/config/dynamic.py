@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
 QUOTA_KEYS: Final[dict[str, Key]] = {
-    name: Key(name, LONG, str(LONG_MAX), at_least(0), "MEDIUM", CLUSTER_WIDE, "with-replication")
+    name: Key(name, LONG, str(LONG_MAX), at_least(0), "MEDIUM", CLUSTER_WIDE, HONOURED)
     for name in (
         "leader.replication.throttled.rate",
         "follower.replication.throttled.rate",
