@@ -47,7 +47,7 @@ class ConfigLookup(Protocol):
 
     @property
     def advertised_listeners(self) -> tuple[Endpoint, ...]:
-        """The listeners that clients are given; empty when not set."""
+        """The listeners that clients are given; empty where not set."""
 
     @property
     def inter_broker_listener_name(self) -> str:

@@ -45,7 +45,7 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
     return Interpreted(result, notes)
 
 
-# --- KRaft ---------------------------------------------------------------------------------------------------
+# --- KRaft
 
 
 def _from_kraft(props: dict[str, str]) -> list[Note]:
@@ -61,10 +61,10 @@ def _from_kraft(props: dict[str, str]) -> list[Note]:
         Note("process.roles", f"process.roles has no effect: {REASONS[NO_KRAFT]}", False),
     ]
     if "node.id" in props:
-        # KRaft allows any number; ZooKeeper mode keeps those above reserved.broker.max.id for generated ids.
+        # KRaft allows any number; ZooKeeper mode reserves those above reserved.broker.max.id for generated ids.
         props.setdefault("broker.id", props["node.id"])
         props.setdefault("broker.id.generation.enable", "false")
-        notes.append(Note("node.id", f"node.id={props['node.id']} is taken as broker.id", False))
+        notes.append(Note("node.id", f"node.id={props['node.id']} is used as broker.id", False))
     controllers = _items(props.pop("controller.listener.names", ""))
     if controllers:
         notes += _drop_listeners(props, controllers)
@@ -90,7 +90,7 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-# --- keys without effect, unknown keys -----------------------------------------------------------------------
+# --- keys without effect, unknown keys
 
 
 def _note(name: str, text: str) -> Iterable[Note]:
@@ -120,7 +120,7 @@ def _unknown(name: str) -> str:
 
 
 def did_you_mean(name: str) -> str | None:
-    """The key most like `name`, if any is like it at all."""
+    """The key whose name is most similar to `name`, None if none is similar."""
     import difflib
 
     close = difflib.get_close_matches(name.lower().replace("_", "."), BROKER_KEYS, n=1, cutoff=0.75)

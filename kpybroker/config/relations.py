@@ -1,7 +1,7 @@
-"""Checks between keys: `KafkaConfig.validateValues`, in its order, with its sentences.
+"""Checks between keys: `KafkaConfig.validateValues`, in its order, with its error texts.
 
-What Kafka checks only for KRaft roles is absent: `interpret.py` turns such a file into a ZooKeeper-mode one
-first. A missing `zookeeper.connect` is no error here: it means the embedded tree.
+Checks for KRaft roles are missing: `interpret` maps a KRaft file to ZooKeeper mode first. A missing `zookeeper.connect`
+is not an error here: coordination is then embedded.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _check_connections(config: ConfigLookup) -> None:
 
 
 def check_relations(config: ConfigLookup) -> None:
-    """Raise `ConfigConflict` for the first pair of keys that do not go together."""
+    """Raise `ConfigConflict` for the first keys whose values do not fit together."""
     _check_identity(config)
     _check_logs(config)
     _check_replication(config)

@@ -1,6 +1,6 @@
-"""Keys that only a KRaft cluster reads: accepted from a newer `server.properties` and reported.
+"""KRaft keys: accepted in a newer `server.properties`, mapped or reported.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Network, request limits, quotas and metrics keys.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations
