@@ -31,8 +31,9 @@ from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance.background import TASKS, supervised, tolerate_storage_failures
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.broker_channels import ask_once
-from kpybroker.broker.replication.fetch_service import Fetches
-from kpybroker.broker.replication.replicas import Replicas
+from kpybroker.broker.replication.fetch_service import FetchService
+from kpybroker.broker.replication.links import Links
+from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.peers.connection import PeerConnection
+    from kpybroker.broker.peers.controller_channel import ControllerChannel
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -108,8 +111,10 @@ class Broker:
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
         self.producer_ids = ProducerIds(self)
-        self.replicas = Replicas(self)
-        self.fetches = Fetches(self)
+        links = Links(self._connection_to, self._controller_channel, lambda: self.control.broker_epoch)
+        events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
+        self.replicas = Replicas(self, self.metadata, self.configs, links, events)
+        self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.control = Control(self)
 
     # --- life
@@ -229,6 +234,17 @@ class Broker:
     async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
         return await ask_once(self, broker_id, api_key, message, version)
+
+    def _connection_to(self, broker_id: int, client_id: str) -> PeerConnection:
+        """Imported here: a single broker needs none."""
+        from kpybroker.broker.peers.connection import PeerConnection
+
+        return PeerConnection(self, broker_id, client_id)
+
+    def _controller_channel(self, name: str) -> ControllerChannel:
+        from kpybroker.broker.peers.controller_channel import ControllerChannel
+
+        return ControllerChannel(self, name)
 
     @cached_property
     def log_cleaner(self) -> LogCleaner:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.producer_ids import ProducerIds
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
-    from kpybroker.broker.replication.fetch_service import Fetches
+    from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.wire.api import ApiKey
@@ -31,7 +31,7 @@ class Broker(Host, Protocol):
     configs: ConfigRepository
     producer_ids: ProducerIds
     replicas: Replicas
-    fetches: Fetches
+    fetch_service: FetchService
     control: Control
 
     @property
