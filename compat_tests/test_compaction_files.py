@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def open_log(directory: Path) -> Log:
 
 
 def add_load(directory: Path, load: KeyedLoad) -> int:
-    """More load for a log that nobody has open; up to which offset it can be cleaned then."""
+    """More load for a log that no process has open; up to which offset it can be cleaned then."""
     log = open_log(directory)
     for _ in range(STEPS):
         load.step(log)
@@ -181,7 +182,7 @@ def kafka(tmp_path: Path) -> Iterator[Broker]:
 
 def test_kafka_and_kpybroker_leave_the_same(kafka: Broker, tmp_path: Path) -> None:
     kafka.start()
-    settings = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+    settings: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
     quick.create_topic(kafka.bootstrap, TOPIC, PARTITIONS, **settings)
     kafka.stop()
     ours = [tmp_path / "ours" / f"{TOPIC}-{partition}" for partition in range(PARTITIONS)]

@@ -33,7 +33,7 @@ from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
-from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import computed_crc, parse_header
 from kpybroker.wire.records.builder import build_batch
@@ -200,6 +200,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
 
     spoken = context()
     response = run_steps(fetch.handle(broker, request, spoken))
+    assert isinstance(response, FetchResponse)
     sent(spoken)
     return [
         ("wait: one turn of the loop", await turn()),

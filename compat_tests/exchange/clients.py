@@ -79,7 +79,7 @@ class Written:
         return delivered
 
     def abandon(self) -> list[tuple[Partition, int, Entry]]:
-        """What was delivered; the rest is given up, and nobody knows what became of it."""
+        """What was delivered; the rest is given up, and its outcome is unknown."""
         self.producer.purge()
         assert self.producer.flush(DEADLINE_S) == 0
         return self.delivered

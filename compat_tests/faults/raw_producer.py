@@ -1,4 +1,4 @@
-"""An idempotent or transactional producer of bare requests, which sends what, and where, it is told to."""
+"""An idempotent or transactional producer of bare requests, which sends what it is asked to, where it is asked to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INIT_VERSION, ADD_VERSION, END_VERSION = 2, 1, 1
 
 
 class RawProducer:
-    """Its records are numbered by whoever calls; a record's number is the sequence of its batch."""
+    """Its records are numbered by the caller; a record's number is the sequence of its batch."""
 
     def __init__(self, cluster: FaultyCluster, *, is_transactional: bool = False) -> None:
         self.name = f"raw-{time.monotonic_ns()}"
@@ -89,8 +89,8 @@ class RawProducer:
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE and acks == -1:
             # Not by whom: what is sent again may be acknowledged by the next leader, in an earlier one's epoch.
-            told = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns())
-            self._cluster.history.acknowledged[MAIN, index].append(told)
+            reported = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns())
+            self._cluster.history.acknowledged[MAIN, index].append(reported)
         return code
 
     def _ask(self, broker: int, request: Any, version: int) -> Any:

@@ -1,7 +1,7 @@
 """What a leader makes of an append, against Kafka's LogValidator: the same stored batches, or the same refusal.
 
-We are told to walk (`AppendRules.walk`), as LogValidator always does. LogValidator comes after the CRC check, so every
-damaged batch here has a true CRC.
+Ours is asked to walk (`AppendRules.walk`), as LogValidator always does. LogValidator comes after the CRC check, so
+every damaged batch here has a true CRC.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def test_older_formats_of_the_log() -> None:
 
 
 def in_general(answer: str, rules: AppendRules) -> str:
-    """Without what may differ: whether a set that needs no conversion is written anew, as we do, or left in place;
+    """Without what may differ: whether a set that needs no conversion is written again, as we do, or left in place;
     and the time at which Kafka says that messages without timestamps came.
     """
     words = answer.split(" ")
