@@ -19,6 +19,7 @@ from kpybroker.core.replication.follower import FetchState, initial_state, out_o
 from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from kpybroker.core.replication.replica import IsrChange
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.settings import LogCheckpoints
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse
 from kpybroker.wire.records.batch import iter_batches
@@ -95,8 +96,7 @@ class Node:
             f"/{self.id}/t-0",
             log_config(min_insync_replicas=MIN_ISR),
             now_ms=self._world.now,
-            log_start_offset=log_start_offset,
-            had_clean_shutdown=False,
+            checkpoints=LogCheckpoints(log_start_offset, had_clean_shutdown=False),
         )
         self.log.update_high_watermark(self.checkpoint)
         self.partition = Partition("t", 0, TOPIC_ID, self.id, self.log, self._world)

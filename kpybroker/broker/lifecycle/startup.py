@@ -20,6 +20,7 @@ from kpybroker.storage.disk.errors import (
     LogDirLockedError,
     StorageError,
 )
+from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def lock_log_dirs(broker: Broker) -> LogManager:
         return LogManager(
             broker.files,
             config.log_dirs,
-            walk_records=config.get_bool("kpybroker.validate.records"),
-            random_below=broker.random.randrange,
+            LogSettings(
+                walk_records=config.get_bool("kpybroker.validate.records"), random_below=broker.random.randrange
+            ),
             new_id=lambda: f"{broker.random.getrandbits(128):032x}",
         )
     except LogDirLockedError as error:

@@ -20,7 +20,13 @@ from kpybroker.broker.loop.yielding import in_thread, run_flush
 from kpybroker.core.controller.model import NO_LEADER
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
-from kpybroker.storage.log.append import UnexpectedAppendOffsetError, find_duplicate
+from kpybroker.storage.log.append import (
+    CLIENT,
+    COORDINATOR,
+    ProducedBatches,
+    UnexpectedAppendOffsetError,
+    find_duplicate,
+)
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.expensive import is_expensive
@@ -218,14 +224,8 @@ class Partition:
                 if (known := find_duplicate(log, records)) is not None:
                     return known
                 raise
-        info = log.append_as_leader(
-            records,
-            self.leader_epoch,
-            now_ms=now_ms,
-            verification_guard=guard,
-            request_version=request_version,
-            checked=checked,
-        )
+        produced = ProducedBatches(records, now_ms, request_version, CLIENT, guard, checked)
+        info = log.append_as_leader(produced, self.leader_epoch)
         self._after_append(log, leader, info)
         return info
 
@@ -237,7 +237,8 @@ class Partition:
         leader = self.leader
         assert leader is not None
         self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
-        info = log.append_as_coordinator(batch, self.leader_epoch, now_ms=now_ms, verification_guard=guard)
+        produced = ProducedBatches(batch, now_ms, origin=COORDINATOR, guard=guard)
+        info = log.append_as_leader(produced, self.leader_epoch)
         self._after_append(log, leader, info)
         return info
 

@@ -16,7 +16,7 @@ from kpybroker.storage.cleaning.cleaner import CleanedSegment, CleaningJob
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import Files, unlink_if_exists
-from kpybroker.storage.log import maintenance
+from kpybroker.storage.log.log_state import NOTHING_CACHED
 from kpybroker.storage.segments.segment_list import open_segment
 from kpybroker.storage.segments.swap import replace_segments
 
@@ -76,7 +76,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     except OSError as error:
         raise LogDirError(log.log_dir, error) from error
     log.unflushed.forget(old)
-    log.bound_cache = maintenance.NOTHING_CACHED
+    log.bound_cache = NOTHING_CACHED
     log.schedule_deletion(paths, now_ms)
     return partial(_sync_directory, log.files, log.log_dir, log.directory)
 

@@ -29,6 +29,7 @@ from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexEr
 from kpybroker.storage.disk.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment
+from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.storage.segments.swap import split_overflowed_segment
@@ -44,18 +45,20 @@ class LogLoader:
     directory: str
     config: LogConfig
     epochs: LeaderEpochCache
-    producer_id_expiration_ms: int
-    had_clean_shutdown: bool
-    log_start_offset: int
-    recovery_point: int
+    settings: LogSettings
+    checkpoints: LogCheckpoints
     now_ms: int
     roll_jitter_ms: int = 0
-    first_dirty_offset: int = 0  # segments below it may have been compacted
+    log_start_offset: int = field(init=False)
+    recovery_point: int = field(init=False)
     segments: LogSegments = field(default_factory=LogSegments)
     snapshots: ProducerSnapshots = field(init=False)
     _recovered: ProducerSnapshots | None = field(init=False, default=None)
     next_offset: int = 0
     deleted_paths: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log_start_offset, self.recovery_point = self.checkpoints.log_start_offset, self.checkpoints.recovery_point
 
     def load(self) -> None:
         self._remove_leftovers_and_finish_swap()
@@ -79,11 +82,11 @@ class LogLoader:
             self.log_start_offset,
             self.next_offset,
             now_ms=self.now_ms,
-            reload_from_clean_shutdown=self.had_clean_shutdown,
+            reload_from_clean_shutdown=self.checkpoints.had_clean_shutdown,
         )
 
     def _new_snapshots(self) -> ProducerSnapshots:
-        state = ProducerState(str(names.parse_dir_name(self.directory)), self.producer_id_expiration_ms)
+        state = ProducerState(str(names.parse_dir_name(self.directory)), self.settings.producer_id_expiration_ms)
         return ProducerSnapshots(self.files, self.directory, state)
 
     def _snapshots_at(self, offset: int) -> ProducerSnapshots:
@@ -178,7 +181,7 @@ class LogLoader:
         unflushed_from = max((base for base in bases if base <= self.recovery_point), default=0)
         for base in bases:
             segment = self._open_segment(base)
-            if self.had_clean_shutdown or base < unflushed_from:
+            if self.checkpoints.had_clean_shutdown or base < unflushed_from:
                 self._check_indexes(segment, set(found))
             self.segments.add(segment)
 
@@ -202,7 +205,7 @@ class LogLoader:
 
     def _may_be_compacted(self, segment: LogSegment) -> bool:
         """The cleaner's checkpoint may be older than its last swap, or lost."""
-        return self.config.compact or segment.base_offset < self.first_dirty_offset
+        return self.config.compact or segment.base_offset < (self.checkpoints.cleaner_offset or 0)
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
@@ -221,12 +224,12 @@ class LogLoader:
         return removed
 
     def _recover_log(self) -> None:
-        if not self.had_clean_shutdown:
+        if not self.checkpoints.had_clean_shutdown:
             self._recover_unflushed()
         end_offset = self._delete_all_if_behind_log_start()
         if not len(self.segments):
             self.segments.add(self._open_segment(self.log_start_offset, create=True))
-        if self.had_clean_shutdown and end_offset is not None:
+        if self.checkpoints.had_clean_shutdown and end_offset is not None:
             if end_offset < self.recovery_point:
                 path = self.segments.active.records.path
                 logger.error("%s was closed at offset %d and ends at %d", path, self.recovery_point, end_offset)
@@ -268,9 +271,7 @@ class LogLoader:
 
         Segments follow each other without a gap until they are compacted, which the checkpoint knows only afterwards.
         """
-        if self.config.compact or segment.base_offset < self.first_dirty_offset:
-            return False
-        return segment.next_offset() < following.base_offset
+        return not self._may_be_compacted(segment) and segment.next_offset() < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
         """The log's end; None where there are no segments, or none that reach the log start offset."""

@@ -9,6 +9,7 @@ from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import SegmentOverflowError
 from kpybroker.storage.disk.files import write_all
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -27,7 +28,7 @@ CONFIG = log_config(segment_bytes=1000, index_interval_bytes=100, cleanup_policy
 def put(log: Log, *keys: str, value: bytes | None = b"v" * 20, timestamp: int = NOW_MS) -> int:
     """A batch with these keys; its first offset."""
     entries = [(key.encode(), value, timestamp) for key in keys]
-    return log.append_as_leader(build_batch(entries), 0, now_ms=NOW_MS).first_offset
+    return log.append_as_leader(ProducedBatches(build_batch(entries), NOW_MS), 0).first_offset
 
 
 def log_with(*rounds: str, files: LossyFiles | None = None, config: object = CONFIG) -> Log:
