@@ -45,6 +45,8 @@ from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.broker.peers.connection import PeerConnection
@@ -222,14 +224,34 @@ class Broker:
         """Built when the first group or offset is asked for: its machine is a tenth of all that a start imports."""
         from kpybroker.broker.coordinators.groups import GroupCoordinators
 
-        return GroupCoordinators(self)
+        return GroupCoordinators(self, self.metadata, self.replicas)
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for, or its log is led."""
         from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 
-        return TransactionCoordinators(self)
+        return TransactionCoordinators(self, self.metadata, self.replicas, self.producer_ids, self.markers)
+
+    @cached_property
+    def markers(self) -> TransactionMarkers:
+        """Built when the first transaction ends."""
+        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+
+        return TransactionMarkers(
+            self,
+            self.metadata,
+            self.replicas,
+            self.ask_peer,
+            lambda *completed: self.groups.on_transaction_completed(*completed),
+        )
+
+    @cached_property
+    def verifier(self) -> TransactionVerifier:
+        """Built when the first transactional batch arrives."""
+        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
+
+        return TransactionVerifier(self, self.metadata, self.replicas, self.ask_peer, lambda: self.transactions)
 
     async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""

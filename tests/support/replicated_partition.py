@@ -18,6 +18,7 @@ from kpybroker.core.replication.fetch_session import CachedPartition, FetchSessi
 from kpybroker.core.replication.follower import FetchState, initial_state, out_of_range, truncation
 from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from kpybroker.core.replication.replica import IsrChange
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogCheckpoints
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -233,7 +234,7 @@ class Node:
     def write(self, value: int) -> Produced:
         """A Produce with acks=all; raises what the client would be told."""
         records = memoryview(batch(b"%04d" % value))
-        offset = self.partition.append(records, -1, VERSION, self._world.now).first_offset
+        offset = self.partition.append(ProducedBatches(records, self._world.now, VERSION)).first_offset
         waiter = self.partition.offset_waiters.add(offset + 1, inf)
         self.partition.offset_waiters.wake(self.partition.high_watermark)
         return Produced(value, offset, self.partition, waiter)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
@@ -41,6 +43,14 @@ class Broker(Host, Protocol):
     @property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for."""
+
+    @property
+    def markers(self) -> TransactionMarkers:
+        """Writes the ends of transactions."""
+
+    @property
+    def verifier(self) -> TransactionVerifier:
+        """Asks coordinators about the batches of transactions."""
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk next to the requests."""

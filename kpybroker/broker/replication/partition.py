@@ -18,7 +18,7 @@ from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
 from kpybroker.core.controller.model import NO_LEADER
-from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
 from kpybroker.storage.log.append import (
     CLIENT,
@@ -204,40 +204,24 @@ class Partition:
         )
         return await in_thread(validate, limiter)
 
-    def append(
-        self,
-        records: bytearray | memoryview,
-        required_acks: int,
-        request_version: int,
-        now_ms: int,
-        checked: ValidatedRecords | None = None,
-        guard: VerificationGuard = NO_VERIFICATION,
-    ) -> AppendInfo:
-        """Append a client's batches as leader. Raises KafkaError; stamps offsets into `records`."""
+    def append(self, produced: ProducedBatches, required_acks: int = ALL_IN_SYNC) -> AppendInfo:
+        """Append batches as leader. Raises KafkaError, LogDirError.
+
+        Stamps offsets and leader epoch into the records, where they are writable. With acks=all, and for coordinators,
+        `min.insync.replicas` must be met.
+        """
         log = self.leader_log()
         leader = self.leader
         assert leader is not None
         if required_acks == ALL_IN_SYNC:
             try:
                 self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
-            except KafkaError:  # a producer that is refused writes the batch again: docs/decisions/duplicates.md
-                if (known := find_duplicate(log, records)) is not None:
-                    return known
-                raise
-        produced = ProducedBatches(records, now_ms, request_version, CLIENT, guard, checked)
-        info = log.append_as_leader(produced, self.leader_epoch)
-        self._after_append(log, leader, info)
-        return info
-
-    def append_internal(
-        self, batch: bytes | bytearray, *, now_ms: int, guard: VerificationGuard = NO_VERIFICATION
-    ) -> AppendInfo:
-        """Append a coordinator's own batch, held to min.insync.replicas as acks=all is."""
-        log = self.leader_log()
-        leader = self.leader
-        assert leader is not None
-        self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
-        produced = ProducedBatches(batch, now_ms, origin=COORDINATOR, guard=guard)
+            except KafkaError:
+                # A client that is refused sends again what may be here already: docs/decisions/duplicates.md
+                known = find_duplicate(log, produced.records) if produced.origin is CLIENT else None
+                if known is None:
+                    raise
+                return known
         info = log.append_as_leader(produced, self.leader_epoch)
         self._after_append(log, leader, info)
         return info
@@ -247,7 +231,7 @@ class Partition:
         visible, which they counted when it was written.
         """
         batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
-        info = self.append_internal(batch, now_ms=marker.timestamp)
+        info = self.append(ProducedBatches(batch, marker.timestamp, origin=COORDINATOR))
         self.notify(0)
         return info
 
