@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker.cluster.config_repository import ConfigRepository
-from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
 from kpybroker.broker.handlers import routes
@@ -110,7 +110,8 @@ class Broker:
         self.producer_ids = ProducerIds(self)
         self.replicas = Replicas(self)
         self.fetches = Fetches(self)
-        self.control = Control(self)
+        self.controller = ClusterController(self)
+        self.topics = self.controller.topics
 
     # --- life
 
@@ -184,9 +185,9 @@ class Broker:
         if self._has("groups"):
             self.groups.stop()
         await self.replicas.fetchers.stop()
-        await self.control.close()
+        await self.controller.close()
         if self._has("logs"):
-            self.logs.shutdown(self.control.broker_epoch)
+            self.logs.shutdown(self.controller.broker_epoch)
         for part in (self.tree if self._has("tree") else None, self.embedded_store):
             if part is not None:
                 await self._end_coordination(part)
@@ -225,6 +226,11 @@ class Broker:
         from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 
         return TransactionCoordinators(self)
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's present registration (KIP-380); -1 before the first."""
+        return self.controller.broker_epoch
 
     async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
@@ -297,4 +303,4 @@ class Broker:
             )
             self.stop()
         elif self._nursery is not None:
-            self.spawn("log-dir-event", self.control.announce_log_dir_failure)
+            self.spawn("log-dir-event", self.controller.announce_log_dir_failure)

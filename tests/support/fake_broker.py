@@ -210,7 +210,7 @@ class FakeBroker:
         self.metadata.topics[GROUP_METADATA_TOPIC] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}
         self.replicas = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
-        self.control = SimpleNamespace(topics=FakeTopics(self.metadata))
+        self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None

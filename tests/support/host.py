@@ -36,6 +36,7 @@ class FakeHost:
         self.files: Files = OsFiles()
         self.random = random.Random(7)
         self.node_id = config.get_int("broker.id")
+        self.broker_epoch = -1
         self.authorizer: Authorizer = AllowAll()
         self.validation_threads = trio.CapacityLimiter(1)
         self.failed_dirs: list[LogDirError] = []

@@ -118,7 +118,7 @@ class IsrChanges:
         version = mv.alter_partition_version(mv.parse(self._broker.config.get_str("inter.broker.protocol.version")))
         if any(item.partition.topic_id == ZERO_UUID for item in asked.values()):
             version = min(version, LAST_VERSION_WITH_NAMES)
-        request = AlterPartitionRequest(broker_id=self._broker.node_id, broker_epoch=self._broker.control.broker_epoch)
+        request = AlterPartitionRequest(broker_id=self._broker.node_id, broker_epoch=self._broker.broker_epoch)
         topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for (name, index), (partition, change) in asked.items():
             topic = topics.get(name)

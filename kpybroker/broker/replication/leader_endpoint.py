@@ -64,7 +64,7 @@ class LeaderEndpoint:
         request.max_bytes = config.get_int("replica.fetch.response.max.bytes")
         if version >= REPLICA_STATE_SINCE:
             request.replica_state = FetchRequest.ReplicaState(
-                replica_id=self._broker.node_id, replica_epoch=self._broker.control.broker_epoch
+                replica_id=self._broker.node_id, replica_epoch=self._broker.broker_epoch
             )
         else:
             request.replica_id = self._broker.node_id
