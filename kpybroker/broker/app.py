@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker.cluster.config_repository import ConfigRepository
-from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
 from kpybroker.broker.handlers import routes
@@ -113,11 +113,12 @@ class Broker:
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
         self.producer_ids = ProducerIds(self)
-        links = Links(self._connection_to, self._controller_channel, lambda: self.control.broker_epoch)
+        links = Links(self._connection_to, self._controller_channel)
         events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
         self.replicas = Replicas(self, self.metadata, self.configs, links, events)
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
-        self.control = Control(self)
+        self.controller = ClusterController(self)
+        self.topics = self.controller.topics
 
     # --- life
 
@@ -191,9 +192,9 @@ class Broker:
         if self._has("groups"):
             self.groups.stop()
         await self.replicas.fetchers.stop()
-        await self.control.close()
+        await self.controller.close()
         if self._has("logs"):
-            self.logs.shutdown(self.control.broker_epoch)
+            self.logs.shutdown(self.controller.broker_epoch)
         for part in (self.tree if self._has("tree") else None, self.embedded_store):
             if part is not None:
                 await self._end_coordination(part)
@@ -252,6 +253,11 @@ class Broker:
         from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
 
         return TransactionVerifier(self, self.metadata, self.replicas, self.ask_peer, lambda: self.transactions)
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's present registration (KIP-380); -1 before the first."""
+        return self.controller.broker_epoch
 
     async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
@@ -335,4 +341,4 @@ class Broker:
             )
             self.stop()
         elif self._nursery is not None:
-            self.spawn("log-dir-event", self.control.announce_log_dir_failure)
+            self.spawn("log-dir-event", self.controller.announce_log_dir_failure)

@@ -213,7 +213,7 @@ class FakeBroker:
         self.metadata.topics[GROUP_METADATA_TOPIC_NAME] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}
         self.replicas: Any = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
-        self.control = SimpleNamespace(topics=FakeTopics(self.metadata))
+        self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None

@@ -12,9 +12,10 @@ from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
-    from kpybroker.broker.cluster.controller import Control
+    from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
@@ -34,7 +35,8 @@ class Broker(Host, Protocol):
     producer_ids: ProducerIds
     replicas: Replicas
     fetch_service: FetchService
-    control: Control
+    controller: ClusterController
+    topics: TopicAdmin
 
     @property
     def groups(self) -> GroupCoordinators:

@@ -121,7 +121,7 @@ class IsrChanges:
         version = mv.alter_partition_version(mv.parse(self._host.config.get_str("inter.broker.protocol.version")))
         if any(item.partition.topic_id == ZERO_UUID for item in asked.values()):
             version = min(version, LAST_VERSION_WITH_NAMES)
-        request = AlterPartitionRequest(broker_id=self._host.node_id, broker_epoch=self._links.broker_epoch())
+        request = AlterPartitionRequest(broker_id=self._host.node_id, broker_epoch=self._host.broker_epoch)
         topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for (name, index), (partition, change) in asked.items():
             topic = topics.get(name)

@@ -36,7 +36,6 @@ class LeaderEndpoint:
         self._host = host
         self.leader_id = leader_id
         self.number = number
-        self._broker_epoch = links.broker_epoch
         self._connection = links.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
         self.session = FollowerSession()
         version = mv.parse(host.config.get_str("inter.broker.protocol.version"))
@@ -69,7 +68,7 @@ class LeaderEndpoint:
         request.max_bytes = config.get_int("replica.fetch.response.max.bytes")
         if version >= REPLICA_STATE_SINCE:
             request.replica_state = FetchRequest.ReplicaState(
-                replica_id=self._host.node_id, replica_epoch=self._broker_epoch()
+                replica_id=self._host.node_id, replica_epoch=self._host.broker_epoch
             )
         else:
             request.replica_id = self._host.node_id

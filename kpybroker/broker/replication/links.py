@@ -17,5 +17,3 @@ class Links(NamedTuple):
     """A new connection to the broker with this id, under this client id."""
     controller_channel: Callable[[str], ControllerChannel]
     """A new channel to the controller; the name is for the log."""
-    broker_epoch: Callable[[], int]
-    """The epoch of this broker's present registration."""
