@@ -293,7 +293,7 @@ async def measure(directory: str, profiled: str | None) -> None:
         "offsets.topic.replication.factor": "1",
     }
     async with Broker.open(BrokerConfig(props)) as broker:
-        await broker.control.topics.auto_create([TOPIC])
+        await broker.topics.auto_create([TOPIC])
         await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         if profiled is not None:
             await profile(broker, profiled)
