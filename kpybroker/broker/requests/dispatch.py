@@ -17,6 +17,7 @@ import trio
 from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, run_steps
 from kpybroker.broker.network.sending import Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
+from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -115,6 +116,8 @@ NONE = (0, -1)
 class Handler(Protocol):
     """A module of `broker.handlers`; one with a fast path has `FAST_VERSIONS` and `handle_fast` too."""
 
+    @property
+    def LEDGER(self) -> Ledger: ...
     @property
     def handle(self) -> Handle: ...
     @property
