@@ -38,4 +38,4 @@ graphviz_dot_args = [
     "-Efontcolor=#5b7a99",
 ]
 
-suppress_warnings = ["myst.xref_missing_only_fragment"]
+suppress_warnings = ["toc.empty_glob"]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import statistics
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from compat_tests.deps import ROOT
 PAGE = ROOT / "docs" / "internals" / "benchmarks.md"
 DATA = ROOT / "docs" / "speed" / "data"
 AGREEMENT = 0.05
+LINE_LENGTH = 118
 MISSED = " **missed**"
 
 
@@ -211,8 +213,12 @@ def _given(value: float | None, form: str = ".2f") -> str:
 
 
 def markdown(parts: Sequence[Part]) -> str:
-    """The parts as one piece of Markdown."""
-    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts)
+    """The parts as one piece of Markdown, in lines that the docs allow."""
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else _wrapped(part) for part in parts)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, LINE_LENGTH, break_long_words=False, break_on_hyphens=False)
 
 
 def data(command: str, parts: Sequence[Part]) -> dict[str, object]:

@@ -54,3 +54,18 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if not target.startswith(("http", "#")):
             assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_paths_and_names_of_the_internals_exist() -> None:
+    for page in sorted((DOCS / "internals").rglob("*.md")) + sorted((DOCS / "concepts").glob("*.md")):
+        for path in re.findall(r"`(kpybroker/[\w/.]+)`", page.read_text(encoding="utf-8")):
+            assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), f"{relative(page)}: {path}"
+
+
+def test_each_of_the_twenty_questions_is_answered_by_a_name_in_a_file() -> None:
+    rows = re.findall(
+        r"^\| .*\? \| `(\S+)` \| `(\w+)` \|$", (DOCS / "internals" / "twenty-questions.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) >= 20
+    for path, name in rows:
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8")), f"{path} has no {name}"
