@@ -1,8 +1,8 @@
-"""At least once: do records, then note that they are done. Nothing is lost; what was on its way is done again.
+"""At least once: do, then commit. Nothing is lost; records in progress at a crash are done again.
 
     python at_least_once.py BOOTSTRAP SOURCE TARGET GROUP
 
-Copies SOURCE to TARGET until SIGTERM. For whatever may be done twice: writing under a key, deleting, an upsert.
+Copies SOURCE to TARGET until SIGTERM. For work that may be done twice: writing under a key, deleting, an upsert.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BATCH = 50
 
 def check(error: KafkaError | None, _message: Message) -> None:
     if error is not None:
-        raise KafkaException(error)  # ends the program, before anything is noted
+        raise KafkaException(error)  # ends the program before it commits
 
 
 def main(bootstrap: str, source: str, target: str, group: str) -> None:
@@ -27,13 +27,13 @@ def main(bootstrap: str, source: str, target: str, group: str) -> None:
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "group.instance.id": group,  # one that comes after a crash takes this place again, at once
+            "group.instance.id": group,  # after a restart the program gets its partitions back at once
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "log_level": 0,
         }
     )
-    # idempotent: what the producer sends again by itself is there once and in order
+    # idempotent: what the producer repeats by itself is there once and in order
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0})
     consumer.subscribe([source])
     while not stopping:

@@ -1,4 +1,4 @@
-"""At most once: note that records are done, then do them. What is on its way in a crash is lost; nothing is done twice.
+"""At most once: commit, then do. Records in progress at a crash are lost; nothing is done twice.
 
     python at_most_once.py BOOTSTRAP SOURCE TARGET GROUP
 

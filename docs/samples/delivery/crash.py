@@ -1,13 +1,13 @@
-"""What the three programs beside this file promise, under kill -9: runs one, kills it and its broker, and counts.
+"""Run one of the three programs next to this file, kill it and its broker (kill -9), and count what arrived.
 
     python crash.py at_most_once
     python crash.py at_least_once --crashes 5
     python crash.py exactly_once --records 100000
 
-It starts a `kpybroker dev` of its own, in a directory that it removes at the end. The program is killed where it hurts:
-when what it has noted as done (its group's offset) and what it has done (the end of the target topic) are not the
-same. To see that, it is frozen (SIGSTOP), looked at, and let go on if all is even. The broker is killed at such a
-moment too, and the program that comes back to life has to cope.
+It starts a `kpybroker dev` of its own, in a directory that it removes at the end. The program is killed at the worst
+moment: when its committed offset and the end of the target topic do not agree. To find such a moment, it is frozen
+(SIGSTOP), compared, and continued if both agree. The broker is killed at such a moment too, and the program must
+recover.
 """
 
 from __future__ import annotations

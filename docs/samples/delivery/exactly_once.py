@@ -1,9 +1,9 @@
-"""Exactly once: records and the note that they are done are one transaction. It is there as a whole or not at all.
+"""Exactly once: records and offsets are one transaction, which is there as a whole or not at all.
 
     python exactly_once.py BOOTSTRAP SOURCE TARGET GROUP
 
 Copies SOURCE to TARGET until SIGTERM. Readers of TARGET set `isolation.level=read_committed` (librdkafka's default, not
-the Java client's). Holds for what goes from topics to topics of one cluster.
+the Java client's). It works from topics to topics of one cluster.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ BATCH = 50
 
 
 def insist(step: Callable[..., None], *arguments: object) -> None:
-    """Repeat while the client says that repeating is right. Any other error ends the program: the next one aborts what
-    is open, by its `init_transactions`, and takes up where the last committed transaction ended."""
+    """Repeat while the error is retriable. Any other error ends the program: the next start aborts the open transaction
+    in `init_transactions`, and continues where the last committed transaction ended."""
     while True:
         try:
             return step(*arguments)
@@ -34,12 +34,14 @@ def main(bootstrap: str, source: str, target: str, group: str) -> None:
     # with librdkafka's default, `rebootstrap`, send_offsets_to_transaction may never end after the only broker died
     common = {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none", "log_level": 0}
     producer = Producer({**common, "transactional.id": group})
-    insist(producer.init_transactions)  # before the first read: fences and aborts whoever had this id before
+    insist(
+        producer.init_transactions
+    )  # before the first read: fences the producer that had this id, and aborts its transaction
     consumer = Consumer(
         {
             **common,
             "group.id": group,
-            "group.instance.id": group,  # one that comes after a crash takes this place again, at once
+            "group.instance.id": group,  # after a restart the program gets its partitions back at once
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
