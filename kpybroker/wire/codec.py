@@ -67,7 +67,7 @@ def encode_parts(message: Message, version: int) -> list[Any]:
 
 
 def encode_steps(message: Message, version: int) -> Generator[None, None, list[Any]]:
-    """`encode_parts` as a generator that yields every STEP_ELEMENTS elements, for answers that would hold a loop."""
+    """`encode_parts` as a generator that yields every SLICE_UNITS elements, for answers that would hold a loop."""
     chunks: list[Any] = []
     parts: list[Any] = []
     encoder = _step_encoders.get((type(message), version)) or _step_encoder(type(message), version)
@@ -125,7 +125,7 @@ def decode_from(
 def decode_steps(
     message_class: type[M], buffer: Buffer, version: int, max_elements: int = MAX_ELEMENTS
 ) -> Generator[None, None, M]:
-    """`decode` as a generator that yields every STEP_ELEMENTS elements, for frames that would hold a loop."""
+    """`decode` as a generator that yields every SLICE_UNITS elements, for frames that would hold a loop."""
     decoder = _step_decoders.get((message_class, version)) or _step_decoder(message_class, version)
     try:
         message, _ = yield from decoder(buffer, 0, len(buffer), max_elements)

@@ -6,7 +6,7 @@ position, end, budget) -> (message, position); `budget` is how many array elemen
 it may still create. What a count claims is checked against the bytes left before anything is built, so
 memory stays proportional to the frame.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements, so that a caller
+With `in_steps` the function is a generator that yields after every SLICE_UNITS elements, so that a caller
 can let others run while it decodes a large frame; its return value is the same. Not here: the bounds of the
 frame itself, and any meaning of the values.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from typing import Any
 
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import (
@@ -29,12 +29,10 @@ from kpybroker.wire.primitives import (
 )
 from kpybroker.wire.schema import Field, Message, is_flexible, struct_fields
 from kpybroker.wire.source import Source
+from kpybroker.wire.yield_budget import SLICE_UNITS
 
 Decoder = Callable[[Buffer, int, int, int], tuple[Any, int]]
 StepDecoder = Callable[[Buffer, int, int, int], Generator[None, None, tuple[Any, int]]]
-
-STEP_ELEMENTS: Final = 1000
-"""Elements decoded between two yields: below 2 ms."""
 
 
 def _bad_length(name: str, length: int, remaining: int) -> ProtocolError:
@@ -247,7 +245,7 @@ class _DecoderWriter:
 
     def _step(self) -> None:
         self.source.line("steps += 1")
-        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
+        with self.source.block(f"if steps == {SLICE_UNITS}:"):
             self.source.line("steps = 0")
             self.source.line("yield")
 

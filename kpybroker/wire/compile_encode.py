@@ -5,7 +5,7 @@ field. It does what Kafka's generated writers do: fixed-size fields as they are,
 they differ from their default, unknown tagged fields back in their place, and UnsupportedFieldError for a
 field that this version lacks, is not ignorable, and is not at its default.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements of arrays, so that a caller
+With `in_steps` the function is a generator that yields after every SLICE_UNITS elements of arrays, so that a caller
 with other work can do some in between.
 """
 
@@ -25,12 +25,10 @@ from kpybroker.wire.primitives import (
 )
 from kpybroker.wire.schema import ZERO_UUID, Field, Message, is_flexible, struct_fields
 from kpybroker.wire.source import Source
+from kpybroker.wire.yield_budget import SLICE_UNITS
 
 Encoder = Callable[[Any, Callable[[Any], None]], None]
 StepEncoder = Callable[[Any, Callable[[Any], None]], Iterator[None]]
-
-STEP_ELEMENTS = 1000
-"""Elements encoded between two yields: below 2 ms."""
 
 
 class UnsupportedFieldError(ValueError):
@@ -227,7 +225,7 @@ class _EncoderWriter:
 
     def _step(self) -> None:
         self.source.line("steps += 1")
-        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
+        with self.source.block(f"if steps == {SLICE_UNITS}:"):
             self.source.line("steps = 0")
             self.source.line("yield")
 

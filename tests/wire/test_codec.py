@@ -18,7 +18,6 @@ from kpybroker.wire.codec import (
     encode_parts,
     encode_steps,
 )
-from kpybroker.wire.compile_decode import STEP_ELEMENTS
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -30,6 +29,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.schema import Message
+from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.wire.random_messages import message_classes, random_message
 from tests.wire.reference_codec import as_dict, reference_decode, reference_encode
 
@@ -73,7 +73,7 @@ def steps_of(message_class: type[Message], data: bytes, version: int) -> tuple[M
 
 
 def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     data = encode(MetadataRequest(topics=topics), 12)
     message, yields = steps_of(MetadataRequest, data, 12)
     assert message == decode(MetadataRequest, data, 12)
@@ -95,7 +95,7 @@ def encoded_in_steps(message: Message, version: int) -> tuple[list[Any], int]:
 
 
 def test_encoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     message = MetadataResponse(topics=topics)
     assert encoded_in_steps(message, 12) == (encode_parts(message, 12), 3)
     assert encoded_in_steps(HeartbeatRequest(), 4) == (encode_parts(HeartbeatRequest(), 4), 0)

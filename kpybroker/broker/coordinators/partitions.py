@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import trio
 
 from kpybroker.broker.coordinators.shard import AnyOutcome, M, Shard
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.compression import Codec
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.wire.records.default_record import Record
 
-SLICE_SECONDS = 0.005  # how long a task that walks many keys or records holds the loop
+KEY_COST = 20
+"""Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class CoordinatorPartitions(Generic[M]):
         KafkaError where the log is damaged, LogDirError.
         """
         buffer_size = self._broker.config.get_int(self._kind.load_buffer_key)
-        pause = Pause(self._broker.clock.monotonic)
+        budget = YieldBudget()
         offset = partition.online_log().log_start_offset
         while is_current():
             stored = partition.online_log()
@@ -250,7 +252,7 @@ class CoordinatorPartitions(Generic[M]):
                     verify_crc(data, position, header)
                     self._replay_batch(machine, data, position, header)
                     offset = header.next_offset
-                await pause.maybe()
+                await budget.spend(ELEMENT * max(header.records_count, 1))
                 if not is_current():
                     return False
             if offset == last_offset:
@@ -285,13 +287,13 @@ class CoordinatorPartitions(Generic[M]):
 
     async def _activate(self, shard: Shard[M], is_current: Callable[[], bool]) -> list[AnyOutcome] | None:
         """Let what was read come alive; None: the leadership was lost on the way."""
-        pause = Pause(self._broker.clock.monotonic)
+        budget = YieldBudget()
         outcomes = []
         for one in shard.machine.ids():
             outcome = shard.machine.activate((one,), shard.now())
             if not outcome.is_empty:
                 outcomes.append(outcome)
-            await pause.maybe()
+            await budget.spend()
             if not is_current():
                 return None
         return outcomes
@@ -325,28 +327,15 @@ class CoordinatorPartitions(Generic[M]):
                     shard.expire()
 
     async def for_each(self, job: Callable[[Shard[M], list[str]], AnyOutcome], at_once: int = 1) -> None:
-        """Do `job` for every key there is now, `at_once` at a time, and give way to others every few milliseconds."""
-        pause = Pause(self._broker.clock.monotonic)
+        """Do `job` for every key there is now, `at_once` at a time, and let others run in between."""
+        budget = YieldBudget()
         for shard, keys in [(shard, shard.machine.ids()) for shard in self.shards.values()]:
             for some in _slices(keys, at_once):
                 if shard.is_closed:
                     break
                 shard.run(job(shard, some))
-                await pause.maybe()
+                await budget.spend(KEY_COST * len(some))
 
 
 def _slices(keys: list[str], size: int) -> Iterable[list[str]]:
     return (keys[start : start + size] for start in range(0, len(keys), size))
-
-
-class Pause:
-    """Gives way to other tasks when `SLICE_SECONDS` have passed since it last did."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._since = monotonic()
-
-    async def maybe(self) -> None:
-        if self._monotonic() - self._since >= SLICE_SECONDS:
-            await trio.lowlevel.checkpoint()
-            self._since = self._monotonic()

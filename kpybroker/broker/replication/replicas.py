@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.replication.follower_fetchers import Fetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import NO_LEADER, Partition
@@ -148,7 +148,7 @@ class Replicas:
         """One partition's change; others run after some of them, and after each that made or deleted files."""
         logs = len(self._broker.logs)
         code = change(*args)
-        await budget.spend(is_long=len(self._broker.logs) != logs)
+        await budget.spend(ELEMENT if len(self._broker.logs) == logs else SLICE_UNITS)
         return code
 
     def _take_partition_state(

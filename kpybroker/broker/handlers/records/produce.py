@@ -198,13 +198,11 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         topics = yield from _distinct(topics, budget)
     for topic in topics:
-        if budget.is_spent():
-            yield trio.lowlevel.checkpoint
+        yield from budget.steps()
         authorized = context.authorized(Operation.WRITE, ResourceType.TOPIC, topic.name)
         answers = []
         for data in topic.partition_data:
-            if budget.is_spent():
-                yield trio.lowlevel.checkpoint
+            yield from budget.steps()
             answer = PartitionResponse(index=data.index)
             answers.append(answer)
             try:
@@ -301,8 +299,7 @@ def _is_transactional(request: ProduceRequest, budget: YieldBudget) -> Steps[boo
     found = False
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if budget.is_spent():
-                yield trio.lowlevel.checkpoint
+            yield from budget.steps()
             if data.records is not None and _begins_transactional(data.records):
                 found = True
     return found
@@ -329,17 +326,14 @@ def _distinct(topics: list[TopicData], budget: YieldBudget) -> Steps[list[TopicD
     """Each topic and partition once: Kafka makes a map of them, so of two batches for one partition the last counts."""
     merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
     for topic in topics:
-        if budget.is_spent():
-            yield trio.lowlevel.checkpoint
+        yield from budget.steps()
         partitions = merged.setdefault(topic.name, {})
         for data in topic.partition_data:
-            if budget.is_spent():
-                yield trio.lowlevel.checkpoint
+            yield from budget.steps()
             partitions[data.index] = data
     distinct = []
     for name, partitions in merged.items():
-        if budget.is_spent():
-            yield trio.lowlevel.checkpoint
+        yield from budget.steps()
         distinct.append(TopicData(name=name, partition_data=list(partitions.values())))
     return distinct
 
@@ -431,8 +425,7 @@ def _wait_for_replicas(broker: Broker, waits: list[Owed], timeout_ms: int) -> St
     deadline = broker.clock.monotonic() + max(timeout_ms, 0) / 1000
     budget = YieldBudget()
     for partition, offset, answer in waits:
-        if budget.is_spent():  # their time may be over all at once
-            yield trio.lowlevel.checkpoint
+        yield from budget.steps()  # their time may be over all at once
         try:
             if not (yield from partition.until_committed(offset, deadline)):
                 answer.error_code = ErrorCode.REQUEST_TIMED_OUT
