@@ -27,6 +27,7 @@ from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.schema import Message
 
 __all__ = [
+    "LARGE_FRAME_BYTES",
     "MAX_ELEMENTS",
     "UnsupportedFieldError",
     "decode",
@@ -37,6 +38,9 @@ __all__ = [
     "encode_steps",
     "size_of",
 ]
+
+LARGE_FRAME_BYTES = 16 * 1024
+"""Above this a frame may hold so many elements that decoding it at once would hold a loop: `decode_steps`."""
 
 M = TypeVar("M", bound=Message)
 

@@ -16,7 +16,7 @@ import trio
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.loop.yielding import paced
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode, decode_steps, encode
+from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode, decode_steps, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _SIZE = struct.Struct(">i")
 FIRST_BUFFER_BYTES = 64 * 1024
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
-LARGE_FRAME_BYTES = 16 * 1024
 
 PEER_FAILURES = (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError)
 """What `ask` and `converse` raise where there is no answer; the connection is closed then."""

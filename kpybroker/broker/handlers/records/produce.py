@@ -22,7 +22,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.log.producer_state import NO_VERIFICATION
+from kpybroker.core.log.producer_state import NO_VERIFICATION, ProducerState
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire import fast_produce
@@ -126,7 +126,7 @@ def handle_fast(
     refused = connection.refused_batches
     try:
         if refused.by_partition:
-            refused.check(partition, records)
+            refused.check((topic, index), _producers(partition), records)
         info = partition.append(records, acks, version, broker.clock.time_ms())
     except (KafkaError, LogDirError) as error:
         refused.note(topic, index, records, error)
@@ -146,6 +146,11 @@ def handle_fast(
         info.log_append_time,
         info.log_start_offset,
     )
+
+
+def _producers(partition: Partition) -> ProducerState | None:
+    """The producers of a partition that this broker leads."""
+    return None if partition.log is None or partition.leader is None else partition.log.producers
 
 
 def _answer_one(
@@ -211,7 +216,8 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 partition = broker.replicas.hosted(topic.name, data.index)
                 guard = NO_VERIFICATION if verified is None else verified.produce_guard((topic.name, data.index))
                 records = _checked_request(topic.name, data.records, acks, context)
-                refused.check(partition, records)
+                if refused.by_partition:
+                    refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
                 if partition.is_expensive(records):
                     walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
