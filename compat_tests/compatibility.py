@@ -39,8 +39,7 @@ what a version added, and what is deliberately absent.
 
 
 def ledger_of(key: ApiKey) -> Ledger:
-    ledger: Ledger = routes.load(key).LEDGER
-    return ledger
+    return routes.load(key).LEDGER
 
 
 def api_rows() -> list[str]:

@@ -73,7 +73,7 @@ def fetch_jars() -> None:
             continue
         key = hashlib.sha256(pom.read_bytes()).hexdigest()
         maven = ["mvn", "-q", "-B", "-ntp", "-f", str(pom), COPY_GOAL, "-DincludeScope=runtime"]
-        _once(CACHE / "jvm" / name, key, lambda out, maven=maven: _run([*maven, f"-DoutputDirectory={out}"]))
+        _once(CACHE / "jvm" / name, key, lambda out: _run([*maven, f"-DoutputDirectory={out}"]))
 
 
 def fetch_kcat() -> None:

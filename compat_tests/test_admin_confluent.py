@@ -184,7 +184,7 @@ def test_incremental_alter_configs(admin: AdminClient, topic: MakeTopic) -> None
         return admin.incremental_alter_configs([resource])[resource]
 
     def value(key: str) -> str:
-        return configs(admin, ResourceType.TOPIC, made)[key].value
+        return str(configs(admin, ResourceType.TOPIC, made)[key].value)
 
     alter(
         ("retention.ms", None, AlterConfigOpType.DELETE),

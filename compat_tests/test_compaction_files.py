@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from kpybroker.core.log.cleaner_plan import log_to_clean
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.files import OsFiles
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.compression import Codec
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import CODECS, KeyedLoad
@@ -61,13 +63,13 @@ def open_log(directory: Path) -> Log:
     (directory / "leader-epoch-checkpoint").unlink(missing_ok=True)
     config = LogConfig.from_props(CONFIG)
     now_ms = int(time.time() * 1000)
-    log = Log(OsFiles(), str(directory), config, now_ms=now_ms, verification_enabled=False)
+    log = Log(OsFiles(), str(directory), config, now_ms=now_ms, settings=LogSettings(verification_enabled=False))
     log.update_high_watermark(log.log_end_offset)
     return log
 
 
 def add_load(directory: Path, load: KeyedLoad) -> int:
-    """More load for a log that nobody has open; up to which offset it can be cleaned then."""
+    """More load for a log that no process has open; up to which offset it can be cleaned then."""
     log = open_log(directory)
     for _ in range(STEPS):
         load.step(log)
@@ -181,7 +183,7 @@ def kafka(tmp_path: Path) -> Iterator[Broker]:
 
 def test_kafka_and_kpybroker_leave_the_same(kafka: Broker, tmp_path: Path) -> None:
     kafka.start()
-    settings = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+    settings: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
     quick.create_topic(kafka.bootstrap, TOPIC, PARTITIONS, **settings)
     kafka.stop()
     ours = [tmp_path / "ours" / f"{TOPIC}-{partition}" for partition in range(PARTITIONS)]

@@ -1,6 +1,6 @@
-"""KIP-345 as operators use it: static members are restarted one after the other, and nobody rebalances.
+"""KIP-345 as operators use it: static members are restarted one after the other, and no member rebalances.
 
-Counted twice: by the group's generation, which only a heartbeat tells from outside (it is refused in any other than
+Counted twice: by the group's generation, which from outside only a heartbeat shows (it is refused in any other than
 the present one), and by what the members' own rebalance callbacks reported.
 """
 
@@ -75,7 +75,7 @@ def test_a_rolling_restart_triggers_no_rebalance(
         members[restarted].close() if ending == "closed" else members[restarted].kill()
         members[restarted] = start(client, restarted)
         returned = members[restarted]
-        eventually(lambda back=returned, had=owned[restarted]: back.assignment == had, "its partitions again")
+        eventually(lambda: returned.assignment == owned[restarted], "its partitions again")
         assert {instance: len(members[instance].assignments) for instance in steady} == steady, "a callback elsewhere"
         assert generation(broker, name) == before, f"the restart of {restarted} began a new generation"
     expected = load(broker, name, PARTITIONS, 5)

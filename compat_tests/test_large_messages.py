@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -43,7 +44,7 @@ def test_python_clients(broker: Broker, topic: MakeTopic, client: str, size: str
 def test_small_fetch_limits(broker: Broker, topic: MakeTopic, size: str) -> None:
     """KIP-74: the first batch comes whole, however small the limits that the consumer named."""
     made = topic(max_message_bytes=LIMIT)
-    record = {"key": None, "value": PATTERN, "size": SIZES[size], "headers": []}
+    record: dict[str, Any] = {"key": None, "value": PATTERN, "size": SIZES[size], "headers": []}
     python_call("confluent", "produce", bootstrap=broker.bootstrap, topic=made, records=[record, record], partition=0)
     answer = python_call(
         "kafka-python-3.0.12", "consume", bootstrap=broker.bootstrap, assign=[[made, 0]], count=2, fetch_bytes=1000

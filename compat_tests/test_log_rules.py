@@ -1,11 +1,12 @@
 """Rolling, retention and validation by configuration, live changes included: which files there are afterwards, where
-the log starts, and what producers are told. What the tests expect is what Kafka 3.9.1 does with the same bytes.
+the log starts, and what producers receive. What the tests expect is what Kafka 3.9.1 does with the same bytes.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def eager_broker(launcher: Launcher) -> Broker:
 
 @pytest.fixture
 def make_log(eager_broker: Broker, name: str) -> MakeLog:
-    def make(suffix: str = "", **config: object) -> RawLog:
+    def make(suffix: str = "", **config: Any) -> RawLog:
         return RawLog(eager_broker, name + suffix, **config)
 
     return make
@@ -42,14 +43,14 @@ def make_log(eager_broker: Broker, name: str) -> MakeLog:
 
 @pytest.fixture
 def after_retention(make_log: MakeLog) -> Callable[[], None]:
-    """Until retention has looked at every log, from its first to its last: a log that it always empties tells."""
+    """Until retention has looked at every log, from its first to its last: a log that it always empties shows it."""
     canary = make_log("-canary", retention_bytes=0, segment_bytes=SIZE)
     canary.write(NOW)
 
     def wait() -> None:
         for _ in range(2):
             (offset,) = canary.write(NOW)
-            eventually(lambda offset=offset: canary.start >= offset, "a round of retention")  # type: ignore[misc]
+            eventually(lambda: canary.start >= offset, "a round of retention")
 
     return wait
 

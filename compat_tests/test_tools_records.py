@@ -165,7 +165,7 @@ def test_delete_records(
     assert "OffsetOutOfRange" in refused.out + refused.err or "beyond range" in refused.out, str(refused)
 
 
-def log_dirs(result: Result) -> dict[str, object]:
+def log_dirs(result: Result) -> dict[str, Any]:
     (line,) = [line for line in result.lines if line.startswith("{")]
     (one,) = json.loads(line)["brokers"]
     assert isinstance(one, dict)
@@ -177,7 +177,7 @@ def test_log_dirs(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
     fill(broker, made, 100, partition=1)
     described = log_dirs(tools.run("log-dirs", "--describe", "--topic-list", made))
     assert described["broker"] == broker.node_id
-    (directory,) = described["logDirs"]  # type: ignore[misc]
+    (directory,) = described["logDirs"]
     assert directory["error"] is None
     assert directory["logDir"] == str(broker.data_dir)
     sizes = {part["partition"]: part["size"] for part in directory["partitions"]}
@@ -188,11 +188,11 @@ def test_log_dirs(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
     assert sizes[f"{made}-1"] > 0
     assert not any(part["isFuture"] or part["offsetLag"] for part in directory["partitions"])
     everything = log_dirs(tools.run("log-dirs", "--describe"))
-    (directory,) = everything["logDirs"]  # type: ignore[misc]
+    (directory,) = everything["logDirs"]
     assert set(sizes) <= {part["partition"] for part in directory["partitions"]}
 
 
-def events(result: Result) -> list[dict[str, object]]:
+def events(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.lines if line.startswith("{")]
 
 
@@ -228,7 +228,7 @@ def test_verifiable_consumer(tools: Tools, broker: Broker, topic: MakeTopic, nam
 
 
 def test_perf_tools(tools: Tools, topic: MakeTopic) -> None:
-    """The measuring tools run to their end and count what they were told to; no speed is judged here."""
+    """The measuring tools run to their end and count what they were asked to; no speed is judged here."""
     made = topic(partitions=2)
     produced = tools.run(
         "producer-perf-test", "--topic", made, "--num-records", "20000", "--record-size", "100", "--throughput", "-1",

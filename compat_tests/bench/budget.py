@@ -28,12 +28,13 @@ from kpybroker.broker.loop.steps import run_steps
 from kpybroker.broker.network.transport import SocketStream
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.segments.file_records import FileRecords
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode, encode_parts
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_request_header
-from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import computed_crc, parse_header
 from kpybroker.wire.records.builder import build_batch
@@ -114,7 +115,7 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def read(self) -> fast_produce.PlainProduce | None:
+    def read(self) -> fast_produce.FastProduce | None:
         return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
@@ -136,7 +137,7 @@ class ProduceCalls:
 
     def append_to_log(self) -> None:
         self.reset()
-        self.log.append_as_leader(self.records, 0, now_ms=self.now_ms, request_version=PRODUCE_VERSION)
+        self.log.append_as_leader(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 0)
 
     def validate(self) -> None:
         self.reset()
@@ -200,6 +201,7 @@ async def fetch_stages(broker: Broker) -> list[Stage]:
 
     spoken = context()
     response = run_steps(fetch.handle(broker, request, spoken))
+    assert isinstance(response, FetchResponse)
     sent(spoken)
     return [
         ("wait: one turn of the loop", await turn()),
@@ -291,7 +293,7 @@ async def measure(directory: str, profiled: str | None) -> None:
         "offsets.topic.replication.factor": "1",
     }
     async with Broker.open(BrokerConfig(props)) as broker:
-        await broker.control.topics.auto_create([TOPIC])
+        await broker.topics.auto_create([TOPIC])
         await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         if profiled is not None:
             await profile(broker, profiled)

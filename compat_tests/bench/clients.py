@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 
@@ -66,7 +67,7 @@ class Run:
         return run_process(pinned(self.client_cores, command), deadline_s=CLIENT_DEADLINE_S).out
 
     @contextmanager
-    def beside(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         """Runs as long as the block; one that has ended by then must have ended well."""
         with subprocess.Popen(pinned(self.client_cores, command), stdout=subprocess.PIPE) as process:
             try:
@@ -79,11 +80,11 @@ class Run:
         result: dict[str, float] = json.loads(self.client([sys.executable, "-m", module, *arguments]))
         return result
 
-    def raw(self, **options: object) -> dict[str, float]:
+    def raw(self, **options: Any) -> dict[str, float]:
         return self.python(*raw_arguments(self.bootstrap, self.topic, **options))
 
     @contextmanager
-    def own_topic(self, partitions: int = 1, **config: object) -> Iterator[str]:
+    def own_topic(self, partitions: int = 1, **config: Any) -> Iterator[str]:
         create_topic(self.bootstrap, self.topic, partitions, **config)
         try:
             yield self.topic
@@ -96,7 +97,7 @@ class Run:
                 raise AssertionError(f"{self.topic} at {self.broker.service.name}: {error}\n{said}") from error
 
 
-def raw_arguments(bootstrap: str, topic: str, **options: object) -> list[str]:
+def raw_arguments(bootstrap: str, topic: str, **options: Any) -> list[str]:
     """Of `raw_producer`, its module first; True is an option without a value."""
     given = []
     for name, value in options.items():
@@ -179,7 +180,7 @@ def kcat(bootstrap: str, topic: str, *options: str) -> list[str]:
 
 
 def seconds_of(command: list[str]) -> list[str]:
-    """A command that prints how long another one took, whose output nobody sees."""
+    """A command that prints how long another one took, whose output no one sees."""
     return [
         sys.executable,
         "-c",

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compat_tests.bench import command
-from compat_tests.bench.brokers import KIND_NAMES, Cores, scratch_directory, stock_broker, stock_zookeeper
-from compat_tests.bench.clients import PRODUCED, pinned, producer_performance, raw_arguments
+from compat_tests.bench.brokers import KIND_NAMES, Cores, pinned, scratch_directory, stock_broker, stock_zookeeper
+from compat_tests.bench.clients import PRODUCED, producer_performance, raw_arguments
 from compat_tests.bench.command import Clock
 from compat_tests.bench.costs import cpu_seconds
 from compat_tests.bench.report import Conditions, Result, results_table

@@ -23,7 +23,7 @@ STALL_LINE = re.compile(r"Loop stall: \d+ turns, p99\.9 ([\d.]+) ms, longest ([\
 def cpu_seconds(pid: int) -> float:
     """User and system time of a process, and of its children that have ended."""
     times = psutil.Process(pid).cpu_times()
-    return times.user + times.system + times.children_user + times.children_system
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def come_to_rest(pids: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""What a hot producer has to live beside: each a context manager that makes the broker busy for as long as its block,
+"""What a hot producer has to live next to: each a context manager that makes the broker busy for as long as its block,
 and says afterwards for which share of that time it did.
 
 Clients among them run with the idle scheduling policy, so that they do not keep the measuring client from its core.
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
@@ -56,14 +57,18 @@ def _set_topic_config(here: Run, key: str, value: str) -> None:
 
 
 @contextmanager
-def nobody(_: Run) -> Iterator[Busy]:
+def no_neighbour(_: Run) -> Iterator[Busy]:
     yield Busy()
 
 
 @contextmanager
 def compaction(here: Run) -> Iterator[Busy]:
     """One long, dirty log, which may be cleaned from the beginning of the block on."""
-    config = {"cleanup_policy": "compact", "segment_bytes": COMPACTED_SEGMENT_BYTES, "min_cleanable_dirty_ratio": 1}
+    config: dict[str, Any] = {
+        "cleanup_policy": "compact",
+        "segment_bytes": COMPACTED_SEGMENT_BYTES,
+        "min_cleanable_dirty_ratio": 1,
+    }
     checkpoint = here.broker.data_dir / "cleaner-offset-checkpoint"
     with here.own_topic(**config):
         _fill(here, COMPACTED_MB, keys=KEYS)
@@ -115,14 +120,14 @@ def slow_consumers(here: Run) -> Iterator[Busy]:
         _fill(here, REPLAYED_MB)
         arguments = (here.bootstrap, topic, str(SLOW_CONSUMERS), str(SLOW_BYTES_PER_S))
         module = "compat_tests.bench.slow_consumer"
-        with here.beside([*IDLE_PRIORITY, sys.executable, "-m", module, *arguments]):
+        with here.running([*IDLE_PRIORITY, sys.executable, "-m", module, *arguments]):
             busy = Busy()
-            busy.share = 1.0  # `beside` fails if one of them was cut off
+            busy.share = 1.0  # `running` fails if one of them was cut off
             yield busy
 
 
 NEIGHBOURS: dict[str, Neighbour] = {
-    "alone": nobody,
+    "alone": no_neighbour,
     "a compaction": compaction,
     "retention": retention,
     "a cold replay": cold_replay,

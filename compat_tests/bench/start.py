@@ -30,7 +30,8 @@ from compat_tests.bench.brokers import (
     stock_zookeeper,
 )
 from compat_tests.bench.costs import Memory, cpu_seconds, memory
-from compat_tests.support.services import free_port, kpybroker_executable
+from compat_tests.support.services import kpybroker_executable
+from tests.support.ports import free_port
 
 START_SECONDS_MAX = 0.6
 IDLE_MB_MAX = 60.0

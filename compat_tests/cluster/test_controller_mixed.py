@@ -80,7 +80,7 @@ def test_replicas_move_between_kafka_brokers_and_to_ours(mixed: Cluster, name: s
         wanted = {"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": target}]}
         plan.write_text(json.dumps(wanted))
         mixed.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
-        mixed.wait(lambda target=target: mixed.replicas(name) == target, f"{name} has moved to {target}")
+        mixed.wait(lambda: mixed.replicas(name) == target, f"{name} has moved to {target}")
         mixed.wait_for_isr(name, set(target))
         assert read_values(mixed, name) == VALUES
     remains = list((mixed.brokers[OTHER_KAFKA].data_dir).glob(f"{name}-0"))
@@ -92,7 +92,7 @@ def test_a_topic_on_all_of_them_is_deleted_everywhere(mixed: Cluster, name: str)
     mixed.tools.run("topics", "--delete", "--topic", name)
     mixed.wait(lambda: mixed.tree.exists(f"/brokers/topics/{name}") is None, "the topic is gone")
     for broker in mixed.brokers.values():
-        mixed.wait(lambda broker=broker: not list(broker.data_dir.glob(f"{name}-0")), "its files are gone")
+        mixed.wait(lambda: not list(broker.data_dir.glob(f"{name}-0")), "its files are gone")
 
 
 def test_kafka_takes_the_controllership_over_and_ours_obeys(mixed: Cluster, name: str) -> None:

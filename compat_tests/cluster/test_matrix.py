@@ -9,7 +9,7 @@ Two rows always run; `--replication-matrix` (`make replication-matrix`) runs all
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -30,7 +30,7 @@ MODES, COURSES, VICTIMS = ("clean", "hard"), ("shutdown", "bounces"), ("leader",
 ROWS = [Row(*row) for row in itertools.product(MODES, COURSES, VICTIMS)]
 SLICE = [Row("clean", "bounces", "leader"), Row("hard", "shutdown", "controller")]
 
-PRODUCERS: dict[str, dict[str, object]] = {
+PRODUCERS: dict[str, dict[str, Any]] = {
     "idempotent": {"enable_idempotence": True, "acks": "all"},
     "all": {"enable_idempotence": False, "acks": "all"},
     "one": {"enable_idempotence": False, "acks": 1},

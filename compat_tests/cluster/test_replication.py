@@ -1,4 +1,4 @@
-"""Replication under load while brokers die and come back: three kpybrokers, and kpybroker beside real Kafka.
+"""Replication under load while brokers die and come back: three kpybrokers, and kpybroker next to real Kafka.
 
 The default is a short play of each; `--replication-rounds=N` repeats the deaths.
 """
@@ -61,7 +61,7 @@ def _bounce(cluster: Cluster, victim: int, writer: Writer, *, hard: bool) -> Non
         broker.stop()
     cluster.wait(lambda: victim not in cluster.live(), f"{victim} is gone")
     for partition in range(PARTITIONS):
-        cluster.wait(lambda p=partition: cluster.state(writer.topic, p).leader not in (victim, -1), "another leader")
+        cluster.wait(lambda: cluster.state(writer.topic, partition).leader not in (victim, -1), "another leader")
     writer.wait_for_more(SOME)
     broker.start()
     _all_in_sync(cluster, writer.topic)

@@ -53,13 +53,13 @@ def test_a_topic_is_created_described_grown_and_deleted(cluster: Cluster, old_to
     cluster.wait(lambda: len(rows(described(cluster, name))) == 3, "the brokers know it")
     # The tool gives it no id; the controller does.
     cluster.wait(lambda: "topic_id" in cluster.json(f"/brokers/topics/{name}"), "the topic has an id")
-    told = described(cluster, name)
-    assert "retention.ms=7777777" in told
-    assert cluster.json(f"/brokers/topics/{name}")["topic_id"] in told
+    reported = described(cluster, name)
+    assert "retention.ms=7777777" in reported
+    assert cluster.json(f"/brokers/topics/{name}")["topic_id"] in reported
     quick.fill(cluster.bootstrap, name, ["one"], partition=2)
 
     old = old_tools.run("topics", "--describe", *what).out
-    assert rows(old) == rows(told)
+    assert rows(old) == rows(reported)
     assert "PartitionCount: 3\tReplicationFactor: 3\tConfigs: retention.ms=7777777" in old
     assert name in old_tools.run("topics", "--list").lines
 
@@ -72,7 +72,7 @@ def test_a_topic_is_created_described_grown_and_deleted(cluster: Cluster, old_to
     cluster.wait(lambda: cluster.tree.exists(f"/brokers/topics/{name}") is None, "the topic is gone")
     cluster.wait(lambda: cluster.tree.exists(f"/admin/delete_topics/{name}") is None, "the mark is gone")
     for broker in cluster.brokers.values():
-        cluster.wait(lambda broker=broker: not list(broker.data_dir.glob(f"{name}-?")), "its files are gone")
+        cluster.wait(lambda: not list(broker.data_dir.glob(f"{name}-?")), "its files are gone")
 
 
 def test_a_topic_placed_by_hand_is_led_where_it_was_placed(cluster: Cluster, old_tools: Tools, name: str) -> None:
@@ -105,7 +105,7 @@ def test_configuration_written_to_the_tree_is_obeyed(cluster: Cluster, old_tools
 
     old_tools.run("configs", "--alter", *entity, "--add-config", "max.message.bytes=2000,retention.ms=7777777")
     for value in ("max.message.bytes=2000", "retention.ms=7777777"):
-        cluster.wait(lambda value=value: value in set_by_topic(), f"the brokers tell of {value}")
+        cluster.wait(lambda: value in set_by_topic(), f"the brokers tell of {value}")
     with pytest.raises(AssertionError, match=r"(?i)message size too large"):
         quick.fill(cluster.bootstrap, name, ["x" * 5000])
     said = old_tools.run("configs", "--describe", *entity).out
@@ -232,7 +232,7 @@ def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
     again = old_consumer(name, f"group-{name}")
     eventually(lambda: set(again.read) == third_values, "only what it has not read yet")
     assert len(again.read) == len(third_values)
-    # A broker tells clients of those days what the tree says (OffsetFetch 0).
+    # A broker answers clients of those days with what the tree says (OffsetFetch 0).
     eventually(lambda: told_offsets(cluster, f"group-{name}", name) == {0: 150, 1: 150}, "the offsets as brokers tell")
 
 

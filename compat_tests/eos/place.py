@@ -21,10 +21,11 @@ from compat_tests.exchange.files import check_verify
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import Broker, free_port
+from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.support.ports import free_port
 
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 OVERRIDES = {
@@ -176,7 +177,7 @@ class Replicated:
                 plan = Path(directory, "plan.json")
                 plan.write_text(json.dumps({"version": 1, "partitions": wanted}))
                 cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
-            cluster.wait(lambda order=order: all(cluster.replicas(topic, i) == order for i in partitions), "new order")
+            cluster.wait(lambda: all(cluster.replicas(topic, i) == order for i in partitions), "new order")
             cluster.tools.run("leader-election", "--election-type", "preferred", "--all-topic-partitions")
             for partition in partitions:
                 cluster.wait_for_leader(topic, first, partition)

@@ -9,9 +9,9 @@ import pytest
 
 from compat_tests.eos.gate import Gate
 from compat_tests.overload.raw import Raw, frame_of
-from compat_tests.support.services import free_port
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.end_txn import EndTxnRequest
+from tests.support.ports import free_port
 
 VERSION = 4
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat_tests.support.services import Broker, free_port, write_properties
+from compat_tests.support.services import Broker, write_properties
+from tests.support.ports import free_port
 
 KINDS = ("kpybroker", "kafka")
 

@@ -10,6 +10,7 @@ import random
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ SEED = 20_240_611
 FRAMES_PER_CONNECTION = 8
 FALSE_TIMESTAMP = 1_700_000_000_001
 MUTATED_FRAMES = 3000
-# Everybody may order these here, and they would do what they were told.
+# Any client may send these here, and they would be carried out.
 ORDERS = {
     ApiKey.LEADER_AND_ISR,
     ApiKey.STOP_REPLICA,
@@ -47,7 +48,7 @@ ORDERS = {
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
 }
-TOPICS: dict[str, dict[str, str]] = {
+TOPICS: dict[str, dict[str, Any]] = {
     "compacted": {"cleanup_policy": "compact"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
     "bounded": {"message_timestamp_after_max_ms": "3600000"},

@@ -136,7 +136,7 @@ def test_many_elements(tmp_path: Path, key: ApiKey) -> None:
 def test_many_records(tmp_path: Path) -> None:
     """As many of the smallest records as a batch of a megabyte may hold; and of old messages."""
     section = tiny_records(140_000)
-    inputs = {}
+    inputs: dict[str, Input] = {}
     for codec in (Codec.NONE, Codec.GZIP, Codec.ZSTD):
         batch = batch_around(compress(codec, section), codec, 140_000)
         inputs |= {f"{codec.name} to {topic}": produce_input(topic, batch, 9) for topic in WALKED}

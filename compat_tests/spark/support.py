@@ -7,10 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Message, Producer
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from compat_tests.support.waiting import eventually
@@ -87,7 +88,7 @@ def _as_seen(row: Row) -> Seen:
     return Seen(row.topic, row.partition, row.offset, row.timestamp_ms, key, value, headers)
 
 
-def batch(spark: SparkSession, bootstrap: str, **options: object) -> list[Seen]:
+def batch(spark: SparkSession, bootstrap: str, **options: Any) -> list[Seen]:
     """One batch read of Spark's Kafka source; an option that is not text is written as JSON."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("includeHeaders", "true")
     return seen(reader.options(**as_options(options)).load())
@@ -106,16 +107,16 @@ class Stream:
     output: Path
     query: StreamingQuery | None = field(default=None)
 
-    def start(self, bootstrap: str, *, follow: bool = False, **options: object) -> StreamingQuery:
+    def start(self, bootstrap: str, *, follow: bool = False, **options: Any) -> StreamingQuery:
         """Start: to the end of what is there now, or, with `follow`, until it is stopped."""
         reader = self.spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
         frame = reader.option("includeHeaders", "true").options(**as_options(options)).load()
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
-        trigger = {"processingTime": "100 milliseconds"} if follow else {"availableNow": True}
+        trigger: dict[str, Any] = {"processingTime": "100 milliseconds"} if follow else {"availableNow": True}
         self.query = writer.trigger(**trigger).start(str(self.output))
         return self.query
 
-    def run(self, bootstrap: str, **options: object) -> list[int]:
+    def run(self, bootstrap: str, **options: Any) -> list[int]:
         """Take in all that is there now; the rows of each micro-batch that had any."""
         query = self.start(bootstrap, **options)
         assert query.awaitTermination(int(DEADLINE_S * 2)), "the query did not end"

@@ -171,7 +171,11 @@ def from_parquet(spark: SparkSession, options: Options, result: str) -> list[dic
 
 
 def expected_rows(expected: Recount) -> dict[str, list[dict[str, Any]]]:
-    rows = {"page_counts": expected.counts, "top_pages": expected.tops(), "sessions": expected.sessions}
+    rows: dict[str, list[Any]] = {
+        "page_counts": expected.counts,
+        "top_pages": expected.tops(),
+        "sessions": expected.sessions,
+    }
     return {result: _sorted([row._asdict() for row in of_result]) for result, of_result in rows.items()}
 
 
@@ -220,7 +224,8 @@ def test_late_events_are_dropped_and_each_window_comes_out_once(
 def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
     spark: SparkSession, broker: Broker, options: Options, form: str
 ) -> None:
-    """The heartbeat closes every window of the stream, without being counted; noise is told and not counted either."""
+    """The heartbeat closes every window of the stream, without being counted; noise is reported and not counted
+    either."""
     options = replace(options, format=form)
     lines = some_lines(form, 7, 0, 300, 250) + NOISE[form]
     places = write(broker, options.topic, lines, END_OF_TIME)

@@ -129,6 +129,7 @@ def test_the_progress_of_a_query_tells_its_offsets(stream: Stream, broker: Broke
     write(broker.bootstrap, records(name, 1, 6))
     query = stream.start(broker.bootstrap, subscribe=name, startingOffsets="earliest")
     assert query.awaitTermination(60)
+    assert query.lastProgress is not None
     source = query.lastProgress["sources"][0]
     assert json.loads(source["endOffset"]) == {name: {"0": 0, "1": 6}}
     assert json.loads(source["latestOffset"]) == {name: {"0": 0, "1": 6}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,7 +18,7 @@ def admin_client(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, replicas: int = 1, **config: object) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, replicas: int = 1, **config: Any) -> None:
     """Make a topic; keys of `config` have `_` for `.`."""
     keys = {key.replace("_", "."): str(value) for key, value in config.items()}
     admin = admin_client(bootstrap)

@@ -1,4 +1,4 @@
-"""One partition as seen by a client that writes exact batches, and by whoever looks into its directory.
+"""One partition as seen by a client that writes exact batches, and by a reader of its directory.
 
 Sizes, times and formats of batches are the test's to say, so that two brokers get the same bytes and what they make of
 them can be compared file by file.
@@ -22,7 +22,7 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 ALL_BROKERS = ""
@@ -48,7 +48,7 @@ class RawLog:
         *,
         max_message_bytes: int = 1_000_000,
         exists: bool = False,
-        **config: object,
+        **config: Any,
     ) -> None:
         self._broker = broker
         self.topic = topic
@@ -57,7 +57,7 @@ class RawLog:
             create_topic(broker.bootstrap, topic, max_message_bytes=max_message_bytes, **config)
         self._raw = Raw(("127.0.0.1", broker.port))
 
-    def alter_brokers(self, **config: object) -> None:
+    def alter_brokers(self, **config: Any) -> None:
         """Change the defaults of all brokers; what waits for their effect is the test's affair."""
         alter_configs(self._raw, BROKER_RESOURCE, ALL_BROKERS, config)
 
@@ -67,20 +67,20 @@ class RawLog:
 
     # --- configuration
 
-    def alter(self, *, max_message_bytes: int | None = None, **config: object) -> None:
+    def alter(self, *, max_message_bytes: int | None = None, **config: Any) -> None:
         """Change keys (None deletes one) and wait until the broker goes by them.
 
-        max.message.bytes always changes with them, for a batch with a false CRC tells which value is in effect: it is
+        max.message.bytes always changes with them, for a batch with a false CRC shows which value is in effect: it is
         refused for its size or for its CRC, and never stored.
         """
         before, self._limit = self._limit, max_message_bytes or self._limit + PROBE_STEP
         probe = bytearray(batch(size=max(before, self._limit)))
         probe[17] ^= 1
-        told = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
+        reported = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
         self._alter({**config, "max_message_bytes": self._limit})
-        eventually(lambda: self.produce(bytes(probe)).error is told, f"{config} in effect")
+        eventually(lambda: self.produce(bytes(probe)).error is reported, f"{config} in effect")
 
-    def _alter(self, config: dict[str, object]) -> None:
+    def _alter(self, config: dict[str, Any]) -> None:
         alter_configs(self._raw, TOPIC_RESOURCE, self.topic, config)
 
     # --- writing
@@ -154,7 +154,7 @@ class RawLog:
         return True
 
 
-def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, object]) -> None:
+def alter_configs(raw: Raw, resource_type: int, name: str, config: dict[str, Any]) -> None:
     """Set keys (with `_` for `.`), or delete those that are None."""
     entries = [
         IncrementalAlterConfigsRequest.AlterableConfig(
@@ -176,7 +176,7 @@ def batch(timestamp: int = 0, *, size: int = 200, key: bytes | None = None, code
     for overhead in range(8, 30):
         value = b"v" * (size - RECORD_BATCH_OVERHEAD - overhead)
         if len(build_batch([(key, value, timestamp)])) == size:
-            return bytes(build_batch([(key, value, timestamp)], codec=codec))
+            return bytes(build_batch([(key, value, timestamp)], BatchFields(codec=codec)))
     raise ValueError(f"no batch of one record has {size} bytes")
 
 

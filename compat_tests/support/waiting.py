@@ -11,7 +11,7 @@ T = TypeVar("T")
 POLL_S = 0.05
 
 
-def eventually(check: Callable[[], T], what: str, deadline_s: float = 120.0) -> T:
+def eventually(check: Callable[[], T | None], what: str, deadline_s: float = 120.0) -> T:
     """Call `check` until it returns something true, and return that; its last result or exception is in the failure.
 
     AssertionError from `check` means "not yet", so a check may hold plain asserts and then return True.

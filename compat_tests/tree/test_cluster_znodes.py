@@ -1,4 +1,4 @@
-"""Three brokers, the same scenario told to Kafka 3.9.1 and to kpybroker: at every stage the tree holds the same, values
+"""Three brokers, the same scenario on Kafka 3.9.1 and on kpybroker: at every stage the tree holds the same, values
 and versions included, and `kafka-topics --describe` prints the same.
 
 What chance decides is left out: every replica is placed by hand, the first broker is the controller, and
@@ -112,7 +112,7 @@ class Scenario:
             execute = ("--execute", "--throttle", "50000000")
             cluster.tools.run("reassign-partitions", "--reassignment-json-file", str(plan), *execute)
             cluster.wait(
-                lambda partition=partition, replicas=replicas: (
+                lambda: (
                     cluster.replicas("moved", partition) == replicas
                     and cluster.state("moved", partition).isr == set(replicas)
                 ),

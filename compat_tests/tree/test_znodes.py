@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import pytest
 from kazoo.client import KazooClient
 
-from compat_tests.support.services import Broker, ZooKeeper, free_port
+from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.tree.scenario import Znode, differences, dump, tell
 from tests.support.certificates import PASSWORD, Authority
+from tests.support.ports import free_port
 
 LOGIN_CONFIG = "-Djava.security.auth.login.config"
 

@@ -42,7 +42,7 @@ class Trogdor:
             command = ["java", *JVM, "-cp", f"{jars_dir('trogdor-3.9.1')}/*", main, *options]
             service = Service(f"trogdor-{what}", command, directory)
             self._services.append(service)
-            service.start(lambda _, url=url: call("GET", f"{url}/status"))
+            service.start(lambda _: call("GET", f"{url}/status"))
 
     def close(self) -> None:
         for service in self._services:

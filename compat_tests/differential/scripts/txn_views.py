@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compat_tests.differential.script import ask, script
 from compat_tests.differential.steps import create
 from compat_tests.differential.transactional import DESCRIBE, LIST, STRANGER, T, added, begin, describe, done, end, init
+
+FILTERS: tuple[dict[str, Any], ...] = (
+    {"state_filters": [], "producer_id_filters": []},
+    {"state_filters": ["Ongoing"], "producer_id_filters": []},
+    {"state_filters": ["Ongoing", "Empty", "Empty"], "producer_id_filters": []},
+    {"state_filters": ["CompleteCommit", "CompleteAbort", "Dead"], "producer_id_filters": []},
+    {"state_filters": ["PrepareEpochFence", "PrepareAbort", "PrepareCommit"], "producer_id_filters": []},
+    {"state_filters": ["ongoing"], "producer_id_filters": []},
+    {"state_filters": ["nonsense", "Ongoing"], "producer_id_filters": []},
+    {"state_filters": [], "producer_id_filters": ["{kept}", "{open}"]},
+    {"state_filters": ["Ongoing"], "producer_id_filters": ["{kept}", "{open}"]},
+    {"state_filters": [], "producer_id_filters": [STRANGER]},
+    {"state_filters": [], "producer_id_filters": [], "duration_filter": 3_600_000},
+    {"state_filters": [], "producer_id_filters": [], "duration_filter": -1},
+    {"state_filters": [], "producer_id_filters": [], "duration_filter": -99},
+    {"state_filters": ["Ongoing"], "producer_id_filters": [], "duration_filter": 3_600_000},
+)
+"""What ListTransactions is asked for: states, producers and how long they have been open (ms)."""
 
 SCRIPTS = [
     script(
@@ -45,24 +65,6 @@ SCRIPTS = [
         end(False, name="{t}-dropped", pid="{dropped}", v=3),
         done("CompleteCommit", name="{t}-kept"),
         done("CompleteAbort", name="{t}-dropped"),
-        *(
-            ask(LIST, only={"transaction_states": "transactional_id={t}-"}, **fields)
-            for fields in (
-                {"state_filters": [], "producer_id_filters": []},
-                {"state_filters": ["Ongoing"], "producer_id_filters": []},
-                {"state_filters": ["Ongoing", "Empty", "Empty"], "producer_id_filters": []},
-                {"state_filters": ["CompleteCommit", "CompleteAbort", "Dead"], "producer_id_filters": []},
-                {"state_filters": ["PrepareEpochFence", "PrepareAbort", "PrepareCommit"], "producer_id_filters": []},
-                {"state_filters": ["ongoing"], "producer_id_filters": []},
-                {"state_filters": ["nonsense", "Ongoing"], "producer_id_filters": []},
-                {"state_filters": [], "producer_id_filters": ["{kept}", "{open}"]},
-                {"state_filters": ["Ongoing"], "producer_id_filters": ["{kept}", "{open}"]},
-                {"state_filters": [], "producer_id_filters": [STRANGER]},
-                {"state_filters": [], "producer_id_filters": [], "duration_filter": 3_600_000},
-                {"state_filters": [], "producer_id_filters": [], "duration_filter": -1},
-                {"state_filters": [], "producer_id_filters": [], "duration_filter": -99},
-                {"state_filters": ["Ongoing"], "producer_id_filters": [], "duration_filter": 3_600_000},
-            )
-        ),
+        *(ask(LIST, only={"transaction_states": "transactional_id={t}-"}, **fields) for fields in FILTERS),
     ),
 ]

@@ -23,6 +23,7 @@ from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
 from kpybroker.broker.loop.yielding import paced
 from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
+from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
@@ -51,6 +52,10 @@ NONE = (0, -1)
 
 class Handler(Protocol):
     """A module of `broker.handlers`; one with a fast path also has `FAST_VERSIONS` and `handle_fast`."""
+
+    @property
+    def LEDGER(self) -> Ledger:
+        """What the module serves."""
 
     @property
     def handle(self) -> Handle:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.coordinators.transaction_verification import Verification, verify_produce
+from kpybroker.broker.coordinators.transaction_verification import Verification
 from kpybroker.broker.handlers.records.produce_refusals import (
     ALL_IN_SYNC,
     LEADER_FROM,
@@ -39,6 +39,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.log.producer_state import NO_VERIFICATION, ProducerState
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.log.append import CLIENT, AppendInfo, ProducedBatches
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -54,7 +55,6 @@ from kpybroker.wire.records.batch import (
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
     from kpybroker.broker.replication.partition import Partition
-    from kpybroker.storage.log.append import AppendInfo
 
 __all__ = ["FAST_VERSIONS", "LEDGER", "error_response", "handle", "handle_fast"]
 
@@ -128,7 +128,7 @@ def handle_fast(
     try:
         if refused.by_partition:
             refused.check((topic, index), _producers(partition), records)
-        info = partition.append(records, acks, version, broker.clock.time_ms())
+        info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
     except (KafkaError, LogDirError) as error:
         context = RequestContext.of(header, connection, broker.authorizer)
         return _answer_one(broker, context, plain, partition, error)
@@ -156,7 +156,7 @@ def _producers(partition: Partition) -> ProducerState | None:
 def _answer_one(
     broker: Broker,
     context: RequestContext,
-    plain: fast_produce.PlainProduce,
+    plain: fast_produce.FastProduce,
     partition: Partition,
     outcome: AppendInfo | KafkaError | LogDirError,
 ) -> HandledFast:
@@ -215,10 +215,10 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 if refused.by_partition:
                     refused.check((topic.name, data.index), _producers(partition), records)
                 checked = None
-                if partition.is_expensive(records):
+                if partition.is_slow_to_validate(records):
                     walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
                     checked = yield walk
-                info = partition.append(records, acks, version, now_ms, checked, guard)
+                info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
                 refuse(broker, context, topic.name, answer, data.records, error)
             else:
@@ -274,8 +274,7 @@ async def _verify(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return await verify_produce(
-        broker,
+    return await broker.verifier.verify_produce(
         request,
         budget,
         lambda topic: context.authorized(Operation.WRITE, ResourceType.TOPIC, topic),

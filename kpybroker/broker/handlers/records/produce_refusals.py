@@ -111,7 +111,7 @@ def refuse(
         for position, message in record_errors
     ]
     # ReplicaManager has texts for bad records and verification; for everything else the code must do.
-    answer.error_message = error.message if record_errors else getattr(error, "told", None)
+    answer.error_message = error.message if record_errors else getattr(error, "client_message", None)
     if context.api_version >= LEADER_FROM and error.code in _MOVED and partition is not None:
         answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
