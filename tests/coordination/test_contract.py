@@ -15,7 +15,7 @@ CREATED, DELETED = WatchType.NODE_CREATED, WatchType.NODE_DELETED
 CHANGED, CHILDREN = WatchType.NODE_DATA_CHANGED, WatchType.NODE_CHILDREN_CHANGED
 
 
-# --- nodes and their stat ---------------------------------------------------------------------------------------------
+# --- nodes and their stat 
 
 
 async def test_a_new_node_has_fresh_versions_and_one_zxid(world: World) -> None:
@@ -90,7 +90,7 @@ async def test_data_and_names_are_any_bytes_and_any_letters(world: World) -> Non
         assert "naïve-名前 <default>" in (await tree.children("/")).names
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- refusals 
 
 
 async def test_no_data_and_empty_data_are_told_apart(world: World) -> None:
@@ -179,7 +179,7 @@ async def test_acls_are_kept_with_their_own_version(world: World) -> None:
         assert type(await error_of(tree, t.SetAcl("/a", acl, version=0))) is t.BadVersion
 
 
-# --- sequential and ephemeral nodes -----------------------------------------------------------------------------------
+# --- sequential and ephemeral nodes 
 
 
 async def test_sequential_names_have_ten_digits_and_are_never_reused(world: World) -> None:
@@ -213,7 +213,7 @@ async def test_ephemerals_go_with_their_session_when_it_closes(world: World) -> 
         assert await other.exists("/p") is not None
 
 
-# --- watches ----------------------------------------------------------------------------------------------------------
+# --- watches 
 
 
 async def test_watches_fire_once_and_say_what_happened(world: World) -> None:
@@ -304,7 +304,7 @@ async def test_no_change_is_missed_by_reading_again_at_every_event(world: World)
                 await log.wait_for_watch_events(reads)
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# --- many at once 
 
 
 async def test_pipelined_operations_are_performed_in_order_and_answered_each(world: World) -> None:
@@ -344,7 +344,7 @@ async def test_many_tasks_write_at_once(world: World) -> None:
         assert sorted(paths) == [f"/q/n-{i:010d}" for i in range(100)]
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------------
+# --- sessions 
 
 
 async def test_an_expired_session_answers_so_until_it_is_reopened(world: World) -> None:
@@ -403,7 +403,7 @@ async def test_a_client_answers_tree_closed_before_start_and_after_close(world: 
             await tree.reopen()
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------------
+# --- helpers 
 
 
 async def test_paths_are_created_and_deleted_whole(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The embedded tree's file: what is answered is on disk, what is not on disk is told to nobody."""
+"""The embedded tree's file: a change is on disk before any result or event shows it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def after_a_crash(path: Path, tmp_path: Path) -> Path:
     return directory / path.name
 
 
-# --- what survives ----------------------------------------------------------------------------------------------------
+# --- what survives 
 
 
 async def test_everything_but_ephemerals_survives_a_restart(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_a_file_of_an_earlier_format_is_taken_over(tmp_path: Path, version
     await store.close()
 
 
-# --- commits ----------------------------------------------------------------------------------------------------------
+# --- commits 
 
 
 async def test_nothing_is_answered_or_told_before_it_is_committed(tmp_path: Path) -> None:
@@ -317,11 +317,11 @@ async def test_after_any_other_failure_nothing_is_promised(tmp_path: Path, monke
         await tree.get("/a")
     with pytest.raises(t.SystemFailure):
         await store.close()
-    reopened = opened(tmp_path / "c.sqlite")  # it was let go of
+    reopened = opened(tmp_path / "c.sqlite")  # its lock was released
     await reopened.close()
 
 
-# --- opening ----------------------------------------------------------------------------------------------------------
+# --- opening 
 
 
 def refusal(path: Path) -> str:
