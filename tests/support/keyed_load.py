@@ -7,6 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import AppendOrigin
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
@@ -87,7 +88,7 @@ class KeyedLoad:
 
     def end_transaction(self, log: Log, producer_id: int, *, commit: bool) -> None:
         batch = marker(commit=commit, producer_id=producer_id, producer_epoch=self._epochs[producer_id])
-        log.append_as_leader(batch, 0, now_ms=self.now_ms, origin=AppendOrigin.COORDINATOR)
+        log.append_as_leader(ProducedBatches(batch, self.now_ms, origin=AppendOrigin.COORDINATOR), 0)
         self._open.discard(producer_id)
         if self.chance.random() < 0.3:
             self._epochs[producer_id] += 1
@@ -112,7 +113,7 @@ class KeyedLoad:
             self._open.add(producer_id)
 
     def _append(self, log: Log, batch: bytearray) -> None:
-        log.append_as_leader(batch, 0, now_ms=self.now_ms)
+        log.append_as_leader(ProducedBatches(batch, self.now_ms), 0)
 
     def _append_legacy(self, log: Log) -> None:
         """As a replica takes them: a leader would convert them."""
