@@ -16,7 +16,7 @@ import pytest
 
 from kpybroker import __version__
 from kpybroker.cli import main as command_line
-from kpybroker.cli.run import EXIT_CODES
+from kpybroker.cli.exit_codes import EXIT_CODES
 
 READY = re.compile(r"kpybroker ready at (\S+):(\d+)\n")
 SECONDS_MAX = 60

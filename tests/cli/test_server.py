@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kpybroker.cli import run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.server import run_server
 
 
@@ -52,7 +53,7 @@ def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], caps
     file.write_text("num.partitions=x\n")
     with pytest.raises(SystemExit) as caught:
         run_server(str(file), {}, [], "text", "INFO")
-    assert caught.value.code == run.EXIT_CONFIG
+    assert caught.value.code == EXIT_CONFIG
     assert capsys.readouterr().err == (
         "kpybroker: Invalid value x for configuration num.partitions: Not a number of type INT "
         f"(from {file})\n"
