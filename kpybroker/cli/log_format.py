@@ -49,12 +49,12 @@ def _known(name: str) -> Cell:
 
 
 def _flags(row: Row) -> str:
-    said = [word for word, field in (("txn", "isTransactional"), ("control", "isControl")) if row[field]]
+    flags = [word for word, field in (("txn", "isTransactional"), ("control", "isControl")) if row[field]]
     if row["deleteHorizonMs"] is not None:
-        said.append(f"horizon={moment(row['deleteHorizonMs'])}")
+        flags.append(f"horizon={moment(row['deleteHorizonMs'])}")
     if row["timestampType"] == "LogAppendTime":
-        said.append("appendtime")
-    return " ".join(said) + ("" if row["isValid"] else " BAD CRC")
+        flags.append("appendtime")
+    return " ".join(flags) + ("" if row["isValid"] else " BAD CRC")
 
 
 def _range(first: int | None, last: int | None) -> str:

@@ -43,7 +43,7 @@ def cli() -> None:
     "--brokers",
     type=click.IntRange(1, 9),
     default=1,
-    help="A cluster of so many, at PORT and those above. [default: 1]",
+    help="A cluster of so many brokers, at PORT and the ports after it. [default: 1]",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")
 @_override

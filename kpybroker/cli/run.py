@@ -180,7 +180,7 @@ async def _report_on_signals(running: Running, *, task_status: trio.TaskStatus[N
 
 
 def _report(running: Running) -> None:
-    """The loop's stalls since the last report; `make bench` asks for them."""
+    """The loop's stalls since the last report; `make bench` requests them."""
     for broker in running.brokers:
         server_log.info("[KafkaServer id=%d] %s", broker.node_id, broker.stall.describe())
         broker.stall.reset()

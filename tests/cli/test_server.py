@@ -1,4 +1,4 @@
-"""`kpybroker server`: what stands above what."""
+"""`kpybroker server`: which source of a key overrides which."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
     logging.raiseExceptions = raising
 
 
-def test_overrides_stand_above_the_environment_and_that_above_the_file(tmp_path: Path, planned: list[run.Plan]) -> None:
+def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, planned: list[run.Plan]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nbroker.id=1\nlog.dirs=/a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "2", "KAFKA_BROKER_ID": "2", "KAFKA_HEAP_OPTS": "-Xmx1g"}

@@ -58,7 +58,7 @@ class EventLog:
         return [(e.type, e.generation) for e in self.heard if isinstance(e, SessionEvent)]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until what was heard makes `condition` true."""
+        """Wait until the received events make `condition` true."""
         while not condition():
             await self._more.wait()
 

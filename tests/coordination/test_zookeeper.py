@@ -63,10 +63,12 @@ async def behind_proxy(
         proxy.fix()
 
 
-# --- broken connections 
+# --- broken connections
 
 
-async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_server_shared: ZooKeeperServer) -> None:
+async def test_missed_changes_are_announced_after_the_reconnection(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
     async with behind_proxy(zookeeper_server_shared) as (proxy, tree, log, other):
         for path in ("/changed", "/deleted", "/recreated", "/parent", "/same"):
             await tree.create(path)
@@ -103,7 +105,7 @@ async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_serv
         assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
         assert tree.session_id == session_id
 
-        log.heard.clear()  # the watches that missed nothing still stand, and the others are gone
+        log.heard.clear()  # the watches that missed nothing are still set, and the others are not
         for path in ("/same", "/parent", "/changed", "/recreated", "/created"):
             await tree.set(path, b"2")
         await tree.create("/same/child")
@@ -174,7 +176,7 @@ async def test_operations_answer_at_once_while_there_is_no_connection(
         assert await tree.exists("/a") is not None
 
 
-async def test_a_session_expires_when_the_server_hears_nothing_of_it(
+async def test_a_session_expires_when_the_server_receives_nothing_from_it(
     zookeeper_server_shared: ZooKeeperServer,
 ) -> None:
     async with behind_proxy(zookeeper_server_shared, ClientOptions(2000)) as (proxy, tree, log, other):
@@ -196,7 +198,7 @@ async def test_a_session_expires_when_the_server_hears_nothing_of_it(
 
 
 def test_a_session_is_taken_over_and_closed_without_an_answer_in_between() -> None:
-    """Its owner comes back at once, and would take it away again from who waited: then it never ended."""
+    """Its owner reconnects at once, and would take it back from a client that waited for a response."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         host, port = listener.getsockname()
         ending = pool.submit(end_session, f"{host}:{port}", ClientOptions(10_000), (7, bytes(16)))
@@ -224,7 +226,7 @@ async def test_a_restarted_server_finds_the_session_alive(
         assert len(log.watch_events) == 1
 
 
-# --- starting and closing 
+# --- starting and closing
 
 
 async def test_an_unreachable_ensemble_is_named_with_the_cause() -> None:
@@ -275,7 +277,7 @@ async def test_the_server_decides_the_session_timeout(zookeeper_server_shared: Z
         assert tree.negotiated_timeout_ms == 60_000
 
 
-# --- chroot, sizes, credentials 
+# --- chroot, sizes, credentials
 
 
 async def test_a_chroot_is_created_and_is_the_root_of_all_paths(zookeeper_server_shared: ZooKeeperServer) -> None:
@@ -345,7 +347,7 @@ async def test_credentials_hold_after_a_reconnection(zookeeper_server_shared: Zo
         await tree.set("/mine", b"1")
 
 
-# --- TLS 
+# --- TLS
 
 
 def make_certificate(directory: Path) -> tuple[Path, Path]:
@@ -388,7 +390,7 @@ async def test_the_tree_over_tls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_no_more_than_so_many_requests_are_under_way(limit: int, own_server: ZooKeeperServer) -> None:
+async def test_the_requests_in_flight_are_limited(limit: int, own_server: ZooKeeperServer) -> None:
     async with client(own_server.address, max_in_flight_requests=limit) as (tree, _):
         under_way: list[int] = []
         assert tree._client is not None
