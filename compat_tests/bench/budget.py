@@ -133,7 +133,7 @@ class ProduceCalls:
 
     def append(self) -> None:
         self.reset()
-        self.partition.append(self.records, 1, PRODUCE_VERSION, self.now_ms)
+        self.partition.append(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 1)
 
     def append_to_log(self) -> None:
         self.reset()
