@@ -20,6 +20,7 @@ from kpybroker.storage.disk.errors import (
     LogDirLockedError,
     StorageError,
 )
+from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def lock_log_dirs(broker: Broker) -> LogManager:
         return LogManager(
             broker.files,
             config.log_dirs,
-            walk_records=config.get_bool("kpybroker.validate.records"),
-            random_below=broker.random.randrange,
+            LogSettings(
+                walk_records=config.get_bool("kpybroker.validate.records"), random_below=broker.random.randrange
+            ),
             new_id=lambda: f"{broker.random.getrandbits(128):032x}",
         )
     except LogDirLockedError as error:
@@ -154,14 +156,14 @@ def _bind_error(host: str, port: int, error: OSError) -> StartupError:
 
 async def register(broker: Broker) -> None:
     try:
-        await broker.control.register()
+        await broker.controller.register()
     except registration.BrokerIdTaken as error:
         raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error
 
 
 async def elect(broker: Broker) -> None:
     try:
-        await broker.control.elect()
+        await broker.controller.elect()
     except KafkaError as error:
         # The controller's queue was emptied under the start: its session has ended.
         raise t.SessionExpired(message="while a controller was elected") from error
