@@ -82,11 +82,11 @@ class Producer:
 
     async def init(self, *, claims: bool = False, version: int = 4) -> ErrorCode:
         """Until what was open before is over."""
-        claim = {"producer_id": self.producer_id, "producer_epoch": self.epoch} if claims else {}
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.timeout_ms,
-            **({"producer_id": -1, "producer_epoch": -1} | claim),
+            producer_id=self.producer_id if claims else -1,
+            producer_epoch=self.epoch if claims else -1,
         )
         while True:
             answer = await ask(self.broker, request, version)

@@ -37,7 +37,8 @@ async def produce(broker: Broker, records: bytearray, acks: int = -1) -> Produce
     data = ProduceRequest.PartitionProduceData(index=0, records=bytes(records))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
     answer = await ask(broker, ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[topic]), 9)
-    return answer.responses[0].partition_responses[0]
+    found: ProduceResponse.PartitionProduceResponse = answer.responses[0].partition_responses[0]
+    return found
 
 
 async def test_a_batch_that_is_there_is_not_refused_for_the_isr(autojump_clock: trio.testing.MockClock) -> None:
