@@ -22,7 +22,7 @@ from kpybroker.core.machine import LogLine, Now, Write
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.append import COORDINATOR, ProducedBatches
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
@@ -165,11 +165,13 @@ class Shard(Generic[M]):
     def _batch(self, write: Write[Any, Any], timestamp_ms: int) -> bytearray:
         return build_batch(
             [(*self._kind.encode(record), timestamp_ms) for record in write.records],
-            codec=self._kind.codec,
-            producer_id=write.producer_id,
-            producer_epoch=write.producer_epoch,
-            base_sequence=write.base_sequence,
-            is_transactional=write.producer_id >= 0,
+            BatchFields(
+                codec=self._kind.codec,
+                producer_id=write.producer_id,
+                producer_epoch=write.producer_epoch,
+                base_sequence=write.base_sequence,
+                is_transactional=write.producer_id >= 0,
+            ),
         )
 
     def _hold(self, offset: int, done: Done, *, flush: bool = False) -> Iterable[AnyOutcome]:

@@ -29,7 +29,7 @@ from kpybroker.storage.log.append import (
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
-from kpybroker.wire.records.expensive import is_expensive
+from kpybroker.wire.records.slow_validation import is_slow_to_validate
 from kpybroker.wire.records.validate import validate_and_assign
 
 if TYPE_CHECKING:
@@ -183,9 +183,9 @@ class Partition:
 
     # --- writing
 
-    def is_expensive(self, records: memoryview) -> bool:
+    def is_slow_to_validate(self, records: memoryview) -> bool:
         """Whether validating `records` would hold the loop: then call `validate_in_thread` before `append`."""
-        return is_expensive(records, self.leader_log().rules)
+        return is_slow_to_validate(records, self.leader_log().rules)
 
     async def validate_in_thread(
         self, records: memoryview, request_version: int, now_ms: int, limiter: trio.CapacityLimiter

@@ -18,7 +18,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from kpybroker.storage.disk.errors import LogDirError, is_disk_full
-from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.slice import SharedFile
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -51,7 +50,7 @@ def prepare(log: LogState) -> FlushJob:
     unflushed.has_new_directory = unflushed.has_renamed = False
     unflushed.rolled.clear()
     epochs = log.epoch_checkpoint.capture(log.epochs)
-    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs, log.files)
+    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs)
     job.lacks_space = lacks_space
     unflushed.jobs.add(job)
     return job
@@ -83,7 +82,6 @@ class FlushJob:
         paths: list[str],
         directories: list[str],
         epochs: tuple[int, bytes] | None,
-        files: Files,
     ) -> None:
         self._log = log
         self.offset = offset
@@ -91,7 +89,7 @@ class FlushJob:
         self.paths = paths
         self.directories = directories
         self._epochs = epochs
-        self._files = files
+        self._files = log.files
         self._error: OSError | None = None
         self._running = threading.Lock()
         self._was_run = False

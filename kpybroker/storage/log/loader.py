@@ -25,12 +25,13 @@ from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.replication.leader_epochs import EpochEntry, LeaderEpochCache
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs
-from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError
 from kpybroker.storage.disk.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
-from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment
+from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment, take_empty_snapshots
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.storage.segments.swap import split_overflowed_segment
 
@@ -76,14 +77,14 @@ class LogLoader:
         self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
         self.snapshots = self._snapshots_at(self.next_offset)
         self.snapshots.remove_stray(self.segments.base_offsets)
-        rebuild_producer_state(
-            self.snapshots,
-            self.segments,
-            self.log_start_offset,
-            self.next_offset,
-            now_ms=self.now_ms,
-            reload_from_clean_shutdown=self.checkpoints.had_clean_shutdown,
-        )
+        if self.snapshots.latest_offset is None and self.checkpoints.had_clean_shutdown:
+            take_empty_snapshots(self.snapshots, self.segments, self.next_offset)
+        else:
+            self._rebuild_producer_state(self.snapshots, self.next_offset)
+
+    def _rebuild_producer_state(self, snapshots: ProducerSnapshots, end_offset: int) -> None:
+        start = self.log_start_offset
+        rebuild_producer_state(snapshots, self.segments, start, end_offset, now_ms=self.now_ms, sync=True)
 
     def _new_snapshots(self) -> ProducerSnapshots:
         state = ProducerState(str(names.parse_dir_name(self.directory)), self.settings.producer_id_expiration_ms)
@@ -99,14 +100,11 @@ class LogLoader:
 
     def _open_segment(self, base_offset: int, *, create: bool = False, suffix: str = "") -> LogSegment:
         return open_segment(
-            self.files,
-            self.directory,
-            base_offset,
+            SegmentFiles(self.files, self.directory, base_offset, suffix),
             self.config,
             now_ms=self.now_ms,
             roll_jitter_ms=self.roll_jitter_ms,
             create=create,
-            suffix=suffix,
         )
 
     def _file_names(self) -> list[str]:
@@ -210,14 +208,7 @@ class LogLoader:
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
         snapshots = self._snapshots_at(segment.base_offset)
-        rebuild_producer_state(
-            snapshots,
-            self.segments,
-            self.log_start_offset,
-            segment.base_offset,
-            now_ms=self.now_ms,
-            reload_from_clean_shutdown=False,
-        )
+        self._rebuild_producer_state(snapshots, segment.base_offset)
         removed = recover_segment(segment, snapshots, self.epochs, may_overflow=self._may_be_compacted(segment))
         snapshots.take(sync=True)  # so that the next segment need not replay this one
         self._recovered = snapshots
@@ -299,7 +290,7 @@ class LogLoader:
             self.segments.remove(segment.base_offset)
             segment.change_suffix("", names.DELETED_SUFFIX)
             segment.close_handlers()
-            self.deleted_paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            self.deleted_paths += segment.files.paths()
             snapshot = snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 self.deleted_paths.append(snapshot)

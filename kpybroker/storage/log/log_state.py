@@ -21,6 +21,7 @@ from kpybroker.storage.log.loader import LogLoader, make_directory, read_epochs
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, NO_CHECKPOINTS, LogCheckpoints, LogSettings
 from kpybroker.storage.log.unflushed import EpochCheckpoint, Unflushed
 from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import append_rules
@@ -54,7 +55,7 @@ class LogState:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
-        self.rules = append_rules(config, walk=settings.walk_records)
+        self.rules = append_rules(config, check_every_record=settings.walk_records)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = settings.verification_enabled
         is_new = make_directory(files, directory)
@@ -121,7 +122,7 @@ class LogState:
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
-        self.rules = append_rules(config, walk=self._settings.walk_records)
+        self.rules = append_rules(config, check_every_record=self._settings.walk_records)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -177,9 +178,7 @@ class LogState:
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
         return open_segment(
-            self.files,
-            self.directory,
-            base_offset,
+            SegmentFiles(self.files, self.directory, base_offset),
             self.config,
             now_ms=now_ms,
             roll_jitter_ms=self._roll_jitter_ms(),

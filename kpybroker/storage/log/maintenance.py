@@ -53,7 +53,7 @@ def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> N
         log.segments_map.remove(segment.base_offset)
         try:
             segment.change_suffix("", names.DELETED_SUFFIX)
-            paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            paths += segment.files.paths()
             snapshot = log.snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 paths.append(snapshot)
@@ -103,15 +103,7 @@ def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     _limit_cleaner_offset(log)
     log.epochs.truncate_from_end(target_offset)
     log.log_start_offset = min(target_offset, log.log_start_offset)
-    rebuild_producer_state(
-        log.snapshots,
-        segments,
-        log.log_start_offset,
-        target_offset,
-        now_ms=now_ms,
-        reload_from_clean_shutdown=False,
-        sync=False,
-    )
+    _rebuild_producer_state(log, target_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(log.high_watermark)
     return True
@@ -130,17 +122,14 @@ def truncate_fully_and_start_at(log: LogState, new_offset: int, now_ms: int, log
     log.epochs.clear()
     log.snapshots.truncate_fully_and_start_at(new_offset)
     log.log_start_offset = new_offset if log_start_offset is None else log_start_offset
-    rebuild_producer_state(
-        log.snapshots,
-        segments,
-        log.log_start_offset,
-        new_offset,
-        now_ms=now_ms,
-        reload_from_clean_shutdown=False,
-        sync=False,
-    )
+    _rebuild_producer_state(log, new_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(new_offset)
+
+
+def _rebuild_producer_state(log: LogState, end_offset: int, now_ms: int) -> None:
+    start = log.log_start_offset
+    rebuild_producer_state(log.snapshots, log.segments_map, start, end_offset, now_ms=now_ms, sync=False)
 
 
 def _set_log_end(log: LogState, offset: int) -> None:

@@ -215,7 +215,7 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 records = _checked_request(topic.name, data.records, acks, context)
                 refused.check(partition, records)
                 checked = None
-                if partition.is_expensive(records):
+                if partition.is_slow_to_validate(records):
                     walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
                     checked = yield walk
                 info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
