@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -180,7 +182,7 @@ async def test_a_nearer_deadline_wakes_the_timers(autojump_clock: trio.testing.M
 
 
 async def test_expired_offsets_go_by_themselves(autojump_clock: trio.testing.MockClock) -> None:
-    settings = {"offsets_retention_minutes": "1", "offsets_retention_check_interval_ms": "10000"}
+    settings: dict[str, Any] = {"offsets_retention_minutes": "1", "offsets_retention_check_interval_ms": "10000"}
     async with fake_broker(**settings) as broker:
         await broker.groups.ask(
             CommitOffsets("g", "", None, -1, {T0: OffsetAndMetadata(1, -1, "", broker.clock.time_ms())})

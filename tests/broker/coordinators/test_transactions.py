@@ -189,7 +189,7 @@ async def test_a_transaction_left_open_is_aborted(tmp_path: Path, autojump_clock
 
 
 async def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    keys = {
+    keys: dict[str, Any] = {
         "transactional_id_expiration_ms": "3600000",
         "transaction_remove_expired_transaction_cleanup_interval_ms": "60000",
         # nor does the log hold on to segments of a mock year

@@ -7,6 +7,7 @@ import queue
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -62,7 +63,7 @@ class Disk(LossyFiles):
 
 
 @asynccontextmanager
-async def broker_on(disk: Disk, directory: Path = LOGS, **keys: str) -> AsyncIterator[Broker]:
+async def broker_on(disk: Disk, directory: Path = LOGS, **keys: Any) -> AsyncIterator[Broker]:
     async with running_broker(directory, files=disk, **keys) as broker:
         try:
             yield broker
