@@ -32,7 +32,7 @@ Partition = tuple[str, int]
 
 
 @asynccontextmanager
-async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: str) -> AsyncIterator[Broker]:
+async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: Any) -> AsyncIterator[Broker]:
     """Topic t with three partitions; coordinators of both kinds are there.
 
     With `keeps` the directory has all that a broker needs to start again; without, no clock can outrun a disk.
