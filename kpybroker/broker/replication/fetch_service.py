@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kpybroker.broker.loop.steps import Steps, Wait
-from kpybroker.broker.loop.yielding import in_thread
+from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.replication.replication_quota import LEADER, ReplicationQuota
 from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
 from kpybroker.core.replication.replica_selector import ReplicaView, replica_selector
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 PartitionData = FetchResponse.PartitionData
 READ_COMMITTED = 1
-VISITS_BETWEEN_CHECKPOINTS = 200
 MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
 FOLLOWER_FETCHING_SINCE = 11
@@ -160,7 +157,8 @@ class FetchService:
     ) -> Steps[None]:
         left = params.max_bytes
         has_records = False
-        for visited, key in enumerate(session.take_dirty(), start=1):
+        budget = YieldBudget()
+        for key in session.take_dirty():
             if left <= 0 and session.session_id != 0 and not params.is_follower:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             session.visiting(key)
@@ -177,8 +175,7 @@ class FetchService:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
-            if visited % VISITS_BETWEEN_CHECKPOINTS == 0:
-                yield trio.lowlevel.checkpoint
+            yield from budget.steps()
 
     def _visit(
         self,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.peers.connection import PEER_FAILURES, Request
 from kpybroker.core.replication.follower import FetchState, out_of_range, truncation
 from kpybroker.core.replication.follower_session import Position
@@ -45,7 +46,8 @@ logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 PartitionData = FetchResponse.PartitionData
 
-BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+BYTES_A_UNIT = 256
+"""Appended for one unit of a `YieldBudget`: a slice is some 256 KB."""
 PARTITION_BYTES = 1024
 """What a partition in a response counts for in addition to its records."""
 
@@ -336,7 +338,7 @@ class FollowerFetcher:
         asked, positions = self._asked, self._endpoint.session.partitions
         self._grown = []
         flushes: list[tuple[Partition, int]] = []
-        appended = 0
+        budget = YieldBudget()
         for topic in response.responses:
             name = topic.topic or self._asked_names.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -344,9 +346,6 @@ class FollowerFetcher:
                 state = asked.get(key)
                 if state is None:
                     continue
-                if appended >= BYTES_BETWEEN_CHECKPOINTS:
-                    appended = 0
-                    yield trio.lowlevel.checkpoint
                 is_unchanged = self._is_current(state) and not state.is_truncating
                 if not is_unchanged or state.fetch_offset != positions[key].fetch_offset:
                     # The leader sends high watermark and log start once a session: a new session sends them again.
@@ -359,7 +358,7 @@ class FollowerFetcher:
                 else:
                     self._append(state, data, flushes)
                     self._grown.append(key)
-                appended += PARTITION_BYTES + len(data.records or b"")
+                yield from budget.steps((PARTITION_BYTES + len(data.records or b"")) // BYTES_A_UNIT)
         if flushes:
             yield partial(self._flush, flushes)
 

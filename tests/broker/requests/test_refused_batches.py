@@ -40,10 +40,9 @@ def code_of(
 ) -> ErrorCode | None:
     """What the partition's leader says, which knows the producer up to `last`, or not at all."""
     known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
-    log = SimpleNamespace(producers=SimpleNamespace(producers=known))
-    partition: Any = SimpleNamespace(topic=topic, index=index, leader=object(), log=log)
+    producers: Any = SimpleNamespace(producers=known)
     try:
-        refused.check(partition, records)
+        refused.check((topic, index), producers, records)
     except KafkaError as error:
         return error.code
     return None
@@ -101,10 +100,9 @@ def test_the_first_of_a_later_epoch_counts() -> None:
     assert code_of(refused, sent(1, producer_epoch=1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_who_does_not_lead_keeps_what_was_noted() -> None:
+def test_a_broker_that_does_not_lead_keeps_what_was_noted() -> None:
     refused = after(sent(3))
-    partition: Any = SimpleNamespace(topic="t", index=0, leader=None, log=object())
-    refused.check(partition, sent(4))
+    refused.check(("t", 0), None, sent(4))
     assert refused.by_partition
 
 
