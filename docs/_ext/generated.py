@@ -156,7 +156,7 @@ class ExitCodes(Generated):
 
     def markdown(self) -> Iterator[str]:
         """A table by code."""
-        from kpybroker.cli.run import EXIT_CODES
+        from kpybroker.cli.exit_codes import EXIT_CODES
 
         yield "| code | meaning |"
         yield "|---|---|"

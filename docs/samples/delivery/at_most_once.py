@@ -22,7 +22,7 @@ def main(bootstrap: str, source: str, target: str, group: str) -> None:
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "group.instance.id": group,  # one that comes after a crash takes this place again, at once
+            "group.instance.id": group,  # after a restart the program gets its partitions back at once
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "log_level": 0,
@@ -34,8 +34,8 @@ def main(bootstrap: str, source: str, target: str, group: str) -> None:
         messages = [message for message in consumer.consume(BATCH, 0.1) if message.error() is None]
         if not messages:
             continue
-        # first: they will not be read again, whatever happens. An error ends the program, and the next one starts from
-        # what is noted: doing these now could be doing them twice
+        # First: they are never read again. An error ends the program, and the next start begins at the committed
+        # offset: to do these records now could be to do them twice.
         consumer.commit(asynchronous=False)
         for message in messages:
             producer.produce(target, message.value(), message.key())

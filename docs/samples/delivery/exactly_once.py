@@ -34,9 +34,7 @@ def main(bootstrap: str, source: str, target: str, group: str) -> None:
     # with librdkafka's default, `rebootstrap`, send_offsets_to_transaction may never end after the only broker died
     common = {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": "none", "log_level": 0}
     producer = Producer({**common, "transactional.id": group})
-    insist(
-        producer.init_transactions
-    )  # before the first read: fences the producer that had this id, and aborts its transaction
+    insist(producer.init_transactions)  # before the first read: fences the previous producer
     consumer = Consumer(
         {
             **common,
