@@ -4,7 +4,7 @@
 `{bench-table} COMMAND`   the table itself                    options: table, columns
 `{bench-conditions} COMMAND`
 `{package} NAME`          a package's docstring, and one line for each of its modules
-`{module} NAME`           the public names of a module, with the first paragraph of each docstring
+`{api-table} NAME`         the public names of a module, with the first paragraph of each docstring
 `{command-help} WORDS`    what `kpybroker WORDS --help` prints
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
@@ -113,9 +113,8 @@ class Module(Generated):
         yield "|---|---|"
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                yield f"| `{node.name}({ast.unparse(node.args)})` | {cell(ast.get_docstring(node))} |".replace(
-                    " | None", " \\| None"
-                )
+                signature = ast.unparse(node.args).replace("|", "\\|")
+                yield f"| `{node.name}({signature})` | {cell(ast.get_docstring(node))} |"
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield f"| `{node.name}` | {cell(ast.get_docstring(node))} |"
 
@@ -182,7 +181,7 @@ def setup(app: Any) -> dict[str, bool]:
         "bench-table": BenchTable,
         "bench-conditions": BenchConditions,
         "package": Package,
-        "module": Module,
+        "api-table": Module,
         "command-help": CommandHelp,
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
