@@ -21,7 +21,7 @@ html_theme = "furo"
 html_title = "kpybroker"
 html_show_sourcelink = True
 html_copy_source = True
-html_css_files: list[str] = []
+html_sourcelink_suffix = ""
 graphviz_output_format = "svg"
 graphviz_dot_args = [
     "-Gbgcolor=transparent",
@@ -37,5 +37,3 @@ graphviz_dot_args = [
     "-Ecolor=#5b7a99",
     "-Efontcolor=#5b7a99",
 ]
-
-suppress_warnings = ["toc.empty_glob"]
