@@ -157,7 +157,7 @@ def measure_pinned(
             highest_mb["kpybroker"],
             HIGHEST_MB_MAX,
         ),
-        Fact("loop stall, p99.9 of the turns", "ms", None, stall.p99_9_ms, STALL_P99_9_MS_MAX),
+        Fact("loop stall, p99.9 of the iterations", "ms", None, stall.p99_9_ms, STALL_P99_9_MS_MAX),
         Fact("loop stall, longest", "ms", None, stall.longest_ms),
     ]
     return results, facts

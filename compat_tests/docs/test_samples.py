@@ -61,3 +61,14 @@ def test_a_look_at_a_healthy_broker_finds_nothing(
     out = run_sample(sample, tmp_path, places(broker_of_samples), commands)
     assert "Leader: none" not in out
     assert "Exception" not in out
+
+
+def test_partitions_move_to_the_brokers_of_a_plan(commands: Path, tmp_path: Path) -> None:
+    with dev_broker(tmp_path / "data", "--brokers", "3") as cluster:
+        create = Tools("3.9.1", cluster.bootstrap)
+        create.run("topics", "--create", "--topic", "clicks", "--replica-assignment", "0,0,0")
+        out = run_sample("tools/reassign.sh", tmp_path, places(cluster), commands)
+        assert "Successfully started partition reassignments for clicks-0,clicks-1,clicks-2" in out
+        assert "Status of partition reassignment:" in out
+        described = create.run("topics", "--describe", "--topic", "clicks").out
+        assert {line.split("Replicas: ")[1].split()[0][:1] for line in described.splitlines()[1:]} == {"0", "1", "2"}
