@@ -40,7 +40,7 @@ from kpybroker.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
-log = logging.getLogger("kafka.network.SocketServer")
+logger = logging.getLogger("kafka.network.SocketServer")
 
 REQUESTS_AT_ONCE = 8
 """Of one connection, until it is others' turn."""
@@ -162,7 +162,7 @@ class Server:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                log.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
+                logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
@@ -188,7 +188,7 @@ class Server:
                 limit = int(value)
         if self._per_ip.get(host, 0) < limit:
             return False
-        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
+        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
         return True
 
     async def _serve_connection(self, connection: Connection) -> None:
@@ -196,11 +196,11 @@ class Server:
             with connection.scope:
                 await self._serve_requests(connection)
         except ProtocolError as error:
-            log.warning("Closing connection %s: %s", connection.connection_id, error)
+            logger.warning("Closing connection %s: %s", connection.connection_id, error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:
-            log.debug("Connection %s ended: %s", connection.connection_id, error)
+            logger.debug("Connection %s ended: %s", connection.connection_id, error)
         except Exception:
-            log.exception("Closing connection %s after an unexpected error", connection.connection_id)
+            logger.exception("Closing connection %s after an unexpected error", connection.connection_id)
         finally:
             connection.stream.close()
             self._unregister(connection)
@@ -407,7 +407,7 @@ class Server:
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:
-                    log.debug("About to close the idle connection from %s", connection.connection_id)
+                    logger.debug("About to close the idle connection from %s", connection.connection_id)
                     connection.scope.cancel()
 
 
