@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller, measure, measure_no_more
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, SLICE_S, Alone, Poller, measure, measure_no_more
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 
@@ -227,7 +227,7 @@ async def test_others_get_their_turn_however_many_are_poked_at_once(
 
     def on_poked(number: int) -> bool:
         nonlocal now
-        now += TURN_S / 10
+        now += SLICE_S / 10
         called.append(number)
         return True
 
