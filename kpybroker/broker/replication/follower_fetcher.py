@@ -208,7 +208,7 @@ class FollowerFetcher:
         for state in truncating:
             epoch = self._partition(state).online_log().latest_epoch
             if epoch == UNDEFINED_EPOCH or not self._endpoint.knows_epochs:
-                await self._cut(state, lambda state=state: (state.fetch_offset, True))  # type: ignore[misc]
+                await self._truncate_log(state, lambda state=state: (state.fetch_offset, True))  # type: ignore[misc]
             else:
                 asked[TopicPartition(state.topic, state.index)] = (state, epoch)
         if not asked:
@@ -233,9 +233,9 @@ class FollowerFetcher:
             # If fetches report divergence, the next one finds the rest.
             return cut.offset, cut.is_complete or self._endpoint.truncates_on_fetch
 
-        await self._cut(state, where)
+        await self._truncate_log(state, where)
 
-    async def _cut(self, state: FetchState, where: Callable[[], tuple[int, bool]]) -> None:
+    async def _truncate_log(self, state: FetchState, where: Callable[[], tuple[int, bool]]) -> None:
         """Truncate a partition's log, if the partition is still in this state, and continue from there.
 
         The controller's requests wait: this broker must not become the leader between the decision where the log will

@@ -19,7 +19,6 @@ import trio
 
 from kpybroker.broker.coordinators.transaction_verification import Verification
 from kpybroker.broker.handlers.records.produce_refusals import (
-    ALL_IN_SYNC,
     LEADER_FROM,
     MAGIC_MAX,
     PartitionResponse,
@@ -33,6 +32,7 @@ from kpybroker.broker.handlers.records.produce_refusals import (
 )
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.replication.partition import ALL_IN_SYNC
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType

@@ -10,6 +10,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import VerificationError
+from kpybroker.broker.replication.partition import ALL_IN_SYNC, LEADER_MOVED
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
@@ -25,7 +26,6 @@ PartitionResponse = ProduceResponse.PartitionProduceResponse
 TopicResponse = ProduceResponse.TopicProduceResponse
 Records = bytes | memoryview | None
 
-ALL_IN_SYNC = -1
 ACKS = (ALL_IN_SYNC, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"  # may write to internal topics (AdminUtils)
 LEADER_FROM = 10
@@ -48,7 +48,6 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     )
 )
-_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def check_request(topic: str, records: Records, acks: int, context: RequestContext) -> memoryview:
@@ -112,7 +111,7 @@ def refuse(
     ]
     # ReplicaManager has texts for bad records and verification; for everything else the code must do.
     answer.error_message = error.message if record_errors else getattr(error, "client_message", None)
-    if context.api_version >= LEADER_FROM and error.code in _MOVED and partition is not None:
+    if context.api_version >= LEADER_FROM and error.code in LEADER_MOVED and partition is not None:
         answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
         )
