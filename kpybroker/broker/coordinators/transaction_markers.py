@@ -74,7 +74,7 @@ async def _write_at(broker: Broker, leader: int, order: WriteMarkers, partitions
         )
     try:
         version = write_txn_markers_version(parse(broker.config.get_str("inter.broker.protocol.version")))
-        response: WriteTxnMarkersResponse = await broker.ask_peer(
+        response: WriteTxnMarkersResponse = await broker.peers.ask(
             leader, ApiKey.WRITE_TXN_MARKERS, _request(order, partitions), version
         )
     except (OSError, ProtocolError) as error:

@@ -203,7 +203,7 @@ async def _ask_peer(
     )
     request = AddPartitionsToTxnRequest(transactions=[transaction])
     try:
-        response: AddPartitionsToTxnResponse = await broker.ask_peer(
+        response: AddPartitionsToTxnResponse = await broker.peers.ask(
             leader, ApiKey.ADD_PARTITIONS_TO_TXN, request, VERIFY_ONLY_VERSION
         )
     except (OSError, ProtocolError):

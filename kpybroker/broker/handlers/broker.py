@@ -6,7 +6,7 @@ is the only implementation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.loop.host import Host
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.fetch_service import Fetches
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
-    from kpybroker.wire.api import ApiKey
 
 
 class Broker(Host, Protocol):
@@ -35,6 +35,7 @@ class Broker(Host, Protocol):
     fetches: Fetches
     controller: ClusterController
     topics: TopicAdmin
+    peers: Peers
 
     @property
     def groups(self) -> GroupCoordinators:
@@ -46,6 +47,3 @@ class Broker(Host, Protocol):
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk next to the requests."""
-
-    async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
-        """Another broker's response. Raises OSError where it cannot be had, ProtocolError where it is not one."""

@@ -55,7 +55,7 @@ class IsrChanges:
         self._news.set()
 
     async def run(self) -> None:
-        channel = ControllerChannel(self._broker, "alter-partition")
+        channel = self._broker.peers.controller_channel("alter-partition")
         try:
             while True:
                 await self._news.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.peers.connection import OnAnswer, PeerConnection, Request
+from kpybroker.broker.peers.connection import OnAnswer, Request
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.follower import FetchState
 from kpybroker.core.replication.follower_session import FollowerSession, Position
@@ -33,7 +33,7 @@ class LeaderEndpoint:
 
     def __init__(self, broker: Broker, leader_id: int, number: int) -> None:
         self._broker = broker
-        self._connection = PeerConnection(broker, leader_id, f"broker-{broker.node_id}-fetcher-{number}")
+        self._connection = broker.peers.connection_to(leader_id, f"broker-{broker.node_id}-fetcher-{number}")
         self.session = FollowerSession()
         version = mv.parse(broker.config.get_str("inter.broker.protocol.version"))
         self._fetch_version = mv.fetch_version(version)

@@ -65,7 +65,7 @@ async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypa
             marker = WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=5, topics=[topic])
             return WriteTxnMarkersResponse(markers=[marker])
 
-        monkeypatch.setattr(broker, "ask_peer", ask_peer)
+        monkeypatch.setattr(broker.peers, "ask", ask_peer)
         assert await write_markers(broker, order(("t", 0), ("t", 1), ("t", 2))) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER,

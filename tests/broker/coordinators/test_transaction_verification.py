@@ -167,7 +167,7 @@ async def test_the_coordinator_is_asked_where_it_is(
                 raise answer
             return answer
 
-        monkeypatch.setattr(broker, "ask_peer", ask_peer)
+        monkeypatch.setattr(broker.peers, "ask", ask_peer)
         verified = await verify(broker, "x", 5, 2, {T0: 0}, knows_abortable=False)
         assert verified.errors.get(T0) is expected
 
