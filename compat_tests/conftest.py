@@ -137,7 +137,7 @@ def own_broker(launcher: Launcher) -> Iterator[StartBroker]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A name of this test's own, for topics and groups; it tells which test made it."""
+    """A name of this test's own, for topics and groups; it says which test made it."""
     words = re.sub(r"[^A-Za-z0-9.]+", "-", request.node.name.removeprefix("test_")).strip("-")
     return f"{words}-{uuid.uuid4().hex[:6]}"
 

@@ -40,10 +40,10 @@ def test_missing_topic_is_created_by_a_producer(broker: Broker, name: str, clien
 
 @pytest.mark.parametrize("client", PYTHON_CLIENTS)
 def test_delivery_reports(broker: Broker, topic: MakeTopic, client: str) -> None:
-    """A producer is told the partition and the offset of each record, in its order."""
+    """A producer receives the partition and the offset of each record, in its order."""
     made = topic(partitions=3)
-    told = Client(client, broker.bootstrap).produce(made, make_records("r", 100), partition=1)
-    assert told == [(1, n) for n in range(100)]
+    reported = Client(client, broker.bootstrap).produce(made, make_records("r", 100), partition=1)
+    assert reported == [(1, n) for n in range(100)]
 
 
 @pytest.mark.parametrize("client", PYTHON_CLIENTS)
@@ -130,7 +130,7 @@ def test_many_batches_in_flight(broker: Broker, topic: MakeTopic) -> None:
 
 
 def test_unknown_topic_without_creation(broker: Broker, name: str) -> None:
-    """A consumer that does not allow creation is told, and the topic is not made."""
+    """A consumer that does not allow creation gets an error, and the topic is not made."""
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": name, "allow.auto.create.topics": False, "log_level": 0}
     )

@@ -1,6 +1,6 @@
 """Compacted topics as clients see them: what goes, what stays, and that offsets never change.
 
-The brokers look for dirty logs every 100 ms. Nobody is told when a cleaning is done: tests read until they see it.
+The brokers look for dirty logs every 100 ms. Nothing reports that a cleaning is done: tests read until they see it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def table_of(records: Mapping[int, tuple[bytes, bytes | None]]) -> dict[bytes, b
 def await_compacted(bootstrap: str, writer: Writer, records_max: int) -> dict[int, tuple[bytes, bytes | None]]:
     """Read until no more than so many records are left; what is there is what was written there.
 
-    Twice: a compaction that ends amid reading leaves the beginning as it was, and the end as it is.
+    Twice: a compaction that ends during a read leaves the beginning as it was, and the end as it is.
     """
 
     def compacted() -> dict[int, tuple[bytes, bytes | None]]:
@@ -139,7 +139,7 @@ def test_a_read_may_begin_in_a_gap(own_broker: StartBroker) -> None:
 
     def begins_with_a_gap() -> dict[int, tuple[bytes, bytes | None]]:
         found = await_compacted(broker.bootstrap, writer, 300)
-        # who reads beside the cleaner may meet the first segment as it was, and others as they are now
+        # a reader during a cleaning may meet the first segment as it was, and others as they are now
         assert min(found) > 0
         return found
 
@@ -185,7 +185,7 @@ def test_a_tombstone_stays_for_its_time(own_broker: StartBroker) -> None:
 
 
 def test_policy_and_cleaner_are_configured_live(own_broker: StartBroker) -> None:
-    """A topic becomes compacted, and a cleaner that rests for an hour is told to look more often."""
+    """A topic becomes compacted, and a cleaner that rests for an hour is reconfigured to look more often."""
     broker = start(own_broker, log_cleaner_backoff_ms=3_600_000)
     tools = Tools("3.9.1", broker.bootstrap)
     quick.create_topic(broker.bootstrap, "live", segment_bytes=10_000)

@@ -28,6 +28,7 @@ from kpybroker.core.log.cleaner_plan import log_to_clean
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.files import OsFiles
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.compression import Codec
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import CODECS, KeyedLoad
@@ -62,13 +63,13 @@ def open_log(directory: Path) -> Log:
     (directory / "leader-epoch-checkpoint").unlink(missing_ok=True)
     config = LogConfig.from_props(CONFIG)
     now_ms = int(time.time() * 1000)
-    log = Log(OsFiles(), str(directory), config, now_ms=now_ms, verification_enabled=False)
+    log = Log(OsFiles(), str(directory), config, now_ms=now_ms, settings=LogSettings(verification_enabled=False))
     log.update_high_watermark(log.log_end_offset)
     return log
 
 
 def add_load(directory: Path, load: KeyedLoad) -> int:
-    """More load for a log that nobody has open; up to which offset it can be cleaned then."""
+    """More load for a log that no process has open; up to which offset it can be cleaned then."""
     log = open_log(directory)
     for _ in range(STEPS):
         load.step(log)

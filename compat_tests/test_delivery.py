@@ -23,7 +23,7 @@ RECORDS, CRASHES = 3_000, 1
 
 @pytest.fixture(scope="module")
 def crash() -> ModuleType:
-    """docs/examples is no package: whoever runs it has nothing but the files."""
+    """docs/examples is no package: a reader who runs it has nothing but the files."""
     spec = importlib.util.spec_from_file_location("docs_examples_crash", CRASH)
     assert spec is not None
     assert spec.loader is not None

@@ -183,7 +183,7 @@ def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, c
 
 @pytest.mark.parametrize("client", ["confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1"])
 def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
-    """KIP-345: a member with a name of its own that dies and returns in time gets its partitions back, and nobody
+    """KIP-345: a member with a name of its own that dies and returns in time gets its partitions back, and no one
     else is disturbed."""
     made = topic(partitions=2)
 

@@ -1,4 +1,4 @@
-"""A hundred members of one group at once: nobody is forgotten, nothing is given twice, no generation too many."""
+"""A hundred members of one group at once: no member is forgotten, nothing is given twice, no generation too many."""
 
 from __future__ import annotations
 

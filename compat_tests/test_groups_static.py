@@ -1,6 +1,6 @@
-"""KIP-345 as operators use it: static members are restarted one after the other, and nobody rebalances.
+"""KIP-345 as operators use it: static members are restarted one after the other, and no member rebalances.
 
-Counted twice: by the group's generation, which only a heartbeat tells from outside (it is refused in any other than
+Counted twice: by the group's generation, which from outside only a heartbeat shows (it is refused in any other than
 the present one), and by what the members' own rebalance callbacks reported.
 """
 

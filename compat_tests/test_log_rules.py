@@ -1,5 +1,5 @@
 """Rolling, retention and validation by configuration, live changes included: which files there are afterwards, where
-the log starts, and what producers are told. What the tests expect is what Kafka 3.9.1 does with the same bytes.
+the log starts, and what producers receive. What the tests expect is what Kafka 3.9.1 does with the same bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def make_log(eager_broker: Broker, name: str) -> MakeLog:
 
 @pytest.fixture
 def after_retention(make_log: MakeLog) -> Callable[[], None]:
-    """Until retention has looked at every log, from its first to its last: a log that it always empties tells."""
+    """Until retention has looked at every log, from its first to its last: a log that it always empties shows it."""
     canary = make_log("-canary", retention_bytes=0, segment_bytes=SIZE)
     canary.write(NOW)
 

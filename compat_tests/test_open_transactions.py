@@ -40,7 +40,7 @@ def broker_after_kill(launcher: Launcher) -> Iterator[Broker]:
     broker = launcher.broker(**settings)
     for name in NAMES:
         quick.create_topic(broker.bootstrap, name)
-        # librdkafka waits for ever for a group's coordinator that is only just being made, as Kafka does it
+        # librdkafka waits forever for a group's coordinator that is only just being made, as Kafka does it
         assert quick.committed(broker.bootstrap, name, [(name, 0)]) == [OFFSET_INVALID]
         leave_open(broker, name, SOON_MS if name == FORGOTTEN else TIMEOUT_MS)
     broker.kill()

@@ -37,7 +37,7 @@ def test_clean_restart(own_broker: StartBroker) -> None:
 
 
 def test_killed_broker_keeps_what_it_acknowledged(own_broker: StartBroker) -> None:
-    """SIGKILL under load: what the producer was told is stored is there, once and in order, after it has retried."""
+    """SIGKILL under load: what was acknowledged is there, once and in order, after the producer has retried."""
     broker = own_broker()
     quick.create_topic(broker.bootstrap, "loaded")
     acknowledged: list[int] = []

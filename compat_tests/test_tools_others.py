@@ -51,9 +51,9 @@ def test_client_compatibility(tools: Tools, broker: Broker, topic: MakeTopic) ->
     }
     options = [word for what, has in supported.items() for word in (f"--{what}-supported", str(has))]
     counts = ["--expect-record-too-large-exception", "False", "--num-cluster-nodes", "1"]
-    told = tools.run("client-compatibility-test", "--topic", topic(), *options, *counts)
-    assert told.lines == ["SUCCESS."], str(told)
-    tools.run("topics", "--delete", "--topic", "newtopic")  # its own, and it makes it anew each time
+    reported = tools.run("client-compatibility-test", "--topic", topic(), *options, *counts)
+    assert reported.lines == ["SUCCESS."], str(reported)
+    tools.run("topics", "--delete", "--topic", "newtopic")  # its own, and it makes it again each time
     eventually(lambda: "newtopic" not in tools.run("topics", "--list").lines, "newtopic is deleted")
 
 

@@ -228,7 +228,7 @@ def test_verifiable_consumer(tools: Tools, broker: Broker, topic: MakeTopic, nam
 
 
 def test_perf_tools(tools: Tools, topic: MakeTopic) -> None:
-    """The measuring tools run to their end and count what they were told to; no speed is judged here."""
+    """The measuring tools run to their end and count what they were asked to; no speed is judged here."""
     made = topic(partitions=2)
     produced = tools.run(
         "producer-perf-test", "--topic", made, "--num-records", "20000", "--record-size", "100", "--throughput", "-1",

@@ -20,7 +20,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools, run_process
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.produce import ProduceRequest
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 WORKERS = ROOT / "compat_tests" / "workers"
 LIBRARIES = ("confluent", "kafka-python", "aiokafka")
@@ -253,7 +253,7 @@ def test_kafkas_message_copier(broker: Broker, topic: MakeTopic, name: str, mode
 def test_an_open_transaction_survives_a_restart(own_broker: StartBroker, begin: Begin, library: str, how: str) -> None:
     broker = own_broker()
     quick.create_topic(broker.bootstrap, "t")
-    # librdkafka waits for ever for a group's coordinator that is only just being made, as Kafka does it
+    # librdkafka waits forever for a group's coordinator that is only just being made, as Kafka does it
     quick.committed(broker.bootstrap, "g", [("t", 0)])
     producer = begin(library, bootstrap=broker.bootstrap)
     producer.do("begin")
@@ -351,17 +351,14 @@ def test_a_hanging_transaction_is_found_and_aborted(own_broker: StartBroker, ver
 
 
 def write_hanging(broker: Broker, topic: str) -> None:
-    """Written long ago, by a producer that nobody knows."""
+    """Written long ago, by a producer that no one knows."""
     records = build_batch(
         [(None, b"hanging", 1_000_000_000_000)],
-        producer_id=4711,
-        producer_epoch=0,
-        base_sequence=0,
-        is_transactional=True,
+        BatchFields(producer_id=4711, producer_epoch=0, base_sequence=0, is_transactional=True),
     )
     data = ProduceRequest.PartitionProduceData(index=0, records=bytes(records))
     topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
-    request = ProduceRequest(transactional_id="nobody", acks=-1, timeout_ms=5000, topic_data=topics)
+    request = ProduceRequest(transactional_id="no-one", acks=-1, timeout_ms=5000, topic_data=topics)
     with Raw(("127.0.0.1", broker.port)) as connection:
         answer = connection.ask(request, 9)
     assert answer.responses[0].partition_responses[0].error_code == 0

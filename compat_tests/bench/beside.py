@@ -3,10 +3,10 @@
     python -m compat_tests.bench.beside [--quick] [--only WORDS] [--rounds N] [--no-write]
 
 The producer is a raw client with a fixed rate far below what the client can do; its latencies count from when a request
-was due. It runs alone, then beside a compaction, retention, a cold replay and slow consumers; both brokers in turn,
-broker and clients on a core each. The ratio is p99 beside to p99 alone, medians of the rounds. For kpybroker
-the loop's stalls during those seconds are asked with SIGUSR1. Exits with 1 when the design's floors are missed, or
-when a neighbour was not busy for most of the time and so nothing was shown.
+was due. It runs alone, then next to a compaction, retention, a cold replay and slow consumers; both brokers in turn,
+broker and clients on a core each. The ratio is the p99 with a neighbour to the p99 alone, medians of the rounds. For
+kpybroker the loop's stalls during those seconds are asked with SIGUSR1. Exits with 1 when the design's floors are
+missed, or when a neighbour was not busy for most of the time and so nothing was shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROOM_GB = 12.0
 ALONE = "alone"
 P99_RATIO_MAX, STALL_P99_9_MS_MAX = 2.0, 50.0
 BUSY_SHARE_MIN = 0.2
-"""Of the time: with a fifth of the requests beside it, a p99 is made by them."""
+"""Of the time: a neighbour that is busy during a fifth of the requests decides their p99."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ Found = dict[str, dict[str, list[Hot]]]
 
 def hot_producer(here: Run, neighbour: str) -> Hot:
     """`here.topic` is the producer's; the neighbour has its own."""
-    beside = Run(here.broker, here.client_cores, f"{here.topic}-beside", here.scale)
+    neighbour_run = Run(here.broker, here.client_cores, f"{here.topic}-busy", here.scale)
     is_ours = here.broker.kind == "kpybroker"
-    with here.own_topic(), NEIGHBOURS[neighbour](beside) as busy:
+    with here.own_topic(), NEIGHBOURS[neighbour](neighbour_run) as busy:
         if is_ours:
             loop_stall(here.broker)
         done = here.raw(rate=RATE, seconds=here.seconds(SECONDS), warm_up=HOT_WARM_UP_SECONDS, **RAW_BATCH)
@@ -100,7 +100,7 @@ def main() -> int:
         found = measure(scratch, apart, clock, rounds, QUICK_SCALE if options.quick else 1.0, neighbours)
     conditions = clock.conditions(rounds)
     rows = [Row(neighbour, found) for neighbour in neighbours]
-    missed = [f"beside {row.neighbour}: {reason}" for row in rows for reason in row.missed]
+    missed = [f"next to {row.neighbour}: {reason}" for row in rows for reason in row.missed]
     return command.finish(options, "bench-beside", conditions, page(conditions, rows), missed)
 
 
@@ -152,7 +152,7 @@ class Row:
 
 def page(conditions: Conditions, rows: Sequence[Row]) -> str:
     kafka, ours = (KIND_NAMES[kind] for kind in ("kafka", "kpybroker"))
-    head = ["beside", f"p99 ms, {kafka}", "to alone", "busy", f"p99 ms, {ours}", "to alone", "busy"]
+    head = ["neighbour", f"p99 ms, {kafka}", "to alone", "busy", f"p99 ms, {ours}", "to alone", "busy"]
     head += ["loop stall p99.9, ms", "longest"]
     size = RAW_BATCH["records"] * RAW_BATCH["record_bytes"] // 1024
     return (

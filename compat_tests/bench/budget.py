@@ -28,6 +28,7 @@ from kpybroker.broker.loop.steps import run_steps
 from kpybroker.broker.network.transport import SocketStream
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.segments.file_records import FileRecords
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
@@ -114,7 +115,7 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def read(self) -> fast_produce.PlainProduce | None:
+    def read(self) -> fast_produce.FastProduce | None:
         return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
@@ -132,11 +133,11 @@ class ProduceCalls:
 
     def append(self) -> None:
         self.reset()
-        self.partition.append(self.records, 1, PRODUCE_VERSION, self.now_ms)
+        self.partition.append(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 1)
 
     def append_to_log(self) -> None:
         self.reset()
-        self.log.append_as_leader(self.records, 0, now_ms=self.now_ms, request_version=PRODUCE_VERSION)
+        self.log.append_as_leader(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 0)
 
     def validate(self) -> None:
         self.reset()

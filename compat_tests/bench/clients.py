@@ -67,7 +67,7 @@ class Run:
         return run_process(pinned(self.client_cores, command), deadline_s=CLIENT_DEADLINE_S).out
 
     @contextmanager
-    def beside(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         """Runs as long as the block; one that has ended by then must have ended well."""
         with subprocess.Popen(pinned(self.client_cores, command), stdout=subprocess.PIPE) as process:
             try:
@@ -180,7 +180,7 @@ def kcat(bootstrap: str, topic: str, *options: str) -> list[str]:
 
 
 def seconds_of(command: list[str]) -> list[str]:
-    """A command that prints how long another one took, whose output nobody sees."""
+    """A command that prints how long another one took, whose output no one sees."""
     return [
         sys.executable,
         "-c",

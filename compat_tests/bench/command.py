@@ -24,7 +24,7 @@ def parser(doc: str | None, rounds: int) -> argparse.ArgumentParser:
 
 
 class Clock:
-    """How long the run has taken so far, and what it tells on the way."""
+    """How long the run has taken so far, and what it says on the way."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()

@@ -3,7 +3,7 @@
     python -m compat_tests.bench.growth [--quick] [--only WORDS] [--rounds N] [--log-gb 1,5,20] [--no-write]
 
 Three scenes: one topic with more and more partitions, the load spread over them evenly; one partition, and more and
-more connections beside the client's that idle; one partition whose log is longer and longer. In each, at each size:
+more connections next to the client's that idle; one partition whose log is longer and longer. In each, at each size:
 what a raw producer gets rid of, what kcat reads from the end, and the median latency of one-record requests. Broker
 and client have a core each; both brokers hold the same at the same time, and the rounds alternate after one that is not
 counted. Exits with 1 when a ratio falls by more than the design allows from the smallest size to any other.

@@ -1,4 +1,4 @@
-"""What a hot producer has to live beside: each a context manager that makes the broker busy for as long as its block,
+"""What a hot producer has to live next to: each a context manager that makes the broker busy for as long as its block,
 and says afterwards for which share of that time it did.
 
 Clients among them run with the idle scheduling policy, so that they do not keep the measuring client from its core.
@@ -57,7 +57,7 @@ def _set_topic_config(here: Run, key: str, value: str) -> None:
 
 
 @contextmanager
-def nobody(_: Run) -> Iterator[Busy]:
+def no_neighbour(_: Run) -> Iterator[Busy]:
     yield Busy()
 
 
@@ -120,14 +120,14 @@ def slow_consumers(here: Run) -> Iterator[Busy]:
         _fill(here, REPLAYED_MB)
         arguments = (here.bootstrap, topic, str(SLOW_CONSUMERS), str(SLOW_BYTES_PER_S))
         module = "compat_tests.bench.slow_consumer"
-        with here.beside([*IDLE_PRIORITY, sys.executable, "-m", module, *arguments]):
+        with here.running([*IDLE_PRIORITY, sys.executable, "-m", module, *arguments]):
             busy = Busy()
-            busy.share = 1.0  # `beside` fails if one of them was cut off
+            busy.share = 1.0  # `running` fails if one of them was cut off
             yield busy
 
 
 NEIGHBOURS: dict[str, Neighbour] = {
-    "alone": nobody,
+    "alone": no_neighbour,
     "a compaction": compaction,
     "retention": retention,
     "a cold replay": cold_replay,

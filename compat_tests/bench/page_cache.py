@@ -40,7 +40,7 @@ def _drop(segment: Path) -> tuple[int, int]:
 
 
 def _residency(number: int) -> tuple[int, int]:
-    """By mincore, which reads nothing: preadv with RWF_NOWAIT tells as well, but makes the kernel read ahead."""
+    """By mincore, which reads nothing: preadv with RWF_NOWAIT shows it too, but makes the kernel read ahead."""
     size = os.fstat(number).st_size
     if size == 0:
         return 0, 0

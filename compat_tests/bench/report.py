@@ -100,7 +100,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What has a floor of its own, whatever Kafka's is. A limit of None: it is only told."""
+    """What has a floor of its own, whatever Kafka's is. A limit of None: it is only reported."""
 
     name: str
     unit: str

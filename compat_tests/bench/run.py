@@ -36,7 +36,8 @@ IDLE_MB_MAX, HIGHEST_MB_MAX, STALL_P99_9_MS_MAX = 60.0, 150.0, 50.0
 EXPLANATION = (
     "MB are 10^6 bytes of record values; CPU is the broker's user and system time, seconds per GB or per million "
     "requests. The higher the ratio to Kafka the better, the lower the share of its CPU. Floors are those of the "
-    "design; a line without one is told only. *Rounds agree*: within 5 % for both brokers, or by how much they differ."
+    "design; a line without one is only reported. *Rounds agree*: within 5 % for both brokers, or by how much "
+    "they differ."
 )
 
 
@@ -82,7 +83,7 @@ class Bench:
         for number in range(max(ROUNDS_MAX, rounds)):
             if number >= rounds and (result.agrees or not on_time()):
                 break
-            # whoever came first last time comes second now
+            # the one that came first last time comes second now
             for kind in self._kinds if number % 2 == 0 else reversed(list(self._kinds)):
                 come_to_rest(broker.service.pid for broker in self._kinds.values())
                 result.samples[kind].append(workload.run(self.here(kind)))

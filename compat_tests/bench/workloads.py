@@ -96,7 +96,7 @@ def java_producer(record_bytes: int, warm_up_reports: int, **properties: object)
     def run(here: Run) -> Sample:
         with (
             here.own_topic() as topic,
-            here.beside(producer_performance(here.bootstrap, topic, ENDLESS, record_bytes, properties)) as client,
+            here.running(producer_performance(here.bootstrap, topic, ENDLESS, record_bytes, properties)) as client,
         ):
             reports = produced_reports(client)
             for _ in range(here.count(warm_up_reports)):
@@ -217,7 +217,7 @@ def java_tail(full_requests: int) -> Callable[[Run], Sample]:
         requests = here.count(full_requests)
         with here.own_topic() as topic:
             count, group = requests * RAW_BATCH["records"], f"{topic}-group"
-            with here.beside(consumer_performance(here.bootstrap, topic, count, group)) as consumer:
+            with here.running(consumer_performance(here.bootstrap, topic, count, group)) as consumer:
                 admin = admin_client(here.bootstrap)
                 eventually(lambda: _is_stable(admin, group), "the consumer in its group")
                 before = here.cpu()
@@ -251,11 +251,11 @@ def kcat_tail(full_requests: int) -> Callable[[Run], Sample]:
             first.produce(topic, key=b"k" * 16_384)
             assert first.flush(30) == 0
             options = ("-p", "0", "-o", "beginning", "-c", str(count + 1), "-f", "%k%o\n")
-            with here.beside(kcat(here.bootstrap, topic, *options)) as consumer:
+            with here.running(kcat(here.bootstrap, topic, *options)) as consumer:
                 first_output(consumer)
                 before = here.cpu()
                 raw = raw_arguments(here.bootstrap, topic, in_flight=5, requests=requests, **RAW_BATCH)
-                with here.beside([sys.executable, "-m", *raw]) as producer:
+                with here.running([sys.executable, "-m", *raw]) as producer:
                     last = _last_line(consumer)
                     ended_ns = time.time_ns()
                     done = json.loads(producer.communicate(timeout=60)[0])
@@ -281,12 +281,12 @@ def following(
         count = int(here.seconds(full_seconds) * FOLLOWED_RATE)
         with here.own_topic() as topic:
             fill(here.bootstrap, topic, ["first"])
-            with here.beside(command(here.bootstrap, topic)) as consumer:
+            with here.running(command(here.bootstrap, topic)) as consumer:
                 first_output(consumer)
                 producer = raw_arguments(
                     here.bootstrap, topic, stamped=True, rate=FOLLOWED_RATE, seconds=count / FOLLOWED_RATE
                 )
-                with here.beside([sys.executable, "-m", *producer]):
+                with here.running([sys.executable, "-m", *producer]):
                     ages = list(ages_s(consumer, count))
         found = percentiles_ms(ages[int(count * warm_up_seconds / full_seconds) :])
         return Sample((found["p50_ms"], found["p99_ms"]))

@@ -141,7 +141,7 @@ def report(results: Results) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="How long until the next leader serves, beside Kafka.")
+    parser = argparse.ArgumentParser(description="How long until the next leader serves, next to Kafka.")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases with these words in their names")
     parser.add_argument("--quick", action="store_true", help="one round")

@@ -1,4 +1,4 @@
-"""What a leader knew beside the records, its successor knows too: it was in the followers' logs all along.
+"""What a leader knew besides the records its successor knows too: it was in the followers' logs all along.
 
 Sequences of idempotent producers (duplicates and gaps), open and aborted transactions, the last stable offset; and the
 coordinators' own state, whose leader is killed in the same moment.
@@ -25,7 +25,7 @@ READ_COMMITTED = 1
 
 
 class Seen(NamedTuple):
-    """What a leader tells a read_committed reader who starts at the beginning."""
+    """What a leader reports to a read_committed reader who starts at the beginning."""
 
     high_watermark: int
     last_stable_offset: int
@@ -88,7 +88,7 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
 
     cluster.brokers[first].kill()
     cluster.wait_for_leader(name, second)
-    cluster.wait(lambda: seen_at(cluster, second, name) == before, "the next leader tells what the last one told")
+    cluster.wait(lambda: seen_at(cluster, second, name) == before, "the next leader says what the last one reported")
     plain.port = cluster.brokers[second].port
     again, at_first = plain.repeat(partition)
     assert again == at_first
@@ -102,7 +102,7 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
     assert committed_values(cluster, name) == settled
     ended = seen_at(cluster, second, name)
     assert ended.last_stable_offset == ended.high_watermark
-    bad.begin("bad again")  # by the same id, whoever coordinates it now
+    bad.begin("bad again")  # by the same id, whichever broker coordinates it now
     bad.producer.commit_transaction(DEADLINE_S)
 
     cluster.brokers[first].start()

@@ -1,4 +1,4 @@
-"""What followers do beside copying: serve the consumers of their rack (KIP-392), take messages of any size, and forget
+"""What followers do besides copying: serve the consumers of their rack (KIP-392), take messages of any size, and forget
 what was deleted.
 """
 
@@ -23,7 +23,7 @@ LARGE_COUNT = 12
 
 
 class RackConsumer:
-    """librdkafka, which tells how many bytes of the topic's records came from which broker."""
+    """librdkafka, which says how many bytes of the topic's records came from which broker."""
 
     def __init__(self, cluster: Cluster, rack: str, topic: str, **config: object) -> None:
         self._received: dict[int, int] = {}
@@ -158,7 +158,7 @@ def test_what_was_deleted_is_gone_from_every_replica(cluster: Cluster, name: str
     assert f"partition: {name}-0\tlow_watermark: 40" in delete_records(cluster, tmp_path, name, 40)
     cluster.brokers[3].start()
     cluster.wait_for_isr(name, {1, 2, 3})
-    # It is in sync before it is told where the log starts; asked once more, the leader waits for that.
+    # It is in sync before it learns where the log starts; asked once more, the leader waits for that.
     delete_records(cluster, tmp_path, name, 40)
     cluster.brokers[1].stop()
     cluster.wait_for_leader(name, 2)

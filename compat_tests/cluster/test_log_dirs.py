@@ -12,7 +12,7 @@ from compat_tests.support.services import write_properties
 
 
 def _moved(cluster: Cluster, topic: str, broker_id: int, target: Path) -> bool:
-    """As `kafka-log-dirs` tells it: there, and no longer on its way."""
+    """As `kafka-log-dirs` shows it: there, and no longer on its way."""
     out = cluster.tools.run("log-dirs", "--describe", "--broker-list", str(broker_id), "--topic-list", topic).out
     found = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
     where = {
@@ -85,8 +85,8 @@ def test_a_directory_that_fails_takes_only_its_own(own_cluster: MakeCluster, nam
         cluster.wait_for_isr(name, {2, 3} if partition in broken else {1, 2, 3}, partition)
     assert broker.service.running
     writer.wait_for_more(500)
-    told = cluster.tools.run("log-dirs", "--describe", "--broker-list", "1", "--topic-list", name).out
-    found = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    reported = cluster.tools.run("log-dirs", "--describe", "--broker-list", "1", "--topic-list", name).out
+    found = json.loads(next(line for line in reported.splitlines() if line.startswith("{")))
     errors = {directory["logDir"]: directory["error"] for directory in found["brokers"][0]["logDirs"]}
     assert errors[str(extra[1])] == "org.apache.kafka.common.errors.KafkaStorageException"
     assert errors[str(broker.data_dir)] is None

@@ -1,4 +1,4 @@
-"""Replication under load while brokers die and come back: three kpybrokers, and kpybroker beside real Kafka.
+"""Replication under load while brokers die and come back: three kpybrokers, and kpybroker next to real Kafka.
 
 The default is a short play of each; `--replication-rounds=N` repeats the deaths.
 """

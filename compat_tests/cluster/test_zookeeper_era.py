@@ -53,13 +53,13 @@ def test_a_topic_is_created_described_grown_and_deleted(cluster: Cluster, old_to
     cluster.wait(lambda: len(rows(described(cluster, name))) == 3, "the brokers know it")
     # The tool gives it no id; the controller does.
     cluster.wait(lambda: "topic_id" in cluster.json(f"/brokers/topics/{name}"), "the topic has an id")
-    told = described(cluster, name)
-    assert "retention.ms=7777777" in told
-    assert cluster.json(f"/brokers/topics/{name}")["topic_id"] in told
+    reported = described(cluster, name)
+    assert "retention.ms=7777777" in reported
+    assert cluster.json(f"/brokers/topics/{name}")["topic_id"] in reported
     quick.fill(cluster.bootstrap, name, ["one"], partition=2)
 
     old = old_tools.run("topics", "--describe", *what).out
-    assert rows(old) == rows(told)
+    assert rows(old) == rows(reported)
     assert "PartitionCount: 3\tReplicationFactor: 3\tConfigs: retention.ms=7777777" in old
     assert name in old_tools.run("topics", "--list").lines
 
@@ -232,7 +232,7 @@ def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
     again = old_consumer(name, f"group-{name}")
     eventually(lambda: set(again.read) == third_values, "only what it has not read yet")
     assert len(again.read) == len(third_values)
-    # A broker tells clients of those days what the tree says (OffsetFetch 0).
+    # A broker answers clients of those days with what the tree says (OffsetFetch 0).
     eventually(lambda: told_offsets(cluster, f"group-{name}", name) == {0: 150, 1: 150}, "the offsets as brokers tell")
 
 

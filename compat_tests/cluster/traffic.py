@@ -21,7 +21,7 @@ IN_FLIGHT_MAX = 500
 READ_DEADLINE_S = 180.0
 IMPLICITLY = -1
 """The offset of a record that librdkafka acknowledges because a later one of its partition was (its function
-`rd_kafka_dr_implicit_ack`): it was told that the first one timed out, or nothing, and the sequence numbers say that it
+`rd_kafka_dr_implicit_ack`): it learns that the first one timed out, or nothing, and the sequence numbers say that it
 is in the log all the same, but not where. Kafka's brokers cause it as kpybroker does: while a follower stands still for
 a moment, one batch is answered with REQUEST_TIMED_OUT and the next one with success."""
 
@@ -80,7 +80,7 @@ class Writer(_Client):
             return
         number = self.sent[partition]
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def reported(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 self.failures.append(f"{partition}:{number}: {error}")
             else:
@@ -88,7 +88,7 @@ class Writer(_Client):
                 self.acked[partition][number] = IMPLICITLY if offset is None else offset
 
         self._producer.produce(
-            self.topic, f"{partition}:{number}:{self._padding}", partition=partition, on_delivery=told
+            self.topic, f"{partition}:{number}:{self._padding}", partition=partition, on_delivery=reported
         )
         self.sent[partition] += 1
 
@@ -154,11 +154,13 @@ def verify(
         lost = sorted(set(acked) - set(numbers))
         assert not lost or not is_lossless, f"partition {partition} lost {len(lost)} acknowledged records, {lost[:5]}"
         at = dict(zip(found, numbers, strict=True))
-        told = {number: offset for number, offset in acked.items() if offset != IMPLICITLY}
-        is_told = max(acked, default=0) == max(told, default=0)
-        assert is_told or not is_lossless, f"partition {partition}: acknowledged without an offset, nothing after it"
-        moved = {number: (offset, at.get(offset)) for number, offset in told.items() if at.get(offset) != number}
-        assert not moved or not is_lossless, f"partition {partition}: told and found {dict(list(moved.items())[:3])}"
+        reported = {number: offset for number, offset in acked.items() if offset != IMPLICITLY}
+        is_reported = max(acked, default=0) == max(reported, default=0)
+        assert is_reported or not is_lossless, (
+            f"partition {partition}: acknowledged without an offset, nothing after it"
+        )
+        moved = {number: (offset, at.get(offset)) for number, offset in reported.items() if at.get(offset) != number}
+        assert not moved or not is_lossless, f"partition {partition}: reported, found {dict(list(moved.items())[:3])}"
         if reader is not None:
             for (index, offset), value in reader.seen.items():
                 assert index != partition or found.get(offset) == value, f"{index}@{offset} was read as {value[:40]!r}"

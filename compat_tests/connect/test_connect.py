@@ -121,7 +121,7 @@ def _tell(scenario: Scenario, broker: Broker) -> None:
     runner.service.kill()
     scenario.write()
     scenario.arrived()
-    eventually(lambda: other.where("source") == other.id, "the other worker tells of the task", DEADLINE_S)
+    eventually(lambda: other.where("source") == other.id, "the other worker reports the task", DEADLINE_S)
     runner.start()
 
     scenario.write()

@@ -1,4 +1,4 @@
-"""What clients of a broker that is killed again and again were told, what is there at the end, and the check.
+"""What clients of a broker that is killed again and again received, what is there at the end, and the check.
 
 Values and one pure function, so that the check itself is tested on histories made by hand (`test_history.py`).
 A record is known by its producer's name and a number that rises with every record of that producer, whatever the
@@ -113,7 +113,7 @@ def _gaps(partition: Partition, records: Sequence[Stored]) -> Iterator[str]:
             yield f"{_at(partition, record.offset)} stands where offset {index} should be"
             return
         if record.sent is None:
-            yield f"{_at(partition, record.offset)} holds bytes that nobody wrote"
+            yield f"{_at(partition, record.offset)} holds bytes that no one wrote"
 
 
 def _missing(
@@ -172,7 +172,7 @@ def _is_kept(commit: Commit) -> bool:
 
 
 def encode_value(sent: Sent, size: int) -> bytes:
-    """A value of about `size` bytes that tells whose it is and whether it is whole; half of it can be compressed."""
+    """A value of about `size` bytes that shows whose it is and whether it is whole; half of it can be compressed."""
     random = Random(hash(sent))
     filling = random.randbytes(size // 2).ljust(size, b"k")
     body = _HEADER.pack(sent.producer, sent.number, len(filling)) + filling

@@ -1,4 +1,4 @@
-"""Clients that keep a broker busy while it is killed, and write down what they were told.
+"""Clients that keep a broker busy while it is killed, and write down every response.
 
 Each is a thread with a librdkafka client of its own. A failure that a client may not have (a record given up by an
 idempotent producer, a position that is out of range) goes to the history; what a dying broker excuses does not.
@@ -39,7 +39,7 @@ class WriterKind:
 
 
 class Client(threading.Thread):
-    """A thread that runs `turn` until it is told to stop."""
+    """A thread that runs `turn` until it is stopped."""
 
     def __init__(self, name: str, history: History, lock: threading.Lock) -> None:
         super().__init__(name=name, daemon=True)

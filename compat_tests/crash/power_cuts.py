@@ -9,9 +9,9 @@ to be on the device, from nothing over whole pages to lengths without data.
 
 - every-message (`log.flush.interval.messages=1` for all topics, `__consumer_offsets` included) is `soak` with cuts for
   kills: the same clients live through all of them, and whatever was acknowledged, read, or committed is there.
-- every-500-ms, and default, which syncs at a roll only: producers start anew after each cut, for what they were told
+- every-500-ms, and default, which syncs at a roll only: producers start again after each cut, for what they received
   may be lost. What is left must be a prefix of that and reach the checkpointed recovery point at least: no hole,
-  nothing twice, nothing that nobody wrote. A topic with `flush.messages=1` is kept all the same, and so are the topics
+  nothing twice, nothing invented. A topic with `flush.messages=1` is kept all the same, and so are the topics
   as such, for the tree is synced before it answers. After an orderly stop, as one time in five, nothing is lost.
 """
 

@@ -135,7 +135,7 @@ DAMAGE: dict[Callable[[History, Log], None], str] = {
     reorder_unacknowledged: "comes after",
     swap: "comes after",
     move_to_another_offset: "is at offset",
-    damage: "nobody wrote",
+    damage: "no one wrote",
     begin_late: "should be",
     lose_a_partition: "is lost",
     go_back_in_epoch: "leader epoch",

@@ -84,7 +84,7 @@ ALLOWED: tuple[Allowed, ...] = (
         ApiKey.DESCRIBE_CONFIGS,
     ),
     Allowed(
-        "a broker is not on the network unless told: its default listener is the loopback",
+        "a broker is not on the network unless configured: its default listener is the loopback",
         r"results\[0\]\.configs\.listeners\.synonyms\[1\]\.value",
         ApiKey.DESCRIBE_CONFIGS,
         kafka="PLAINTEXT://:9092",

@@ -8,7 +8,7 @@ from compat_tests.differential.script import Ask, Step, ask
 from kpybroker.wire.api import ApiKey
 
 G = "{t}-g"
-# whose commits are tried in every state: members a and b, nobody, a stranger
+# whose commits are tried in every state: members a and b, no one, a stranger
 COMMIT_PROBES = (
     *((member, generation) for member in ("{a}", "{b}") for generation in (-1, 0, 1, 2, 3)),
     ("", -1),

@@ -1,7 +1,7 @@
 """What may differ between two right answers, by rules: a value is replaced by what must be equal about it.
 
-Ids are replaced by a name that tells the first from the second, so the same id must appear in the same places on both
-sides. Nothing is left out because it differs. Real differences from Kafka are in `allowed.py`.
+Ids are replaced by a name that distinguishes the first from the second, so the same id must appear in the same places
+on both sides. Nothing is left out because it differs. Real differences from Kafka are in `allowed.py`.
 """
 
 from __future__ import annotations

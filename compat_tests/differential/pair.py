@@ -20,14 +20,14 @@ OVERRIDES = {
     "group.max.size": "4",
     "message.max.bytes": "100000",
     "transaction.state.log.num.partitions": "5",
-    # the records of the scripts are of 2023: retention would take them amid a script, and what DeleteRecords left
+    # the records of the scripts are of 2023: retention would take them in mid-script, and what DeleteRecords left
     "log.retention.hours": "-1",
     "log.retention.check.interval.ms": "86400000",
     "log.initial.task.delay.ms": "86400000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     # Requests are handled one after the other, in the order in which they came. With Kafka's three and eight threads a
     # request that is sent without waiting for the answer of another may overtake it, and two that touch one partition
-    # mix: Partition.readRecords takes the high watermark before the records, so a fetch beside an append can answer new
+    # mix: Partition.readRecords takes the high watermark before the records, so a fetch during an append can answer new
     # records with the high watermark from before them.
     "num.network.threads": "1",
     "num.io.threads": "1",
@@ -46,7 +46,7 @@ READY = script(
     ),
     ask(FIND, v=1, key="{t}", key_type=1, until={"error_code": 0}),
     *(
-        # INVALID_PRODUCER_ID_MAPPING is told only by a coordinator that is loaded
+        # INVALID_PRODUCER_ID_MAPPING is answered only by a coordinator that is loaded
         ask(ApiKey.ADD_OFFSETS_TO_TXN, v=2, transactional_id=f"{{t}}-{n}", group_id="g", until={"error_code": 49})
         for n in range(20)
     ),

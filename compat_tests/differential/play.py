@@ -31,12 +31,12 @@ class Heard:
 
 
 class _Connection:
-    """One socket. `owed` are the requests whose answers were not read yet."""
+    """One socket. `pending` are the requests whose answers were not read yet."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_DEADLINE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.owed: list[tuple[ApiKey, int, int]] = []
+        self.pending: list[tuple[ApiKey, int, int]] = []
 
     def send(self, frame: bytes) -> None:
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
@@ -85,7 +85,7 @@ class Player:
             self._drop(step.on)
             return None
         if isinstance(step, AnswerTo):
-            api, version, _ = self._connections[step.on].owed[0]
+            api, version, _ = self._connections[step.on].pending[0]
             answer = self._answer(step.on)
             self._bind(step.bind, answer)
             return Heard(f"step {number}: answer to {api.name} v{version} on {step.on}", api, answer)
@@ -130,11 +130,11 @@ class Player:
         connection = self._connection(step.on)
         connection.send(frame)
         if step.answer is not Answer.NONE:
-            connection.owed.append((step.api, version, self._correlation_id))
+            connection.pending.append((step.api, version, self._correlation_id))
 
     def _answer(self, name: str) -> dict[str, Any]:
         connection = self._connections[name]
-        api, version, correlation_id = connection.owed.pop(0)
+        api, version, correlation_id = connection.pending.pop(0)
         try:
             frame = connection.receive()
         except TimeoutError:
@@ -162,7 +162,7 @@ class Player:
         for name, path in bind.items():
             try:
                 self._names[name] = at(answer, path)
-            except (KeyError, IndexError):  # an older version lacks it, or the broker refused: the comparison tells
+            except (KeyError, IndexError):  # an older version lacks it, or the broker refused: the comparison says
                 self._names[name] = None
 
 

@@ -22,7 +22,7 @@ LIST = ApiKey.LIST_TRANSACTIONS
 PRODUCERS = ApiKey.DESCRIBE_PRODUCERS
 
 T = "{t}-id"
-STRANGER = 987_654_321  # a producer id that nobody has
+STRANGER = 987_654_321  # a producer id that no one has
 Partitions = dict[str, Iterable[int]]
 
 

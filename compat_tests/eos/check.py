@@ -31,8 +31,9 @@ class Seen(NamedTuple):
 class Copying:
     """All by partition. `log` is what an uncommitted read finds at the end, `committed` what a committed one finds.
 
-    `observed` has one sequence for each reader of a partition, in the order in which it read. `commit_called` tells of
-    values when their copier first asked to commit them, where the copier tells. `positions` are the group's offsets.
+    `observed` has one sequence for each reader of a partition, in the order in which it read. `commit_called` reports
+    values when their copier first asked to commit them, where the copier reports it. `positions` are the group's
+    offsets.
     """
 
     inputs: Mapping[int, Sequence[str]]
@@ -79,7 +80,7 @@ def _against_input(inputs: Sequence[str], output: Sequence[str]) -> Iterator[str
         elif count > 1:
             yield f"{value!r} is there {count} times"
     last = -1
-    for value in dict.fromkeys(output):  # a second copy is told above
+    for value in dict.fromkeys(output):  # a second copy is reported above
         place = places.get(value, last)
         if place < last:
             yield f"{value!r} comes after {inputs[last]!r}"
@@ -114,7 +115,7 @@ def _reader_order(seen: Sequence[Seen], committed: Sequence[Stored]) -> Iterator
     expected = 0
     for offset, value, _ in seen:
         if offset not in place:
-            continue  # told by `_not_committed`
+            continue  # reported by `_not_committed`
         if place[offset] != expected:
             yield f"a reader got {value!r} at offset {offset} as number {expected}; it is number {place[offset]}"
         expected = place[offset] + 1

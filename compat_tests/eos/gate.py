@@ -1,8 +1,9 @@
 """A gate between the brokers and everybody, which can hold back the end of a copier's transactions.
 
-Whoever has asked for the end of a transaction has written its records and offsets, and waits. So a copier is caught
-within a transaction, and with all of it in the log, however fast or slow it is; and its request for the end comes late,
-when the gate is opened again. A broker behind the gate says that its address is there (`advertised.listeners`).
+A client that has asked for the end of a transaction has written its records and offsets, and waits. So a copier is
+caught within a transaction, and with all of it in the log, however fast or slow it is; and its request for the end
+comes late, when the gate is opened again. A broker behind the gate says that its address is there
+(`advertised.listeners`).
 """
 
 from __future__ import annotations
@@ -106,6 +107,6 @@ def _has_hung_up(client: socket.socket) -> bool:
 
 
 def _end(connection: socket.socket) -> None:
-    """For both directions, and for whoever waits in another thread."""
+    """For both directions, and for a caller that waits in another thread."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

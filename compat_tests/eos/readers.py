@@ -55,7 +55,7 @@ class Reader(threading.Thread):
                     self._seen[message.partition()].append(seen)
                     self.count += 1
                 elif error.code() in DAMNING:
-                    self.failures.append(f"the reader was told: {error}")
+                    self.failures.append(f"the reader received: {error}")
         self._consumer.close()
 
     def count_of(self, partition: int) -> int:

@@ -163,7 +163,7 @@ class Soak:
     # -- what happens to them
 
     def _disturb(self, kills: int, zombies: int) -> None:
-        """Amid each portion but the last kill the broker, and kill a copier somewhere around it; zombies come first."""
+        """Kill the broker during each portion but the last, and a copier at about that time; zombies come first."""
         portion = self.total // (kills + 1)
         for number in range(1, kills + 1):
             if len(self.zombies) * kills < zombies * number and not self.groups:
@@ -221,7 +221,7 @@ class Soak:
         return min(range(PARTITIONS), key=lambda n: (kinds[kind(n)], partitions[f"copier-{n}"], n))
 
     def _bury_zombies(self) -> None:
-        """They were told that their time is over, and have said so."""
+        """They were asked to stop, and have said so."""
         for zombie in self.zombies:
             self.numbers.zombies[zombie.kind] += 1
             if not zombie.is_fenced():
@@ -230,7 +230,7 @@ class Soak:
     # -- the end
 
     def _finish(self) -> None:
-        """Copiers of a partition end by themselves; members of a group have to be told."""
+        """Copiers of a partition end by themselves; members of a group must be asked."""
         if not self.groups:
 
             def all_done() -> bool:
@@ -260,7 +260,7 @@ class Soak:
         for who in self.place.each_leads(TARGET):
             for isolation, expected in (("read_committed", final), ("read_uncommitted", copying.log)):
                 found = read_to_end(bootstrap, TARGET, partitions, isolation)
-                self.problems += [] if found == expected else [f"{who} tells {isolation} readers something else"]
+                self.problems += [] if found == expected else [f"{who} gives {isolation} readers something else"]
         self.problems += self.place.stop_and_check()
         self._say_numbers(copying)
         return self.problems

@@ -89,7 +89,7 @@ def reorder(copying: Copying) -> None:
 
 def invent(copying: Copying) -> None:
     log, committed = both(copying)
-    made_up = Stored(log[-1].offset + 1, "nobody's")
+    made_up = Stored(log[-1].offset + 1, "invented")
     log.append(made_up)
     committed.append(made_up)
 

@@ -1,7 +1,7 @@
 """What must be true of every history, whatever happened to the cluster. One pure function; tested by histories made by
 hand, one for each kind of problem (`test_check.py`).
 
-What Kafka itself does not promise is not asked for: a deposed leader that nobody has told yet may answer with old
+What Kafka itself does not promise is not asked for: a deposed leader that does not know it yet may answer with old
 offsets, so what two brokers say is compared by leader epoch and not by time.
 """
 
@@ -83,7 +83,7 @@ def _at(partition: Partition, offset: int) -> str:
 
 
 def _name(record: Record | None) -> str:
-    return "nobody's bytes" if record is None else f"{record.producer}.{record.number}"
+    return "invented bytes" if record is None else f"{record.producer}.{record.number}"
 
 
 # --- records
@@ -117,7 +117,7 @@ def _log_order(history: History) -> Found:
                 yield Problem(Kind.EPOCH_BACK, f"{_at(partition, offset)} is of epoch {leader_epoch}, after {epoch}")
             epoch = max(epoch, leader_epoch)
             if record is None:
-                yield Problem(Kind.INVENTED, f"{_at(partition, offset)} holds bytes that nobody wrote")
+                yield Problem(Kind.INVENTED, f"{_at(partition, offset)} holds bytes that no one wrote")
                 continue
             if record in seen:
                 yield Problem(Kind.DUPLICATED, f"{_name(record)} is again at {_at(partition, offset)}")
@@ -257,7 +257,7 @@ def _in_sync(history: History) -> Found:
     """Acknowledged with acks=all means: every member of the ISR has it. One that stood still all the while has not.
 
     The ISR is that of the state znode where it was the same before the record was sent and after its acknowledgement,
-    and the record is of that leader epoch: a leader that was not told yet of the next one goes by its own ISR. So does
+    and the record is of that leader epoch: a leader that does not know the next one yet goes by its own ISR. So does
     one that has not heard yet that the ISR is as small as it proposed.
     """
     for partition, acknowledged in history.acknowledged.items():
@@ -293,7 +293,7 @@ def _state_between(states: Sequence[StateLook], from_ns: int, to_ns: int) -> Sta
 
 
 def _members_have_it(history: History) -> Found:
-    """What a leader told as committed, every member of the ISR has."""
+    """What a leader reported as committed, every member of the ISR has."""
     for partition, follower_looks in history.follower_looks.items():
         states = sorted(history.states[partition])
         looks = sorted(history.looks[partition])
@@ -307,7 +307,7 @@ def _members_have_it(history: History) -> Found:
                 yield Problem(
                     Kind.BEHIND,
                     f"{look.broker} of the ISR {sorted(state.isr)} ends at {_at(partition, look.log_end)}, "
-                    f"when {committed[known]} was told before",
+                    f"when {committed[known]} was reported before",
                 )
 
 

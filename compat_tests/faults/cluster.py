@@ -62,17 +62,18 @@ QUICK = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "log.segment.bytes": "262144",
     "log.flush.start.offset.checkpoint.interval.ms": "200",
-    # For so long after a start Kafka's LogManager writes no checkpoint, whatever the interval: 30 s, unless it is told.
+    # For so long after a start Kafka's LogManager writes no checkpoint, whatever the interval: 30 s by default.
     "log.initial.task.delay.ms": "200",
     "controlled.shutdown.max.retries": "2",
 }
 """Everything that waits for a peer waits shortly, so that a minute holds many elections."""
 SESSION_MS = {"kpybroker": "2500", "kafka": "6000"}
-"""Beside nine other processes on two cores a JVM that starts may be late with its pings by more than two seconds."""
+"""Next to nine other processes on two cores a JVM that starts may be late with its pings by more than two seconds."""
 
 
 class BrokerEnded(Exception):
-    """By itself, and not for want of ZooKeeper or beside its former life: there is no use in starting it again."""
+    """By itself, and not for want of ZooKeeper or because its former registration is still there: there is no use in
+    starting it again."""
 
 
 class FaultyCluster:
@@ -252,14 +253,15 @@ class FaultyCluster:
         """librdkafka asks once: an administrator that came before the controller is known would wait for minutes."""
         admin = admin_client(self.brokers[broker_id].bootstrap)
         try:
-            told = admin.list_topics(timeout=LOOK_S)
+            reported = admin.list_topics(timeout=LOOK_S)
         except KafkaException as error:
             raise AssertionError(f"{broker_id}: {error}") from None
-        assert set(told.brokers) == set(BROKERS), f"{broker_id} tells of {set(told.brokers)}"
-        assert told.controller_id in BROKERS, f"{broker_id} knows no controller"
+        assert set(reported.brokers) == set(BROKERS), f"{broker_id} reports {set(reported.brokers)}"
+        assert reported.controller_id in BROKERS, f"{broker_id} knows no controller"
 
     def _look_why(self, broker_id: int) -> None:
-        """A broker may give up while it starts without ZooKeeper, or beside its former life. Raises BrokerEnded."""
+        """A broker may give up while it starts without ZooKeeper, or with its former registration. Raises
+        BrokerEnded."""
         service = self.brokers[broker_id].service
         if broker_id in self._ended_by_us:
             return

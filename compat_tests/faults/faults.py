@@ -98,7 +98,7 @@ def pause(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
 
 
 def pause_and_kill(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
-    """A follower stands still while records come, then whoever leads is gone: it must not lead without them."""
+    """A follower stands still while records come, then the leader is gone: it must not lead without them."""
     leader = random.choice(roles.leaders)
     follower = random.choice([i for i in BROKERS if i != leader])
     (third,) = set(BROKERS) - {leader, follower}
@@ -160,7 +160,8 @@ def cut_zookeeper(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault
 
 
 def cut_clients(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
-    """Never by a reset: whoever hangs up on librdkafka's first request is an old broker to it (see `proxy._Door`)."""
+    """Never by a reset: a broker that hangs up on librdkafka's first request is an old broker to it (see
+    `proxy._Door`)."""
     _, victim = roles.draw(random)
     return _cut(cluster, [(CLIENTS, victim)], random, (Cut.STALL, Cut.STALL_ANSWERS))
 
@@ -189,7 +190,7 @@ def lose_peer_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> F
 
 
 def lose_zookeeper_answers(cluster: FaultyCluster, roles: Roles, random: Random) -> Fault:
-    """Written, but whoever wrote does not know."""
+    """Written, but the writer does not know."""
     victim = roles.controller if random.random() < 0.7 else roles.draw(random)[1]
     count = random.randint(1, LOSSES_MAX)
     return Fault(
@@ -257,4 +258,4 @@ FAULTS: dict[str, tuple[Maker, int]] = {
     "lose-peer-answers": (lose_peer_answers, 2),
     "lose-zookeeper-answers": (lose_zookeeper_answers, 2),
 }
-"""By name: who makes it, and how often it is drawn beside the others."""
+"""By name: who makes it, and how often it is drawn among the others."""

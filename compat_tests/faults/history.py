@@ -1,4 +1,4 @@
-"""Complete histories of a cluster under faults: what each client sent, was told and read, and what could be observed.
+"""Complete histories of a cluster under faults: what each client sent, received and read, and what could be observed.
 
 Plain values; `check.py` judges them. A record is its producer's name and a number that rises with every record of that
 producer, whatever the partition. Times are of one monotonic clock, in nanoseconds. Everything is added by one thread
@@ -121,7 +121,7 @@ class FollowerLook(NamedTuple):
 
 
 class CommitLook(NamedTuple):
-    """A group's committed offset of one partition, as a coordinator elected in `leader_epoch` told it."""
+    """A group's committed offset of one partition, as a coordinator elected in `leader_epoch` reported it."""
 
     time_ns: int
     broker: int
@@ -136,7 +136,7 @@ class Outcome(Enum):
 
 
 class Transaction(NamedTuple):
-    """What was written in one transaction, and what its producer was told of its end."""
+    """What was written in one transaction, and what its producer learned of its end."""
 
     outcome: Outcome
     records: tuple[tuple[Partition, Record], ...]
@@ -158,7 +158,7 @@ class History:
     """`log` is what uncommitted reading finds at the end, `committed` what committed reading finds.
 
     `idempotent` are the producers that promise order and no duplicates. `commits_acknowledged` and `commit_looks` are
-    of the one group, by partition. `failures` are what clients and processes met that nobody may meet.
+    of the one group, by partition. `failures` are what clients and processes met that no one may meet.
     """
 
     min_isr: int = 2

@@ -1,4 +1,4 @@
-"""`--others`: clients of more libraries in the storm, each a process that says in JSON lines what it was told.
+"""`--others`: clients of more libraries in the storm, each a process that says in JSON lines what it received.
 
 Python's are `workers/storm_client.py`, Go's `go_clients/`. A producer is idempotent; who writes transactions says how
 each ended; a group is two members that read what is committed, and must get all of it. kafkajs and kafka-go are not
@@ -45,7 +45,7 @@ MEMBERS = 2
 
 
 class Other(Task):
-    """One process. `count` is of records that it was told of."""
+    """One process. `count` is of records that it reported."""
 
     def __init__(self, name: str, command: Sequence[str], history: History, topic: str, errors: Path) -> None:
         super().__init__(name, history)
@@ -65,7 +65,7 @@ class Other(Task):
             self.history.failures.append(f"{self.name} ended by itself: see its .log")
 
     def _take(self, said: dict[str, Any]) -> None:
-        match said["told"]:
+        match said["event"]:
             case "acknowledged":
                 record = Record(self.name, said["number"])
                 ack = Acknowledged(record, said["offset"], 0, time.monotonic_ns())
@@ -102,7 +102,7 @@ class Member(Other):
         self.reader = reader
 
     def _take(self, said: dict[str, Any]) -> None:
-        assert said["told"] == "read"
+        assert said["event"] == "read"
         read = Read(said["offset"], record_of(said["record"]))
         self.reader.reads[self._topic, said["partition"]].append(read)
         self.count += 1

@@ -88,7 +88,7 @@ class Network:
         self._thread.start()
 
     def proxy(self, target: Node, target_port: int, source: Node | None = None) -> int:
-        """A port that leads to `target`; without `source`, for whoever says in a request who he is."""
+        """A port that leads to `target`; without `source`, for clients that say in a request who they are."""
         port = free_port()
         door = _Door(self, target, target_port, port, source)
         self._doors.append(door)
@@ -120,7 +120,7 @@ class Network:
         self._call(arm)
 
     def orders(self, source: Node, target: Node) -> list[bytes]:
-        """What `source` as the controller told `target`, the latest last."""
+        """What `source` as the controller sent to `target`, the latest last."""
         found: list[bytes] = []
         self._call(lambda: found.extend(self._ways[source, target].orders))
         return found
@@ -153,7 +153,7 @@ class Network:
 
 
 class _Door:
-    """A port that leads to a target. It is shut while the target is dead, so that nobody is let in and thrown out:
+    """A port that leads to a target. It is shut while the target is dead, so that no one is let in and thrown out:
     librdkafka takes one that hangs up on its first request for an old broker, which knows no idempotence.
     """
 
@@ -173,7 +173,7 @@ class _Door:
             self._server = None
 
     async def look(self) -> None:
-        """Shut, if there is nobody behind it, until there is."""
+        """Shut, if there is no one behind it, until there is."""
         if self._server is None or await self._is_answered() or self._server is None:
             return  # shut already, perhaps meanwhile, or there is somebody
         self.close()
@@ -277,7 +277,7 @@ class _Connection:
                 await self._writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             await self._door.look()
-            await way.answers_flow.wait()  # nobody hears of the end of a connection through a cut
+            await way.answers_flow.wait()  # no one hears of the end of a connection through a cut
             raise
 
     @property

@@ -1,4 +1,4 @@
-"""An idempotent or transactional producer of bare requests, which sends what, and where, it is told to."""
+"""An idempotent or transactional producer of bare requests, which sends what it is asked to, where it is asked to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequ
 from kpybroker.wire.messages.end_txn import EndTxnRequest
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TRANSACTION_PARTITIONS = 2
 TRANSACTION_MS = 30_000
@@ -24,7 +24,7 @@ INIT_VERSION, ADD_VERSION, END_VERSION = 2, 1, 1
 
 
 class RawProducer:
-    """Its records are numbered by whoever calls; a record's number is the sequence of its batch."""
+    """Its records are numbered by the caller; a record's number is the sequence of its batch."""
 
     def __init__(self, cluster: FaultyCluster, *, is_transactional: bool = False) -> None:
         self.name = f"raw-{time.monotonic_ns()}"
@@ -72,10 +72,12 @@ class RawProducer:
         record = self.record(number)
         batch = build_batch(
             [(None, record.value(40).encode(), int(time.time() * 1000))],
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            base_sequence=number,
-            is_transactional=self._transactional_id is not None,
+            BatchFields(
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                base_sequence=number,
+                is_transactional=self._transactional_id is not None,
+            ),
         )
         data = ProduceRequest.PartitionProduceData(index=index, records=bytes(batch))
         request = ProduceRequest(
@@ -89,8 +91,8 @@ class RawProducer:
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE and acks == -1:
             # Not by whom: what is sent again may be acknowledged by the next leader, in an earlier one's epoch.
-            told = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns())
-            self._cluster.history.acknowledged[MAIN, index].append(told)
+            reported = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns())
+            self._cluster.history.acknowledged[MAIN, index].append(reported)
         return code
 
     def _ask(self, broker: int, request: Any, version: int) -> Any:

@@ -45,7 +45,7 @@ class _Reading(Task):
             read = Read(message.offset(), record_of(message.value()))
             self.reader.reads[message.topic(), message.partition()].append(read)
         elif error.code() in DAMNING:
-            self.history.failures.append(f"{self.name} was told: {error}")
+            self.history.failures.append(f"{self.name} received: {error}")
 
 
 class Follower(_Reading):
@@ -121,7 +121,7 @@ class Member(_Reading):
         try:
             answers = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException:
-            return  # the group is shared anew, or its coordinator is away: nothing was promised
+            return  # the group is shared again, or its coordinator is away: nothing was promised
         now = time.monotonic_ns()
         for place in answers:
             if place.error is None:

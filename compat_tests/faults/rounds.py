@@ -49,7 +49,7 @@ def plan(
 
 
 def play(planned: Sequence[Planned], say: Callable[[str], None]) -> list[str]:
-    """Begin and end each at its time, all beside each other; returns what could not be done."""
+    """Begin and end each at its time, all concurrently; returns what could not be done."""
     failures: list[str] = []
 
     def live(one: Planned) -> None:

@@ -1,8 +1,8 @@
-"""Scenarios: rounds that are told step by step, for what a storm meets too rarely by chance. `make mutants` tells them
+"""Scenarios: rounds written step by step, for what a storm meets too rarely by chance. `make mutants` plays them
 where a mutant needs more than luck; `--only` takes their names too.
 
 A scenario finds the cluster whole and leaves it to be healed by the quiet time. It waits for what happens, never for a
-length of time, except where a mutant needs a moment to do wrong. What must not be told goes into the history: a
+length of time, except where a mutant needs a moment to do wrong. What must not be reported goes into the history: a
 record that was acknowledged, or a failure in words. Real Kafka keeps what every scenario asks for.
 """
 
@@ -64,7 +64,7 @@ def depose_leader(cluster: FaultyCluster, roles: Roles) -> None:
 
 
 def depose_coordinator(cluster: FaultyCluster, roles: Roles) -> None:
-    """What a group's coordinator was told while it was cut off, it must tell nobody."""
+    """What a group's coordinator received while it was cut off, it must report to no client."""
     index = java_hash(GROUP) % GROUP_PARTITIONS
     _depose(cluster, GROUP_TOPIC, index, cluster.cluster.state(GROUP_TOPIC, index).leader)
 
@@ -82,7 +82,7 @@ def depose_controller(cluster: FaultyCluster, roles: Roles) -> None:
         cluster.history.failures.append(f"{former} held an election, {said}, when {before} was the controller")
 
 
-# --- what is told again
+# --- what is repeated
 
 
 def repeat_orders(cluster: FaultyCluster, roles: Roles) -> None:
@@ -93,7 +93,7 @@ def repeat_orders(cluster: FaultyCluster, roles: Roles) -> None:
     first = _lead(cluster, index)
     cluster.kill(first)
     eventually(lambda: _state(cluster, index).leader == second, f"{second} leads", CHANGE_S)
-    order = eventually(lambda: _order_to_lead(cluster, controller, second, index), "it is told to", CHANGE_S)
+    order = eventually(lambda: _order_to_lead(cluster, controller, second, index), "the order to lead", CHANGE_S)
     cluster.start_broker(first)
     eventually(lambda: first in _state(cluster, index).isr, f"{first} is back", CHANGE_S)
     _lead(cluster, index)

@@ -245,7 +245,7 @@ class Run:
             self.history.commits_found |= {(place.topic, place.partition): place.offset for place in places}
             return True
 
-        eventually(tell, "the group's coordinator tells what it committed", END_S)
+        eventually(tell, "the group's coordinator reports what it committed", END_S)
 
     def _look_at_logs(self) -> None:
         for broker in self.cluster.brokers.values():
@@ -279,7 +279,7 @@ def run_seed(
     keep: bool = False,
     discard: bool = False,
 ) -> list[Problem]:
-    """One run in a directory of its own, told on stdout. The files are kept where asked for, or of use."""
+    """One run in a directory of its own, reported on stdout. The files are kept where asked for, or of use."""
     directory = Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"--- seed {seed}, {seconds:.0f} s of {', '.join(only) or 'all faults'} on {kind}", flush=True)
     run = Run(kind, directory, seed, lambda text: print(text, flush=True), others)
@@ -304,7 +304,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--broker", choices=["kpybroker", "kafka"], default="kpybroker")
     parser.add_argument("--only", nargs="*", choices=[*FAULTS, *SCENARIOS], default=[], help="faults to draw from")
-    parser.add_argument("--others", nargs="*", choices=OTHERS, default=[], help="clients beside the usual ones")
+    parser.add_argument("--others", nargs="*", choices=OTHERS, default=[], help="clients in addition to the usual ones")
     parser.add_argument("--keep-files", action="store_true")
     options = parser.parse_args(arguments)
     faulthandler.register(signal.SIGUSR1)  # where every thread stands, for a run that does

@@ -1,4 +1,4 @@
-"""The proxies forward whole frames, recognize who is connected, and cut or lose just what they are told to."""
+"""The proxies forward whole frames, recognize who is connected, and cut or lose exactly what they are asked to."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Watcher(_AtBroker):
         }
 
     def _look_at_commits(self, connection: Raw) -> None:
-        """What was told belongs to the epoch that the coordinator was elected in before and after."""
+        """What was reported belongs to the epoch that the coordinator was elected in before and after."""
         place = self._group.coordinated_at
         before = self._ask(connection, [place], LATEST, CONSUMER)
         wanted = [
@@ -168,7 +168,7 @@ class Watcher(_AtBroker):
 
     def _commit_falsely(self, connection: Raw) -> None:
         """As one who is no member, and as a member of a generation that never was: neither may commit."""
-        for member_id, generation in (("nobody", 1), (self._group.member_id() or "nobody", 0)):
+        for member_id, generation in (("no-one", 1), (self._group.member_id() or "no-one", 0)):
             topics = [
                 OffsetCommitRequest.OffsetCommitRequestTopic(
                     name=topic,
@@ -205,8 +205,8 @@ class Prober(_AtBroker):
             sent_ns = time.monotonic_ns()
             answer = self._produce(connection, partition, record.value(40))
             if answer.error_code == ErrorCode.NONE:
-                told = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns(), self.broker)
-                self.history.acknowledged[partition].append(told)
+                reported = Acknowledged(record, answer.base_offset, sent_ns, time.monotonic_ns(), self.broker)
+                self.history.acknowledged[partition].append(reported)
             else:
                 self.history.refused[record] = ErrorCode(answer.error_code).name
 

@@ -1,6 +1,6 @@
 """Who writes while the cluster suffers: idempotent producers of librdkafka and Java, and a transactional one.
 
-Each numbers its records and says in the history what it was told. None may meet a fatal error: with nothing lost, no
+Each numbers its records and says in the history what it received. None may meet a fatal error: with nothing lost, no
 producer loses its place.
 """
 
@@ -95,7 +95,7 @@ class Writer(Task):
     def _write(self, record: Record, partition: int) -> None:
         sent_ns = time.monotonic_ns()
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def reported(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 offset = message.offset()
                 place = -1 if offset is None else offset
@@ -109,7 +109,7 @@ class Writer(Task):
 
         value = record.value(50 + record.number * 37 % 400)
         try:
-            self._producer.produce(self._topic, value, partition=partition, on_delivery=told)
+            self._producer.produce(self._topic, value, partition=partition, on_delivery=reported)
         except KafkaException as error:
             # A broker that has just started knows of no topics yet; librdkafka believes it, until it hears better.
             self.history.refused[record] = str(error)
@@ -154,13 +154,13 @@ class JavaWriter(Task):
             event = json.loads(line) if line.startswith("{") else {}
             match event.get("name"):
                 case "producer_send_success":
-                    told = Acknowledged(self._record(event), event["offset"], 0, time.monotonic_ns())
-                    self.history.acknowledged[event["topic"], event["partition"]].append(told)
+                    reported = Acknowledged(self._record(event), event["offset"], 0, time.monotonic_ns())
+                    self.history.acknowledged[event["topic"], event["partition"]].append(reported)
                     self.acknowledged += 1
                 case "producer_send_error":
                     self.history.refused[self._record(event)] = event["message"]
                     if "OutOfOrderSequence" in event["exception"] or "UnknownProducerId" in event["exception"]:
-                        self.history.failures.append(f"the Java producer was told {event['exception']}")
+                        self.history.failures.append(f"the Java producer received {event['exception']}")
 
     def _record(self, event: dict[str, str]) -> Record:
         return Record(self.name, int(event["value"].partition(".")[2]))
@@ -210,7 +210,7 @@ class TransactionalWriter(Task):
                     self._one(producer)
             except KafkaException as error:
                 # A coordinator that was away for long: the next producer of this id ends what this one left open.
-                self.say(f"{self.name} begins anew: {error}")
+                self.say(f"{self.name} begins again: {error}")
         # What may still be open is ended, so that committed readers come to the end.
         self._new()
 

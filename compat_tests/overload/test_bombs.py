@@ -65,7 +65,7 @@ IN_MESSAGES: dict[Codec, list[ErrorCode]] = {
     Codec.ZSTD: [INVALID] * 10,  # there is no zstd in these
 }
 UNSEEN = {codec: [ErrorCode.NONE] * 10 for codec in IN_BATCHES} | {Codec.LZ4: [ErrorCode.NONE] * 8 + [UNKNOWN] * 2}
-"""Where nobody looks into a batch; but LZ4 with linked blocks, which Java cannot read, is refused all the same."""
+"""Where no one looks into a batch; but LZ4 with linked blocks, which Java cannot read, is refused all the same."""
 ALL = frozenset(IN_BATCHES)
 TOPICS: dict[str, tuple[dict[str, Any], frozenset[Codec]]] = {
     "compacted": ({"cleanup_policy": "compact"}, frozenset()),
@@ -150,20 +150,20 @@ def flat(victim: Victim) -> Iterator[Victim]:
 def test_a_bomb_in_a_batch_is_refused_where_its_records_must_be_seen(flat: Victim, topic: str) -> None:
     config, kept = TOPICS[topic]
     log = RawLog(flat.broker, f"batches-{topic}", max_message_bytes=LARGEST, **config)
-    told: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_BATCHES}
+    reported: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_BATCHES}
     for codec, bomb in all_bombs():
-        told[codec].append(log.produce(batch_around(bomb, codec, RECORDS)).error)
-    assert told == {codec: UNSEEN[codec] if codec in kept else codes for codec, codes in IN_BATCHES.items()}
-    assert log.offset_at(-1) == RECORDS * sum(codes.count(ErrorCode.NONE) for codes in told.values())
+        reported[codec].append(log.produce(batch_around(bomb, codec, RECORDS)).error)
+    assert reported == {codec: UNSEEN[codec] if codec in kept else codes for codec, codes in IN_BATCHES.items()}
+    assert log.offset_at(-1) == RECORDS * sum(codes.count(ErrorCode.NONE) for codes in reported.values())
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_bomb_in_an_old_message_is_refused_for_that_must_be_converted(flat: Victim, magic: int) -> None:
     log = RawLog(flat.broker, f"messages-{magic}", max_message_bytes=LARGEST)
-    told: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_MESSAGES}
+    reported: dict[Codec, list[ErrorCode]] = {codec: [] for codec in IN_MESSAGES}
     for codec, bomb in all_bombs():
-        told[codec].append(log.produce(message_around(bomb, codec, magic), version=2).error)
-    assert told == IN_MESSAGES
+        reported[codec].append(log.produce(message_around(bomb, codec, magic), version=2).error)
+    assert reported == IN_MESSAGES
     assert log.offset_at(-1) == 0
 
 
@@ -173,11 +173,13 @@ def test_compressed_messages_within_a_compressed_message_are_not_looked_into(
     flat: Victim, magic: int, outer: Codec
 ) -> None:
     log = RawLog(flat.broker, f"nested-{magic}-{outer.name}")
-    told = set()
+    reported = set()
     for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
         within = message_around(compress(codec, bytes(MIB), magic=magic), codec, magic)
-        told.add(log.produce(message_around(compress(outer, within * 8, magic=magic), outer, magic), version=2).error)
-    assert told == {INVALID}
+        reported.add(
+            log.produce(message_around(compress(outer, within * 8, magic=magic), outer, magic), version=2).error
+        )
+    assert reported == {INVALID}
 
 
 # --- what lies in the logs
@@ -248,8 +250,8 @@ def test_recovery_looks_at_headers_and_checksums_and_so_stays_small_and_loses_no
 def test_a_bomb_that_must_be_converted_is_an_error(flat_bombed: Victim, log: str, version: int) -> None:
     found = stored(flat_bombed.broker, log)
     step = RECORDS if log == "stored-2" else 1
-    told = [found.fetch(offset, version).error_code for offset in range(0, found.offset_at(-1), step)]
-    assert told == CONVERTED[log]
+    reported = [found.fetch(offset, version).error_code for offset in range(0, found.offset_at(-1), step)]
+    assert reported == CONVERTED[log]
 
 
 @pytest.mark.parametrize(("log", "version"), [("stored-0", 0), ("stored-1", 2), ("stored-2", 4), ("stored-2", 11)])
@@ -272,11 +274,11 @@ def test_a_lookup_by_time_that_comes_to_a_bomb_fails(flat_bombed: Victim, log: s
 
 def test_groups_and_transactions_of_a_log_with_a_bomb_have_no_coordinator(flat_bombed: Victim) -> None:
     with Raw(flat_bombed.address) as raw:
-        for partition, told in ((BROKEN, ErrorCode.NOT_COORDINATOR), (SOUND, ErrorCode.NONE)):
+        for partition, reported in ((BROKEN, ErrorCode.NOT_COORDINATOR), (SOUND, ErrorCode.NONE)):
             wanted = OffsetFetchRequest(group_id=name_in(partition), topics=None)
-            eventually(lambda: raw.ask(wanted, 5).error_code == told, f"{told.name}")
+            eventually(lambda: raw.ask(wanted, 5).error_code == reported, f"{reported.name}")
             begin = InitProducerIdRequest(transactional_id=name_in(partition), transaction_timeout_ms=60_000)
-            eventually(lambda: raw.ask(begin, 4).error_code == told, f"{told.name}")
+            eventually(lambda: raw.ask(begin, 4).error_code == reported, f"{reported.name}")
     output = flat_bombed.broker.service.output()
     for topic in ("__consumer_offsets", "__transaction_state"):
         assert f"{topic}-{BROKEN}, which stays without a coordinator here" in output

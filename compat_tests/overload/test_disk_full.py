@@ -1,4 +1,4 @@
-"""A full disk is no end: producers are told, readers read on, and when there is space again everything goes on."""
+"""A full disk is no end: producers get an error, readers read on, and when there is space again everything goes on."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ SEED = 20_240_611
 FRAMES_PER_CONNECTION = 8
 FALSE_TIMESTAMP = 1_700_000_000_001
 MUTATED_FRAMES = 3000
-# Everybody may order these here, and they would do what they were told.
+# Any client may send these here, and they would be carried out.
 ORDERS = {
     ApiKey.LEADER_AND_ISR,
     ApiKey.STOP_REPLICA,

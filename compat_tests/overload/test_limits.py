@@ -53,7 +53,7 @@ def connections_of(broker: Broker) -> int:
 
 
 def test_max_connections(own_broker: StartBroker, connections: contextlib.ExitStack) -> None:
-    """Above the limit nobody is turned away: who comes waits until somebody goes."""
+    """Above the limit no client is refused: a new one waits until another leaves."""
     broker = own_broker(max_connections="10")
     eventually(lambda: connections_of(broker) == 0, "the end of the connections that came with the start")
     served = [connections.enter_context(Raw(address(broker))) for _ in range(10)]

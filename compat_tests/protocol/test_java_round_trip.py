@@ -50,7 +50,7 @@ def test_java_reads_every_message_and_version_and_writes_the_same_bytes() -> Non
 
 
 def test_defaults_are_javas() -> None:
-    """A message nobody filled in is written as Java writes its own, or refused where Java refuses."""
+    """A message no one filled in is written as Java writes its own, or refused where Java refuses."""
     known = definitions()
     cases = list(versions())
     answers = ask_java(f"default {java_class(cls, known)} {version} -" for cls, version in cases)

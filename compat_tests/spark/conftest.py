@@ -1,7 +1,7 @@
 """One Spark for all of the Spark tests: a JVM takes seconds to start and hundreds of megabytes to keep.
 
 It runs in local mode with Spark's own Kafka connector from `.cache/jvm/spark-4.0.0`; the broker is whatever the harness
-was told to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
+was asked to run. `readers` runs a test twice, once with each of the two ways in which Spark's driver learns offsets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(params=["admin", "consumer"])
 def readers(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """Spark's driver asks for offsets with an AdminClient, or, when told so, with a consumer."""
+    """Spark's driver asks for offsets with an AdminClient, or, when configured so, with a consumer."""
     spark.conf.set(OFFSET_READER, "true" if request.param == "consumer" else "false")
     yield request.param
     spark.conf.unset(OFFSET_READER)

@@ -12,8 +12,9 @@ from compat_tests.support.cluster import Cluster
 
 PARTITIONS = 3
 QUICK = {"kafka.request.timeout.ms": "4000", "kafka.default.api.timeout.ms": "5000"}
-"""Java's AdminClient, which tells Spark's driver what there is, insists on a leader that it has once found until its
-call times out, however long everybody has known of the next one: a minute, unless it is told."""
+"""Java's AdminClient, which lists topics and offsets for Spark's driver, insists on a leader that it has once found
+until its call times out, however long everybody has known of the next one: a minute by default.
+"""
 
 
 @pytest.fixture

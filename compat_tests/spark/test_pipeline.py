@@ -224,7 +224,8 @@ def test_late_events_are_dropped_and_each_window_comes_out_once(
 def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
     spark: SparkSession, broker: Broker, options: Options, form: str
 ) -> None:
-    """The heartbeat closes every window of the stream, without being counted; noise is told and not counted either."""
+    """The heartbeat closes every window of the stream, without being counted; noise is reported and not counted
+    either."""
     options = replace(options, format=form)
     lines = some_lines(form, 7, 0, 300, 250) + NOISE[form]
     places = write(broker, options.topic, lines, END_OF_TIME)

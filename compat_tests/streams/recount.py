@@ -26,7 +26,7 @@ def make_events(kind: str, count: int, first_ms: int, span_ms: int, random: Rand
 
 
 def visit(clicks: Sequence[Event], plans: Mapping[str, str]) -> list[Event]:
-    """Every click with its user's plan; a click of nobody known is left out."""
+    """Every click with its user's plan; a click of an unknown user is left out."""
     return [click._replace(value=f"{click.value}/{plans[click.user]}") for click in clicks if click.user in plans]
 
 

@@ -66,7 +66,7 @@ class Client:
     def produce(
         self, topic: str, records: Sequence[Record], codec: str = "none", partition: int | None = None
     ) -> list[tuple[int, int]]:
-        """Write `records` in order; (partition, offset) of each where the client tells (kcat and Java do not)."""
+        """Write `records` in order; (partition, offset) of each where the client says (kcat and Java do not)."""
         placed: list[tuple[int, int]] = _function(PRODUCERS, self.name)(self, topic, records, codec, partition)
         return placed
 
@@ -194,7 +194,7 @@ JAVA_LINE = re.compile(
 
 
 def _java_consume(client: Client, topics: Sequence[str], count: int) -> list[Record]:
-    """One JVM for all topics; the formatter does not print the topic, so the caller tells records by value."""
+    """One JVM for all topics; the formatter does not print the topic, so the caller distinguishes records by value."""
     arguments = ["--include", "|".join(map(re.escape, topics)), "--from-beginning", "--max-messages", str(count)]
     arguments += ["--timeout-ms", "20000"]
     for name in ("timestamp", "partition", "offset", "headers", "key"):

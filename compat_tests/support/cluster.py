@@ -71,7 +71,7 @@ class Cluster:
             broker.start()
 
     def heal(self) -> None:
-        """All brokers run and are registered; whoever was down is started."""
+        """All brokers run and are registered; those that were down are started."""
         for broker in self.brokers.values():
             if not broker.service.running:
                 broker.start()
@@ -98,7 +98,7 @@ class Cluster:
         self.tools.run("topics", "--create", "--topic", topic, "--replica-assignment", assignment, *arguments)
 
     def metadata(self, broker_id: int) -> ClusterMetadata:
-        """What this one broker tells its clients."""
+        """What this one broker answers its clients."""
         admin = admin_client(self.brokers[broker_id].bootstrap)
         return admin.list_topics(timeout=CHANGE_DEADLINE_S)
 
@@ -124,7 +124,7 @@ class Cluster:
         return {int(name) for name in self.tree.get_children("/brokers/ids")}
 
     def controller(self) -> int | None:
-        """None while nobody is it."""
+        """None while there is none."""
         if self.tree.exists("/controller") is None:
             return None
         broker_id: int = self.json("/controller")["brokerid"]

@@ -4,7 +4,7 @@ Who assigns is the member that the broker calls the leader: to everybody one pie
 place in the leader's list. So a settled crowd can be recognised from outside: all hold pieces of one generation, and
 every piece of it is held once. Everything a member was ever given is kept.
 
-Rebalances are heard of by heartbeats, as in real clients: a member sends one every `heartbeat_s`, or when told to by
+Rebalances are heard of by heartbeats, as in real clients: a member sends one every `heartbeat_s`, or when asked to by
 `heartbeat_all` if that is None. Members run as tasks of one trio nursery; nothing here sleeps to be sure.
 """
 
@@ -103,7 +103,7 @@ class CrowdMember:
         return self.pieces[-1] if self.pieces else None
 
     async def live(self) -> None:
-        """Join, hold the piece, and join again when told, until `leave`."""
+        """Join, hold the piece, and join again when asked, until `leave`."""
         while not self.is_gone:
             if await self._join_and_sync():
                 await self._hold()
@@ -265,7 +265,7 @@ class Crowd:
     async def _find_coordinator(self) -> None:
         """The first question makes the topic; then it must have been loaded."""
         connection = await Connection.open(self.port)
-        beat = HeartbeatRequest(group_id=self.group, generation_id=1, member_id="nobody")
+        beat = HeartbeatRequest(group_id=self.group, generation_id=1, member_id="no-one")
         try:
             await connection.until(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(key=self.group), ErrorCode.NONE)
             await connection.until(ApiKey.HEARTBEAT, beat, ErrorCode.UNKNOWN_MEMBER_ID)

@@ -84,7 +84,7 @@ class Member:
         assert self.closed, f"the member did not close properly:\n{self.said()}"
 
     def kill(self) -> None:
-        """SIGKILL: nobody says goodbye."""
+        """SIGKILL: without leaving the group."""
         self._process.kill()
         self._process.wait()
         self._reader.join(10)

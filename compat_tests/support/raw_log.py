@@ -1,4 +1,4 @@
-"""One partition as seen by a client that writes exact batches, and by whoever looks into its directory.
+"""One partition as seen by a client that writes exact batches, and by a reader of its directory.
 
 Sizes, times and formats of batches are the test's to say, so that two brokers get the same bytes and what they make of
 them can be compared file by file.
@@ -22,7 +22,7 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 ALL_BROKERS = ""
@@ -70,15 +70,15 @@ class RawLog:
     def alter(self, *, max_message_bytes: int | None = None, **config: Any) -> None:
         """Change keys (None deletes one) and wait until the broker goes by them.
 
-        max.message.bytes always changes with them, for a batch with a false CRC tells which value is in effect: it is
+        max.message.bytes always changes with them, for a batch with a false CRC shows which value is in effect: it is
         refused for its size or for its CRC, and never stored.
         """
         before, self._limit = self._limit, max_message_bytes or self._limit + PROBE_STEP
         probe = bytearray(batch(size=max(before, self._limit)))
         probe[17] ^= 1
-        told = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
+        reported = ErrorCode.CORRUPT_MESSAGE if self._limit > before else ErrorCode.MESSAGE_TOO_LARGE
         self._alter({**config, "max_message_bytes": self._limit})
-        eventually(lambda: self.produce(bytes(probe)).error is told, f"{config} in effect")
+        eventually(lambda: self.produce(bytes(probe)).error is reported, f"{config} in effect")
 
     def _alter(self, config: dict[str, Any]) -> None:
         alter_configs(self._raw, TOPIC_RESOURCE, self.topic, config)
@@ -176,7 +176,7 @@ def batch(timestamp: int = 0, *, size: int = 200, key: bytes | None = None, code
     for overhead in range(8, 30):
         value = b"v" * (size - RECORD_BATCH_OVERHEAD - overhead)
         if len(build_batch([(key, value, timestamp)])) == size:
-            return bytes(build_batch([(key, value, timestamp)], codec=codec))
+            return bytes(build_batch([(key, value, timestamp)], BatchFields(codec=codec)))
     raise ValueError(f"no batch of one record has {size} bytes")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record. Text is UTF-8 with surrogate escapes, so that any byte survives JSON;
-    a value of `LONG_VALUE` or more is told by its digest."""
+    a value of `LONG_VALUE` or more is identified by its digest."""
 
     value: str | None
     key: str | None = None

@@ -11,7 +11,7 @@ ANSWER_S = 30.0
 
 
 def call(method: str, url: str, body: object = None) -> Any:
-    """What `url` answers; None without a body. A refusal, or nobody there, is an AssertionError: "not yet"."""
+    """What `url` answers; None without a body. A refusal, or no one there, is an AssertionError: "not yet"."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
@@ -19,6 +19,6 @@ def call(method: str, url: str, body: object = None) -> Any:
             said = answer.read()
     except urllib.error.HTTPError as refused:
         raise AssertionError(f"{method} {url}: {refused.code} {refused.read().decode()}") from None
-    except OSError as nobody:
-        raise AssertionError(f"{method} {url}: {nobody}") from None
+    except OSError as refused:
+        raise AssertionError(f"{method} {url}: {refused}") from None
     return json.loads(said) if said else None

@@ -1,6 +1,6 @@
 """A scenario that makes a broker write every kind of znode it writes, and what the tree looks like after it.
 
-The scenario is told by clients alone. A dump has every znode below a chroot: data (null and empty told apart), version,
+Clients alone play the scenario. A dump has every znode below a chroot: data (null and empty are different), version,
 whether it is ephemeral, and its ACL; what is random or counted by the clock is replaced by what it is.
 """
 
@@ -90,8 +90,8 @@ def dump(connect: Connect) -> dict[str, Znode]:
             path = paths.pop()
             data, stat = client.get(path)
             acls, _ = client.get_acls(path)
-            told = sorted(f"{acl.id.scheme}:{acl.id.id}:{acl.perms}" for acl in acls)
-            found[path] = Znode(_without_chance(data), stat.version, stat.ephemeralOwner != 0, tuple(told))
+            reported = sorted(f"{acl.id.scheme}:{acl.id.id}:{acl.perms}" for acl in acls)
+            found[path] = Znode(_without_chance(data), stat.version, stat.ephemeralOwner != 0, tuple(reported))
             paths += [f"{path.rstrip('/')}/{child}" for child in client.get_children(path)]
     finally:
         client.stop()

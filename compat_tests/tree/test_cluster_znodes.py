@@ -1,4 +1,4 @@
-"""Three brokers, the same scenario told to Kafka 3.9.1 and to kpybroker: at every stage the tree holds the same, values
+"""Three brokers, the same scenario on Kafka 3.9.1 and on kpybroker: at every stage the tree holds the same, values
 and versions included, and `kafka-topics --describe` prints the same.
 
 What chance decides is left out: every replica is placed by hand, the first broker is the controller, and

@@ -75,9 +75,9 @@ def test_all_workloads_at_once(trogdor: Trogdor, target: Target) -> None:
     assert trogdor.end("transactional")["transactionsCommitted"] == RECORDS // AT_ONCE
     assert trogdor.end("round") == {"totalUniqueSent": RECORDS, "totalReceived": RECORDS}
     for action in ("CONNECT", "FETCH_METADATA"):
-        told = trogdor.end_when(action, lambda told: told["totalConnections"] >= CONNECTIONS_MIN)
-        assert told["totalFailedConnections"] == 0, told
-    sustained = trogdor.end_when("sustained", lambda told: all(told.get(key) == SUSTAINED for key in CONNECTIONS))
+        reported = trogdor.end_when(action, lambda status: status["totalConnections"] >= CONNECTIONS_MIN)
+        assert reported["totalFailedConnections"] == 0, reported
+    sustained = trogdor.end_when("sustained", lambda status: all(status.get(key) == SUSTAINED for key in CONNECTIONS))
     assert [sustained[f"total{kind}FailedConnections"] for kind in KINDS] == [0] * 3, sustained
     for name in ("plain", "transactional"):
         _check_records(target.bootstrap, name)

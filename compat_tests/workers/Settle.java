@@ -15,7 +15,7 @@ import org.apache.kafka.common.utils.ProducerIdAndEpoch;
  *     java Settle.java BOOTSTRAP TRANSACTIONAL_ID fence
  *
  * `commit` and `abort` resume it, as Flink's sink does when it is restored from a checkpoint: the stock producer has no
- * call for that, so its transaction manager is told by reflection that it stands in this transaction. `fence` is what
+ * call for that, so its transaction manager learns by reflection that it is in this transaction. `fence` is what
  * Kafka Connect does before it starts a source task anew.
  */
 public class Settle {

@@ -48,10 +48,10 @@ def insist(step: Callable[[float], Any]) -> Any:
 
 @contextmanager
 def ends_at_standstill() -> Iterator[None]:
-    """End the process when this takes too long; whoever looks after it starts another.
+    """End the process when this takes too long; its parent starts another.
 
     librdkafka 2.16 remembers who coordinates the group. When that broker leaves the metadata between two calls of
-    send_offsets_to_transaction, the second one waits for ever for a connection to it, whatever its timeout. The same
+    send_offsets_to_transaction, the second one waits forever for a connection to it, whatever its timeout. The same
     happens on real Kafka.
     """
 
@@ -133,7 +133,7 @@ class Copier:
                 self.batch.append(message)
 
     def drop(self, _consumer: Consumer, _places: list[TopicPartition]) -> None:
-        """The group is shared anew: whoever gets these partitions copies these records."""
+        """The group is shared again: the member that gets these partitions copies these records."""
         self.batch.clear()
 
     def go_to_committed(self, partitions: Iterable[int]) -> None:

@@ -23,7 +23,7 @@ LONG_VALUE = 10_000
 DEADLINE_S = 120.0
 # kafka-python 3.0.12 loses a join, on real Kafka as here: a leader that joins again because the metadata of its topics
 # has changed forgets why as soon as it has sent SyncGroup (need_rejoin() compares snapshots, where Java's also asks for
-# a join in progress). If poll() times out in that moment, nobody looks at the answer, and heartbeats stay off. So
+# a join in progress). If poll() times out in that moment, nothing reads the response, and heartbeats stay off. So
 # `open` below waits until it knows its topics, and a poll lasts longer than the metadata's backoff (100 ms), at whose
 # end a new topic is learnt.
 KAFKA_PYTHON_POLL_MS = 330
@@ -284,7 +284,7 @@ class AioKafka:
             done = await asyncio.gather(*futures)
         finally:
             await producer.stop()
-        # with acks=0 it tells nothing
+        # with acks=0 it says nothing
         return [[meta.partition, meta.offset] for meta in done if meta is not None]
 
     def open(self, spec: dict[str, Any]) -> None:
@@ -339,7 +339,7 @@ def consume(client: Any, spec: dict[str, Any]) -> None:
 
 
 def member(client: Any, spec: dict[str, Any]) -> None:
-    """Consume until told to close; every record, every change of the assignment and every commit is one line."""
+    """Consume until asked to close; every record, every change of the assignment and every commit is one line."""
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: list(map(orders.put, map(str.strip, sys.stdin))), daemon=True).start()
     client.open(spec)

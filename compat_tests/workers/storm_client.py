@@ -1,5 +1,5 @@
 """Python's clients in the storm (`compat_tests/faults/others.py`): producers, transactions and group members of
-aiokafka and kafka-python. Each says in JSON lines on stdout what it was told, and ends orderly on SIGTERM.
+aiokafka and kafka-python. Each says in JSON lines on stdout what it received, and ends orderly on SIGTERM.
 
     storm_client.py ROLE BOOTSTRAP TOPIC PARTITIONS RATE NAME
 """
@@ -47,9 +47,9 @@ Record = tuple[int, int]
 _stdout = threading.Lock()
 
 
-def say(told: str, **what: object) -> None:
+def say(reported: str, **what: object) -> None:
     with _stdout:
-        print(json.dumps({"told": told, **what}), flush=True)
+        print(json.dumps({"event": reported, **what}), flush=True)
 
 
 def note(what: str, error: BaseException) -> None:
@@ -123,11 +123,11 @@ class AioClient(Client):
 
     async def _told(self, number: int, sent: asyncio.Future[Any]) -> None:
         try:
-            told = await sent
+            reported = await sent
         except KafkaError as error:
             self._refused(number, error)
         else:
-            say("acknowledged", number=number, partition=told.partition, offset=told.offset)
+            say("acknowledged", number=number, partition=reported.partition, offset=reported.offset)
 
     def _refused(self, number: int, error: KafkaError) -> None:
         note(str(number), error)
@@ -213,16 +213,16 @@ class SyncClient(Client):
         while not self.stopping.wait(self.pause_s):
             partition, number = self.record()
             sent = producer.send(self.topic, self.value(number, size_of(number)), partition=partition)
-            sent.add_both(lambda told, number=number: self._told(number, told))
+            sent.add_both(lambda reported, number=number: self._on_result(number, reported))
         producer.flush(DELIVERY_S)
         producer.close(DELIVERY_S)
 
-    def _told(self, number: int, told: Any) -> None:
-        if isinstance(told, Exception):
-            note(str(number), told)
-            say("refused", number=number, why=repr(told))
+    def _on_result(self, number: int, reported: Any) -> None:
+        if isinstance(reported, Exception):
+            note(str(number), reported)
+            say("refused", number=number, why=repr(reported))
         else:
-            say("acknowledged", number=number, partition=told.partition, offset=told.offset)
+            say("acknowledged", number=number, partition=reported.partition, offset=reported.offset)
 
     def consume(self) -> None:
         consumer = KafkaConsumer(

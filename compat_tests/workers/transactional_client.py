@@ -1,4 +1,4 @@
-"""A transactional producer of one Python client library, in a process of its own that does what it is told.
+"""A transactional producer of one Python client library, in a process of its own that does what it is asked to.
 
     python transactional_client.py LIBRARY '{"bootstrap": ..., "transactional_id": ..., "timeout_ms": ...}'
 

@@ -37,8 +37,9 @@ from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.peers import Directory, Peers
-from kpybroker.broker.replication.fetch_service import Fetches
-from kpybroker.broker.replication.replicas import Replicas
+from kpybroker.broker.replication.fetch_service import FetchService
+from kpybroker.broker.replication.links import Links
+from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
@@ -50,6 +51,8 @@ from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.broker.replication.partition import Partition
@@ -122,8 +125,10 @@ class Broker:
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
-        self.replicas = Replicas(self)
-        self.fetches = Fetches(self)
+        links = Links(self.peers.connection_to, self.peers.controller_channel)
+        events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
+        self.replicas = Replicas(self, self.metadata, self.configs, links, events)
+        self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
 
@@ -236,14 +241,34 @@ class Broker:
         """Built by the first request about a group or offset: its modules are a tenth of all that a start imports."""
         from kpybroker.broker.coordinators.groups import GroupCoordinators
 
-        return GroupCoordinators(self)
+        return GroupCoordinators(self, self.metadata, self.replicas)
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
         """Built by the first request about a transaction, or when this broker leads a transaction log."""
         from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 
-        return TransactionCoordinators(self)
+        return TransactionCoordinators(self, self.metadata, self.replicas, self.producer_ids, self.markers)
+
+    @cached_property
+    def markers(self) -> TransactionMarkers:
+        """Built when the first transaction ends."""
+        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+
+        return TransactionMarkers(
+            self,
+            self.metadata,
+            self.replicas,
+            self.peers.ask,
+            lambda *completed: self.groups.on_transaction_completed(*completed),
+        )
+
+    @cached_property
+    def verifier(self) -> TransactionVerifier:
+        """Built when the first transactional batch arrives."""
+        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
+
+        return TransactionVerifier(self, self.metadata, self.replicas, self.peers.ask, lambda: self.transactions)
 
     @property
     def broker_epoch(self) -> int:

@@ -18,8 +18,7 @@ The API that other rooms use; everything runs on the loop, but jobs, which are m
   end     `take_offline(log_dir, cause)`, `shutdown(broker_epoch)`
 
 `log.Log`
-  write   `append_as_leader(records, leader_epoch, now_ms=, origin=, verification_guard=) -> AppendInfo`,
-          `append_as_coordinator(...)`, `append_as_follower(records, now_ms=)`
+  write   `append_as_leader(ProducedBatches, leader_epoch) -> AppendInfo`, `append_as_follower(records, now_ms=)`
   read    `read(start, max_bytes, max_offset=, min_one_message=) -> FetchSlice`, `aborted_transactions(start, fetched)`,
           `search_timestamp`, `search_max_timestamp` (both step by step), `legacy_offsets_before`
   state   `update_high_watermark`, `maybe_increment_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,

@@ -8,10 +8,12 @@ from typing import Any
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.storage.disk.files import Files
+from kpybroker.storage.log.append import COORDINATOR, AppendInfo, ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
-from kpybroker.wire.records.batch import iter_batches
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
+from kpybroker.wire.records.batch import Buffer, iter_batches
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,
     EndTransactionMarker,
@@ -22,9 +24,10 @@ from kpybroker.wire.records.record import iter_records
 NOW_MS = 1_000_000
 
 
-def batch(*values: bytes, timestamp: int = NOW_MS, **options: Any) -> bytearray:
-    """A batch with a record a value. `options` as of `build_batch`."""
-    return build_batch([(None, value, timestamp) for value in values or (b"value",)], **options)
+def batch(*values: bytes, timestamp: int = NOW_MS, base_offset: int = 0, **fields: Any) -> bytearray:
+    """A batch with one record for each value; `fields` are those of BatchFields."""
+    entries = [(None, value, timestamp) for value in values or (b"value",)]
+    return build_batch(entries, BatchFields(**fields), base_offset=base_offset)
 
 
 def marker(*, commit: bool, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> bytearray:
@@ -39,13 +42,21 @@ def log_config(**changes: Any) -> LogConfig:
 
 
 def open_log(files: Files, directory: str, config: LogConfig | None = None, **options: Any) -> Log:
-    options.setdefault("now_ms", NOW_MS)
-    return Log(files, directory, config or log_config(), **options)
+    """Open a log. `options`: `now_ms`, and the fields of `LogCheckpoints` and `LogSettings`."""
+    now_ms = options.pop("now_ms", NOW_MS)
+    checkpoints = LogCheckpoints(**{name: options.pop(name) for name in LogCheckpoints._fields if name in options})
+    settings = LogSettings(**options)
+    return Log(files, directory, config or log_config(), now_ms=now_ms, checkpoints=checkpoints, settings=settings)
 
 
 def append(log: Log, *values: bytes, leader_epoch: int = 0, **options: Any) -> int:
     """Append a batch as leader; its first offset."""
-    return log.append_as_leader(batch(*values, **options), leader_epoch, now_ms=NOW_MS).first_offset
+    return log.append_as_leader(ProducedBatches(batch(*values, **options), NOW_MS), leader_epoch).first_offset
+
+
+def append_as_coordinator(log: Log, records: Buffer, leader_epoch: int = 0) -> AppendInfo:
+    """Append a batch as a coordinator of this broker does: no sequence numbers, control batches allowed."""
+    return log.append_as_leader(ProducedBatches(records, NOW_MS, origin=COORDINATOR), leader_epoch)
 
 
 def found_by(search: Search) -> TimestampAndOffset | None:

@@ -74,7 +74,7 @@ class ObedientReplicas:
             return LeaderAndIsrResponse(topics=topics)
         return LeaderAndIsrResponse(partition_errors=[error for topic in topics for error in topic.partition_errors])
 
-    async def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         self.requests.append(request)
         errors = []
         for topic in request.topic_states:

@@ -19,6 +19,7 @@ from kpybroker.core.tree import TreeEvent
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.log.settings import LogSettings
 
 
 class FakeHost:
@@ -63,7 +64,7 @@ class FakeHost:
 
     def open_logs(self) -> None:
         """Lock `log.dirs`, which must exist, and load the logs; every topic has the default configuration."""
-        self.logs = LogManager(self.files, self.config.log_dirs, random_below=self.random.randrange)
+        self.logs = LogManager(self.files, self.config.log_dirs, LogSettings(random_below=self.random.randrange))
         self.logs.load(lambda topic: LogConfig(), self.clock.time_ms())
 
 

@@ -7,9 +7,10 @@ from random import Random
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import AppendOrigin
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
@@ -73,7 +74,7 @@ class KeyedLoad:
         elif self._legacy and kind < 0.5:
             self._append_legacy(log)
         elif kind < 0.45:
-            self._append(log, build_batch_of(self.records(), codec=self.chance.choice(self._codecs)))
+            self._append(log, build_batch_of(self.records(), BatchFields(codec=self.chance.choice(self._codecs))))
         elif kind < 0.6:
             self._append_of(log, self._producers[0], transactional=False)
         elif kind < 0.85 or not self._open:
@@ -87,7 +88,7 @@ class KeyedLoad:
 
     def end_transaction(self, log: Log, producer_id: int, *, commit: bool) -> None:
         batch = marker(commit=commit, producer_id=producer_id, producer_epoch=self._epochs[producer_id])
-        log.append_as_leader(batch, 0, now_ms=self.now_ms, origin=AppendOrigin.COORDINATOR)
+        log.append_as_leader(ProducedBatches(batch, self.now_ms, origin=AppendOrigin.COORDINATOR), 0)
         self._open.discard(producer_id)
         if self.chance.random() < 0.3:
             self._epochs[producer_id] += 1
@@ -98,11 +99,13 @@ class KeyedLoad:
         sequence = self._sequences.get(producer_id, 0)
         batch = build_batch_of(
             records,
-            codec=self.chance.choice(self._codecs),
-            producer_id=producer_id,
-            producer_epoch=self._epochs[producer_id],
-            base_sequence=sequence,
-            is_transactional=transactional,
+            BatchFields(
+                codec=self.chance.choice(self._codecs),
+                producer_id=producer_id,
+                producer_epoch=self._epochs[producer_id],
+                base_sequence=sequence,
+                is_transactional=transactional,
+            ),
         )
         self._append(log, batch)
         self._sequences[producer_id] = sequence + len(records)
@@ -110,7 +113,7 @@ class KeyedLoad:
             self._open.add(producer_id)
 
     def _append(self, log: Log, batch: bytearray) -> None:
-        log.append_as_leader(batch, 0, now_ms=self.now_ms)
+        log.append_as_leader(ProducedBatches(batch, self.now_ms), 0)
 
     def _append_legacy(self, log: Log) -> None:
         """As a replica takes them: a leader would convert them."""

@@ -18,7 +18,8 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, log_config, marker
+from kpybroker.storage.log.settings import LogSettings
+from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, marker
 from tests.support.lossy_files import LossyFiles
 
 DIRS = ("/a", "/b")
@@ -125,7 +126,7 @@ class Load:
     def append_marker(self, topic: str, epoch: int, commit: bool) -> None:
         log = self.log(topic)
         self.known[topic].entries.append(Entry(None, epoch, TRANSACTIONAL, committed=commit))
-        log.append_as_coordinator(marker(commit=commit, producer_id=TRANSACTIONAL), epoch, now_ms=NOW_MS)
+        append_as_coordinator(log, marker(commit=commit, producer_id=TRANSACTIONAL), epoch)
         log.update_high_watermark(log.log_end_offset)
 
     def append_record(self, topic: str, epoch: int, producer_id: int) -> None:
@@ -261,7 +262,7 @@ def next_sequence(producers: ProducerState, producer_id: int) -> int:
 
 
 def open_manager(files: Files) -> LogManager:
-    manager = LogManager(files, DIRS, new_id=lambda: "id", verification_enabled=False)
+    manager = LogManager(files, DIRS, LogSettings(verification_enabled=False), new_id=lambda: "id")
     manager.dirs.write_meta("cluster", 0)
     manager.load(lambda topic: CONFIG, NOW_MS)
     return manager

@@ -136,7 +136,7 @@ SCRIPTS = [
     script(
         "delete-offsets",
         ApiKey.OFFSET_DELETE,
-        "of topics that nobody in the group reads",
+        "of topics that no one in the group reads",
         create("{t}", partitions=2),
         commit(part(0, 5), part(1, 6), v=8),
         drop("{t}", 0),

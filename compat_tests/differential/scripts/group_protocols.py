@@ -31,7 +31,7 @@ def protocols(*names: str) -> list[dict[str, Any]]:
 
 
 def elect(*members: Sequence[str]) -> list[Step]:
-    """Members, each with a list of protocols, form one generation; its first member is told of the choice."""
+    """Members, each with a list of protocols, form one generation; its first member learns the choice."""
     first, *others = [protocols(*names) for names in members]
     steps: list[Step] = [
         join("", *first, v=5, bind={"m0": "member_id"}),

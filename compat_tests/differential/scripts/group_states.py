@@ -129,7 +129,7 @@ SCRIPTS = [
     script(
         "states-leave",
         ApiKey.LEAVE_GROUP,
-        "those who are not there, by id and by name, alone and several at once; nobody",
+        "those who are not there, by id and by name, alone and several at once; no one",
         in_every_state(
             leave(("who", None)),
             leave(("", None)),

@@ -44,7 +44,7 @@ def a_second_waits() -> list[Step]:
 
 
 def two_joined() -> list[Step]:
-    """`two` (id b) is in, and nobody knows its part yet."""
+    """`two` (id b) is in, and no one knows its part yet."""
     return [*a_second_waits(), static("one", "{a}"), AnswerTo("b", {"b": "member_id"})]
 
 

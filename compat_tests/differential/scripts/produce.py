@@ -38,7 +38,7 @@ SCRIPTS = [
         produce("{t}", Batch([b"never"]), acks=-2),
         produce("{t}", Batch([b"other"]), partition=1),
         everything("{t}"),
-        # an error nobody waits for ends the connection, so that the client asks for metadata
+        # an error no one waits for ends the connection, so that the client asks for metadata
         produce("{t}-missing", Batch([b"x"]), acks=0, answer=Answer.NONE),
         produce("{t}", Batch([b"six"]), acks=1),
     ),

@@ -59,7 +59,7 @@ SCRIPTS = [
     script(
         "txn-markers",
         MARKERS,
-        "markers: for partitions there are and are not, of old epochs, for nobody's transaction, several",
+        "markers: for partitions there are and are not, of old epochs, for transactions of unknown producers, several",
         create("{t}", partitions=3),
         begin(),
         added({"{t}": [0, 1]}),

@@ -72,7 +72,7 @@ SCRIPTS = [
     script(
         "txn-init-fences",
         INIT,
-        "whoever comes after aborts what was open, and the one before is fenced in every way",
+        "the next one aborts what was open, and the one before is fenced in every way",
         create("{t}"),
         begin(),
         added({"{t}": [0]}),

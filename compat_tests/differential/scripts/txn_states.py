@@ -44,7 +44,7 @@ from compat_tests.differential.transactional import (
 )
 from kpybroker.wire.api import ApiKey
 
-# Producers that a transaction may have: its own, nobody's, none. Epochs before, at and after its own.
+# Producers that a transaction may have: its own, an unknown one, none. Epochs before, at and after its own.
 WRONG = [
     {"pid": pid, "epoch": epoch}
     for pid, epoch in (
@@ -214,7 +214,7 @@ SCRIPTS = [
     script(
         "txn-states-markers",
         MARKERS,
-        "markers of nobody's transaction, for partitions that it never had, and of epochs long gone",
+        "markers of an unknown transaction, for partitions that it never had, and of epochs long gone",
         in_every_state(
             markers(marker({"{t}": [1]}, pid=STRANGER)),
             markers(marker({"{t}": [0]}, epoch=-1)),

@@ -1,5 +1,5 @@
 // Go's clients in the storm (compat_tests/faults/others.py): producers, transactions and group members of franz-go and
-// sarama. Each says in JSON lines on stdout what it was told, and ends orderly on SIGTERM.
+// sarama. Each says in JSON lines on stdout what it received, and ends orderly on SIGTERM.
 //
 //	go_clients ROLE BOOTSTRAP TOPIC PARTITIONS RATE NAME
 //
@@ -116,17 +116,17 @@ func note(format string, arguments ...any) {
 }
 
 func acknowledged(number int, partition int32, offset int64) {
-	say(line{"told": "acknowledged", "number": number, "partition": partition, "offset": offset})
+	say(line{"event": "acknowledged", "number": number, "partition": partition, "offset": offset})
 }
 
 func refused(number int, err error) {
 	note("%d: %v", number, err)
-	say(line{"told": "refused", "number": number, "why": err.Error()})
+	say(line{"event": "refused", "number": number, "why": err.Error()})
 }
 
 func read(partition int32, offset int64, value []byte) {
 	record := strings.TrimRight(string(value), "-")
-	say(line{"told": "read", "partition": partition, "offset": offset, "record": record})
+	say(line{"event": "read", "partition": partition, "offset": offset, "record": record})
 }
 
 // --- transactions
@@ -152,5 +152,5 @@ func ended(commit bool, err error, records []Record) {
 	} else if commit {
 		outcome = "committed"
 	}
-	say(line{"told": "ended", "outcome": outcome, "records": records})
+	say(line{"event": "ended", "outcome": outcome, "records": records})
 }

@@ -46,13 +46,13 @@ func saramaMessage(a Args, number, partition, size int) *sarama.ProducerMessage 
 func saramaProducer(a Args) {
 	producer, err := sarama.NewAsyncProducer(a.bootstrap, saramaSender())
 	check(err)
-	var told sync.WaitGroup
-	told.Go(func() {
+	var reported sync.WaitGroup
+	reported.Go(func() {
 		for message := range producer.Successes() {
 			acknowledged(message.Metadata.(int), message.Partition, message.Offset)
 		}
 	})
-	told.Go(func() {
+	reported.Go(func() {
 		for failed := range producer.Errors() {
 			refused(failed.Msg.Metadata.(int), failed.Err)
 		}
@@ -61,7 +61,7 @@ func saramaProducer(a Args) {
 		producer.Input() <- saramaMessage(a, number, number%a.partitions, sizeOf(number))
 	}
 	producer.AsyncClose()
-	told.Wait()
+	reported.Wait()
 }
 
 // saramaTransactions begins with a new producer when a transaction's end is unknown.

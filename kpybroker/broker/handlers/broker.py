@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.producer_ids import ProducerIds
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.peers.peers import Peers
-    from kpybroker.broker.replication.fetch_service import Fetches
+    from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
 
@@ -32,7 +34,7 @@ class Broker(Host, Protocol):
     configs: ConfigRepository
     producer_ids: ProducerIds
     replicas: Replicas
-    fetches: Fetches
+    fetch_service: FetchService
     controller: ClusterController
     topics: TopicAdmin
     peers: Peers
@@ -44,6 +46,14 @@ class Broker(Host, Protocol):
     @property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for."""
+
+    @property
+    def markers(self) -> TransactionMarkers:
+        """Writes the ends of transactions."""
+
+    @property
+    def verifier(self) -> TransactionVerifier:
+        """Asks coordinators about the batches of transactions."""
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk next to the requests."""

@@ -29,6 +29,7 @@ from kpybroker.storage.disk.errors import (
     LogDirLockedError,
     StorageError,
 )
+from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def lock_log_dirs(host: Host) -> LogManager:
         return LogManager(
             host.files,
             config.log_dirs,
-            walk_records=config.get_bool("kpybroker.validate.records"),
-            random_below=host.random.randrange,
+            LogSettings(walk_records=config.get_bool("kpybroker.validate.records"), random_below=host.random.randrange),
             new_id=lambda: f"{host.random.getrandbits(128):032x}",
         )
     except LogDirLockedError as error:

@@ -89,7 +89,7 @@ async def _clean_logs(host: Host, replicas: Replicas) -> None:
         for removed in host.logs.cleanup_logs(host.clock.time_ms()):
             await budget.spend(is_long=removed > 0)
         for partition in replicas:
-            partition.tell_log_start()
+            partition.notify_log_start()
             await budget.spend()
 
 

@@ -16,7 +16,8 @@ from kpybroker.storage.cleaning.cleaner import CleanedSegment, CleaningJob
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import Files, unlink_if_exists
-from kpybroker.storage.log import maintenance
+from kpybroker.storage.log.log_state import NOTHING_CACHED
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import open_segment
 from kpybroker.storage.segments.swap import replace_segments
 
@@ -64,9 +65,8 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without calling its cleaning off"
     assert segments.active not in old, f"the active segment of {log} was cleaned"
     try:
-        new = open_segment(
-            log.files, log.directory, cleaned.base_offset, log.config, now_ms=now_ms, suffix=names.CLEANED_SUFFIX
-        )
+        files = SegmentFiles(log.files, log.directory, cleaned.base_offset, names.CLEANED_SUFFIX)
+        new = open_segment(files, log.config, now_ms=now_ms)
         logger.info("Swapping in cleaned segment %s for segment(s) %s in log %s", new, old, log)
         paths = replace_segments(log.files, log.directory, segments, [new], old, sync=False)
         for segment in old:
@@ -76,7 +76,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     except OSError as error:
         raise LogDirError(log.log_dir, error) from error
     log.unflushed.forget(old)
-    log.bound_cache = maintenance.NOTHING_CACHED
+    log.bound_cache = NOTHING_CACHED
     log.schedule_deletion(paths, now_ms)
     return partial(_sync_directory, log.files, log.log_dir, log.directory)
 

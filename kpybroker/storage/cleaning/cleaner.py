@@ -21,6 +21,7 @@ from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Buffer, Files, read_exactly
 from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_files import SegmentSettings
 from kpybroker.storage.segments.swap import create_cleaned_segment
 from kpybroker.storage.segments.txn_index import AbortedTxn, TransactionIndex
 from kpybroker.wire.records.batch import LOG_OVERHEAD, BatchHeader, corrupt, iter_batches, verify_crc
@@ -257,8 +258,7 @@ def _clean_group(
         files,
         job.directory,
         members[0].base_offset,
-        max_index_bytes=job.segment_index_bytes,
-        index_interval_bytes=job.index_interval_bytes,
+        SegmentSettings(job.segment_index_bytes, job.index_interval_bytes),
         now_ms=job.now_ms,
     )
     try:

@@ -15,13 +15,11 @@ how files go (`deletions`).
 from __future__ import annotations
 
 import logging
-import random
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kpybroker.config.topic import LogConfig
-from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
@@ -32,6 +30,7 @@ from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogSettings
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.log.LogManager")
@@ -47,23 +46,13 @@ class LogManager:
         self,
         files: Files,
         log_dirs: Sequence[str],
+        settings: LogSettings = DEFAULT_SETTINGS,
         *,
-        producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT,
-        verification_enabled: bool = True,
-        walk_records: bool = False,
-        random_below: Callable[[int], int] = random.randrange,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Open the directories.
-
-        `walk_records` looks at every record as Kafka does, where the answer does not depend on it too.
-        Raises as LogDirs.
-        """
+        """Open the directories. Raises as LogDirs."""
         self._files = files
-        self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._verification_enabled = verification_enabled
-        self._walk_records = walk_records
-        self._random_below = random_below
+        self._settings = settings
         self._new_id = new_id
         self.dirs = LogDirs(files, log_dirs)
         self._logs: dict[TopicPartition, Log] = {}
@@ -111,14 +100,13 @@ class LogManager:
                 path,
                 config_for(partition.topic),
                 now_ms=now_ms,
-                log_start_offset=start_offsets.get(partition, 0),
-                recovery_point=recovery_points.get(partition, 0),
-                had_clean_shutdown=directory.had_clean_shutdown,
-                cleaner_offset=cleaner_offsets.get(partition),
-                producer_id_expiration_ms=self._producer_id_expiration_ms,
-                verification_enabled=self._verification_enabled,
-                walk_records=self._walk_records,
-                random_below=self._random_below,
+                checkpoints=LogCheckpoints(
+                    start_offsets.get(partition, 0),
+                    recovery_points.get(partition, 0),
+                    cleaner_offsets.get(partition),
+                    directory.had_clean_shutdown,
+                ),
+                settings=self._settings,
             )
             self._add_loaded(partition, log)
             if not log.is_future:
@@ -153,8 +141,9 @@ class LogManager:
 
     def set_producer_rules(self, *, producer_id_expiration_ms: int, verification_enabled: bool) -> None:
         """For every log, those to come too."""
-        self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._verification_enabled = verification_enabled
+        self._settings = self._settings._replace(
+            producer_id_expiration_ms=producer_id_expiration_ms, verification_enabled=verification_enabled
+        )
         for log in self:
             log.producers.producer_id_expiration_ms = producer_id_expiration_ms
             log.verification_enabled = verification_enabled
@@ -213,16 +202,7 @@ class LogManager:
     def _new_log(self, path: str, config: LogConfig, now_ms: int) -> Log:
         log_dir = path.rpartition("/")[0]
         try:
-            log = Log(
-                self._files,
-                path,
-                config,
-                now_ms=now_ms,
-                producer_id_expiration_ms=self._producer_id_expiration_ms,
-                verification_enabled=self._verification_enabled,
-                walk_records=self._walk_records,
-                random_below=self._random_below,
-            )
+            log = Log(self._files, path, config, now_ms=now_ms, settings=self._settings)
         except OSError as error:
             if is_disk_full(error):
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {log_dir} for {path}") from error

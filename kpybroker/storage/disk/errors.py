@@ -8,10 +8,6 @@ index, corrupt snapshot, overflowing segment).
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kpybroker.storage.segments.segment import LogSegment
 
 
 class StorageError(Exception):
@@ -69,12 +65,3 @@ class CorruptCheckpointError(StorageError):
 
 class CorruptIndexError(StorageError):
     """An index contradicts itself; it is rebuilt from its segment."""
-
-
-class SegmentOverflowError(StorageError):
-    """A segment holds offsets that its index cannot express; the loader splits it (KAFKA-6264)."""
-
-    def __init__(self, segment: LogSegment, offset: int) -> None:
-        super().__init__(f"Offset {offset} cannot be expressed relative to the base of {segment}")
-        self.segment = segment
-        self.offset = offset

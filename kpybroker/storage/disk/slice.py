@@ -10,7 +10,7 @@ Counts are changed on the loop only. A flush job in a thread uses a file that it
 
 from __future__ import annotations
 
-from kpybroker.storage.disk.files import File, read_exactly
+from kpybroker.storage.disk.files import File, Files, read_exactly
 
 
 class SharedFile:
@@ -32,6 +32,45 @@ class SharedFile:
         self.holders -= 1
         if self.holders == 0:
             self.file.close()
+
+
+class LazyFile:
+    """A file by name that is opened at first use, and created then if `create`. `dirty`: it has data to sync."""
+
+    __slots__ = ("_create", "_files", "_shared", "dirty", "path")
+
+    def __init__(self, files: Files, path: str, *, create: bool) -> None:
+        self._files = files
+        self.path = path
+        self._create = create
+        self._shared: SharedFile | None = None
+        self.dirty = False
+
+    @property
+    def shared(self) -> SharedFile:
+        """The open file. A caller that keeps it beyond the call must `acquire` it. Raises OSError."""
+        shared = self._shared
+        if shared is None:
+            shared = self._shared = SharedFile(self._files.open(self.path, create=self._create))
+        return shared
+
+    def sync(self) -> None:
+        """Make the data durable where there are any. Raises OSError."""
+        if self.dirty:
+            self.shared.file.sync()
+            self.dirty = False
+
+    def rename_to(self, path: str) -> None:
+        """Rename the file, if it exists. Raises OSError."""
+        if self._files.stat(self.path) is not None:
+            self._files.rename(self.path, path)
+        self.path = path
+
+    def close(self) -> None:
+        """Close the file until the next use."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.release()
 
 
 class FileSlice:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.inspection.dump_segment import UNCOMPRESSED_MAX
@@ -86,12 +86,12 @@ class Report:
 
 
 @dataclass(slots=True)
-class LogState:
+class LogSummary:
     """What the segments of one log hand on to each other."""
 
     end_offset: int | None = None  # after the last batch seen
     latest_epoch: int = -1
-    epoch_told: int = -1  # the last one that the checkpoint was found to lack
+    epoch_reported: int = -1  # the last one that the checkpoint was found to lack
     gaps: int = 0
     missing: int = 0
     first_gap: tuple[str, int, int] | None = None  # file, and the offsets between which something is missing
@@ -108,7 +108,7 @@ class LogState:
 class OffsetsCheck:
     """Offsets rise over batches and segments, within what the segment's name and index can express."""
 
-    def __init__(self, report: Report, file: str, state: LogState, base: int, next_base: int | None) -> None:
+    def __init__(self, report: Report, file: str, state: LogSummary, base: int, next_base: int | None) -> None:
         self._report, self._file, self._state = report, file, state
         self._base, self._next_base = base, next_base
 
@@ -298,7 +298,7 @@ class TimeIndexCheck:
 class TransactionsCheck:
     """Every entry of the transaction index names an abort marker, and every marker that aborted records has one."""
 
-    def __init__(self, report: Report, file: str, log_file: str, state: LogState, entries: Entries) -> None:
+    def __init__(self, report: Report, file: str, log_file: str, state: LogSummary, entries: Entries) -> None:
         self._report, self._file, self._log_file, self._state = report, file, log_file, state
         self._to_begin: dict[int, AbortedTxn] = {}
         self._entries = self._rising(entries)
@@ -378,22 +378,26 @@ def _marker(header: BatchHeader, data: memoryview | None) -> EndTransactionMarke
     return None
 
 
+class EpochCheckpoint(NamedTuple):
+    """A leader-epoch checkpoint, and what it has to cover: from the log start offset, all of it if `is_clean`."""
+
+    file: str
+    entries: list[EpochEntry]
+    log_start_offset: int
+    is_clean: bool
+
+
 class EpochsCheck:
     """Leader epochs never fall, and the checkpoint has the epoch of every batch."""
 
     def __init__(
         self,
         report: Report,
-        file: str,
+        checkpoint: EpochCheckpoint,
         log_file: str,
-        state: LogState,
-        entries: list[EpochEntry],
-        *,
-        log_start_offset: int,
-        is_clean: bool,
+        state: LogSummary,
     ) -> None:
-        self._report, self._file, self._log_file, self._state = report, file, log_file, state
-        self._entries, self._log_start_offset, self._is_clean = entries, log_start_offset, is_clean
+        self._report, self._checkpoint, self._log_file, self._state = report, checkpoint, log_file, state
 
     def batch(self, position: int, header: BatchHeader) -> None:
         epoch = header.partition_leader_epoch
@@ -404,23 +408,23 @@ class EpochsCheck:
             message = f"leader epoch {epoch} after {state.latest_epoch}"
             self._report.add(ERROR, "epochs", self._log_file, message, position=position, offset=header.base_offset)
         state.latest_epoch = max(state.latest_epoch, epoch)
-        if state.epoch_told != epoch and header.last_offset >= self._log_start_offset:
+        if state.epoch_reported != epoch and header.last_offset >= self._checkpoint.log_start_offset:
             self._compare(epoch, header)
 
     def _compare(self, epoch: int, header: BatchHeader) -> None:
         """Below the log start offset epochs are forgotten; what is not yet in the file is told once."""
-        offset = max(header.base_offset, self._log_start_offset)
-        slot = bisect_right(self._entries, offset, key=_start_of)
-        expected = self._entries[slot - 1].epoch if slot else None
+        offset = max(header.base_offset, self._checkpoint.log_start_offset)
+        slot = bisect_right(self._checkpoint.entries, offset, key=_start_of)
+        expected = self._checkpoint.entries[slot - 1].epoch if slot else None
         if expected == epoch:
             return
-        self._state.epoch_told = epoch
-        lags = expected is None or epoch > self._entries[-1].epoch
+        self._state.epoch_reported = epoch
+        lags = expected is None or epoch > self._checkpoint.entries[-1].epoch
         message = f"offset {offset} belongs to leader epoch {expected}, its batch says {epoch}"
         if expected is None:
             message = f"no entry for leader epoch {epoch} at offset {offset}"
-        severity = NOTE if lags and not self._is_clean else ERROR
-        self._report.add(severity, "epochs", self._file, message, offset=offset)
+        severity = NOTE if lags and not self._checkpoint.is_clean else ERROR
+        self._report.add(severity, "epochs", self._checkpoint.file, message, offset=offset)
 
 
 def _start_of(entry: EpochEntry) -> int:

@@ -24,8 +24,9 @@ from kpybroker.storage.inspection.verify_checks import (
     ERROR,
     NOTE,
     Entries,
+    EpochCheckpoint,
     EpochsCheck,
-    LogState,
+    LogSummary,
     OffsetIndexCheck,
     OffsetsCheck,
     RecordsCheck,
@@ -66,7 +67,7 @@ class LogLook:
     is_clean: bool  # the broker stopped in order
     log_start_offset: int = 0  # as the checkpoint has it
     report: Report = field(default_factory=Report)
-    state: LogState = field(default_factory=LogState)
+    state: LogSummary = field(default_factory=LogSummary)
     totals: Totals = field(default_factory=Totals)
     epochs: list[EpochEntry] = field(default_factory=list)
     topic_id: bytes | None = None
@@ -188,15 +189,8 @@ def _walk_segment(look: LogLook, segment: _Segment, indexes: dict[str, tuple[Fil
     txn_file = segment.index_path(names.TXN_INDEX_SUFFIX)
     transactions = TransactionsCheck(report, txn_file, file, state, entries(names.TXN_INDEX_SUFFIX))
     epoch_file = f"{look.directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-    epochs = EpochsCheck(
-        report,
-        epoch_file,
-        file,
-        state,
-        look.epochs,
-        log_start_offset=look.log_start_offset,
-        is_clean=look.is_clean,
-    )
+    checkpoint = EpochCheckpoint(epoch_file, look.epochs, look.log_start_offset, look.is_clean)
+    epochs = EpochsCheck(report, checkpoint, file, state)
     look.totals.segments += 1
     try:
         for position, header, data in walk(segment.file, segment.size):

@@ -26,15 +26,16 @@ from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
-from kpybroker.wire.records.expensive import move_to
+from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
 if TYPE_CHECKING:
-    from kpybroker.storage.log.log import Log
+    from kpybroker.storage.log.log_state import LogState
     from kpybroker.storage.segments.segment import LogSegment
 
 UNKNOWN_OFFSET = -1
-CLIENT = AppendOrigin.CLIENT  # an enum's attribute takes 0.1 µs
+CLIENT = AppendOrigin.CLIENT  # reading an attribute of an enum takes 0.1 µs
+COORDINATOR = AppendOrigin.COORDINATOR
 
 
 class AppendInfo(NamedTuple):
@@ -55,6 +56,22 @@ class AppendInfo(NamedTuple):
     size: int = 0
 
 
+class ProducedBatches(NamedTuple):
+    """What a client or a coordinator of this broker wants appended, and what is known of it.
+
+    `records` is stamped in place where it is writable. `request_version` is Produce's, None for a coordinator.
+    `guard` proves that a transaction was verified (KIP-890). `checked` is the result of validating `records` for
+    offset 0, where that was done beforehand (`wire.records.expensive`).
+    """
+
+    records: Buffer
+    now_ms: int
+    request_version: int | None = None
+    origin: AppendOrigin = CLIENT
+    guard: VerificationGuard = NO_VERIFICATION
+    checked: ValidatedRecords | None = None
+
+
 class UnexpectedAppendOffsetError(Exception):
     """A leader's batches begin below the follower's log end (UnexpectedAppendOffsetException)."""
 
@@ -64,17 +81,6 @@ class UnexpectedAppendOffsetError(Exception):
         self.last_offset = last_offset
 
 
-class FollowerBatches(NamedTuple):
-    """Batches that come with their offsets."""
-
-    batches: list[tuple[BatchHeader, Buffer]]
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    offset_of_max_timestamp: int
-    valid_bytes: int
-
-
 class ProducerChanges(NamedTuple):
     """What an append will do to the producer state."""
 
@@ -82,19 +88,11 @@ class ProducerChanges(NamedTuple):
     completed: list[CompletedTxn]
 
 
-def append_as_leader(
-    log: Log,
-    records: Buffer,
-    leader_epoch: int,
-    now_ms: int,
-    origin: AppendOrigin,
-    guard: VerificationGuard,
-    request_version: int | None,
-    checked: ValidatedRecords | None = None,
-) -> AppendInfo:
-    """See `Log.append_as_leader`."""
+def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int) -> AppendInfo:
+    """Append batches, giving them offsets and the leader epoch. Raises KafkaError as Kafka does, and LogDirError."""
+    records, now_ms, request_version, origin, guard, checked = produced
     if checked is not None:
-        checked = move_to(checked, log.log_end_offset, leader_epoch)
+        checked = place_at(checked, log.log_end_offset, leader_epoch)
     else:
         checked = validate_and_assign(
             records,
@@ -106,7 +104,7 @@ def append_as_leader(
             request_version,
             log.partition,
         )
-    data, header, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, log_append_time, _ = checked
+    data, header, first_offset, last_offset, max_timestamp, _, _, log_append_time, _ = checked
     if header is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
     changes: ProducerChanges | None = None
@@ -122,16 +120,8 @@ def append_as_leader(
             changes = _check_producers(producers, ((header, data),), origin, guard, log.verification_enabled)
     if leader_epoch != log.epochs.latest_epoch:
         _note_epoch(log, header)
-    rolled = _write(
-        log,
-        data,
-        first_offset,
-        last_offset,
-        max_timestamp,
-        offset_of_max_timestamp,
-        now_ms,
-        () if changes is None else aborted_transactions(log.producers, changes.completed),
-    )
+    aborted = () if changes is None else aborted_transactions(log.producers, changes.completed)
+    rolled = _write(log, checked, now_ms, aborted)
     if plain is not None:
         plain.add_batch(BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, max_timestamp))
         plain.last_timestamp = max_timestamp
@@ -143,7 +133,7 @@ def append_as_leader(
     return tuple.__new__(AppendInfo, info)
 
 
-def find_duplicate(log: Log, records: Buffer) -> AppendInfo | None:
+def find_duplicate(log: LogState, records: Buffer) -> AppendInfo | None:
     """Where a batch lies already, if it is one of its producer's last five; None as well for what is damaged."""
     try:
         position, header = next(iter_batches(records), (0, None))
@@ -156,7 +146,7 @@ def find_duplicate(log: Log, records: Buffer) -> AppendInfo | None:
     return None if duplicate is None else _duplicate_info(log, duplicate)
 
 
-def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
+def _duplicate_info(log: LogState, duplicate: BatchMetadata) -> AppendInfo:
     return AppendInfo(
         duplicate.first_offset,
         duplicate.last_offset,
@@ -169,27 +159,22 @@ def _duplicate_info(log: Log, duplicate: BatchMetadata) -> AppendInfo:
     )
 
 
-def _is_flush_due(log: Log) -> bool:
+def _is_flush_due(log: LogState) -> bool:
     return log.log_end_offset - log.recovery_point >= log.config.flush_messages
 
 
-def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
-    """See `Log.append_as_follower`."""
-    found = _analyze_follower(records, log.log_end_offset, log.partition)
-    if not found.batches:
+def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> AppendInfo:
+    """Append batches as the leader wrote them.
+
+    Raises KafkaError(CORRUPT_MESSAGE), UnexpectedAppendOffsetError, LogDirError.
+    """
+    batches, found = _analyze_follower(records, log.log_end_offset, log.partition)
+    if found is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
-    changes = _check_producers(log.producers, found.batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
-    for header, _ in found.batches:
+    changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, NO_VERIFICATION, False)
+    for header, _ in batches:
         _note_epoch(log, header)
-    rolled = _write(
-        log,
-        memoryview(records)[: found.valid_bytes],
-        found.first_offset,
-        found.last_offset,
-        found.max_timestamp,
-        found.offset_of_max_timestamp,
-        now_ms,
-    )
+    rolled = _write(log, found, now_ms)
     _apply(log, changes, log.segments_map.active)
     log.producers.map_end_offset = found.last_offset + 1
     return AppendInfo(
@@ -201,11 +186,11 @@ def append_as_follower(log: Log, records: Buffer, now_ms: int) -> AppendInfo:
         False,
         _is_flush_due(log),
         rolled,
-        found.valid_bytes,
+        len(found.data),
     )
 
 
-def _note_epoch(log: Log, header: BatchHeader) -> None:
+def _note_epoch(log: LogState, header: BatchHeader) -> None:
     """Batches without an epoch (magic 0/1) make the whole cache useless."""
     epoch = header.partition_leader_epoch
     if header.magic < 2:
@@ -253,17 +238,9 @@ def _lacks_verification(state: ProducerState, header: BatchHeader, guard: Verifi
     )
 
 
-def _write(
-    log: Log,
-    data: Buffer,
-    first_offset: int,
-    last_offset: int,
-    max_timestamp: int,
-    offset_of_max_timestamp: int,
-    now_ms: int,
-    aborted: Sequence[AbortedTxn] = (),
-) -> bool:
+def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Sequence[AbortedTxn] = ()) -> bool:
     """Roll if needed, write, and move the log end; whether it rolled. `aborted` are the transactions it ends."""
+    data, _, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, _, _ = records
     config = log.config
     size = len(data)
     if size > config.segment_bytes:
@@ -308,7 +285,7 @@ def _append_marker(
         raise
 
 
-def _apply(log: Log, changes: ProducerChanges, indexed: LogSegment | None) -> None:
+def _apply(log: LogState, changes: ProducerChanges, indexed: LogSegment | None) -> None:
     """Producer state and first unstable offset follow the log, and the transaction index of a segment where given."""
     for info in changes.updates.values():
         log.producers.update(info)
@@ -321,10 +298,12 @@ def _apply(log: Log, changes: ProducerChanges, indexed: LogSegment | None) -> No
     log.update_first_unstable_offset()
 
 
-def _analyze_follower(records: Buffer, log_end_offset: int, partition: object) -> FollowerBatches:
-    """Check batches from a leader: whole, sound, in order, and not below the log's end.
+def _analyze_follower(
+    records: Buffer, log_end_offset: int, partition: object
+) -> tuple[list[tuple[BatchHeader, Buffer]], ValidatedRecords | None]:
+    """Check batches from a leader: whole, sound, in order, and not below the log end offset. None where there are none.
 
-    A cut-off last batch is left out, as a fetch may end in one.
+    An incomplete last batch is left out, as a fetch may end in one.
     """
     batches: list[tuple[BatchHeader, Buffer]] = []
     view = memoryview(records)
@@ -344,7 +323,7 @@ def _analyze_follower(records: Buffer, log_end_offset: int, partition: object) -
         batches.append((header, view[position : position + header.size]))
         valid_bytes = position + header.size
     if not batches:
-        return FollowerBatches([], UNKNOWN_OFFSET, UNKNOWN_OFFSET, NO_TIMESTAMP, UNKNOWN_OFFSET, 0)
+        return batches, None
     first = batches[0][0]
     first_offset = first.base_offset if first.magic >= 2 else first.last_offset
     if first_offset < log_end_offset:
@@ -354,4 +333,5 @@ def _analyze_follower(records: Buffer, log_end_offset: int, partition: object) -
             first.base_offset,
             last_offset,
         )
-    return FollowerBatches(batches, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, valid_bytes)
+    times = max_timestamp, offset_of_max_timestamp
+    return batches, ValidatedRecords(view[:valid_bytes], first, first_offset, last_offset, *times, records_count=-1)

@@ -17,62 +17,16 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from kpybroker.storage.disk.checkpoints import encode_leader_epochs
 from kpybroker.storage.disk.errors import LogDirError, is_disk_full
-from kpybroker.storage.disk.files import Files, replace_file
 from kpybroker.storage.disk.slice import SharedFile
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from kpybroker.core.replication.leader_epochs import LeaderEpochCache
-    from kpybroker.storage.log.log import Log
-    from kpybroker.storage.segments.segment import LogSegment
+    from kpybroker.storage.log.log_state import LogState
 
 
-class EpochCheckpoint:
-    """The `leader-epoch-checkpoint` of a log and which version of the epochs it holds."""
-
-    __slots__ = ("_lock", "path", "version")
-
-    def __init__(self, path: str, version: int) -> None:
-        self.path = path
-        self.version = version
-        self._lock = threading.Lock()
-
-    def capture(self, epochs: LeaderEpochCache) -> tuple[int, bytes] | None:
-        """What is to be written; None where the file is up to date."""
-        if epochs.version == self.version:
-            return None
-        return epochs.version, encode_leader_epochs(epochs.entries)
-
-    def write(self, files: Files, version: int, data: bytes) -> None:
-        with self._lock:
-            if version > self.version:
-                replace_file(files, self.path, data)
-                self.version = version
-
-
-class Unflushed:
-    """What the next flush of a log has to sync, beside the records above its recovery point."""
-
-    __slots__ = ("has_new_directory", "has_renamed", "jobs", "paths", "rolled")
-
-    def __init__(self, *, has_new_directory: bool) -> None:
-        self.has_new_directory = has_new_directory
-        self.has_renamed = False  # segments went, and a power cut may bring them back
-        self.paths: list[str] = []  # small files that were written
-        self.rolled: list[LogSegment] = []
-        self.jobs: set[FlushJob] = set()  # captured and not complete
-
-    def forget(self, segments: Collection[LogSegment]) -> None:
-        """They are no segments of the log any more."""
-        self.rolled = [segment for segment in self.rolled if segment not in segments]
-
-
-def prepare(log: Log) -> FlushJob:
-    """See `Log.prepare_flush`."""
+def prepare(log: LogState) -> FlushJob:
+    """Capture everything of the log that is not yet durable, up to its end. Raises LogDirError."""
     unflushed, snapshots = log.unflushed, log.snapshots
     held: list[SharedFile] = []
     dirty_directory = unflushed.has_new_directory or unflushed.has_renamed
@@ -96,7 +50,7 @@ def prepare(log: Log) -> FlushJob:
     unflushed.has_new_directory = unflushed.has_renamed = False
     unflushed.rolled.clear()
     epochs = log.epoch_checkpoint.capture(log.epochs)
-    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs, log.files)
+    job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs)
     job.lacks_space = lacks_space
     unflushed.jobs.add(job)
     return job
@@ -122,13 +76,12 @@ class FlushJob:
 
     def __init__(
         self,
-        log: Log,
+        log: LogState,
         offset: int,
         held: list[SharedFile],
         paths: list[str],
         directories: list[str],
         epochs: tuple[int, bytes] | None,
-        files: Files,
     ) -> None:
         self._log = log
         self.offset = offset
@@ -136,7 +89,7 @@ class FlushJob:
         self.paths = paths
         self.directories = directories
         self._epochs = epochs
-        self._files = files
+        self._files = log.files
         self._error: OSError | None = None
         self._running = threading.Lock()
         self._was_run = False

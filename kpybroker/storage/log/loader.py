@@ -25,11 +25,13 @@ from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.replication.leader_epochs import EpochEntry, LeaderEpochCache
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs
-from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError, SegmentOverflowError
+from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError
 from kpybroker.storage.disk.files import Files, make_dirs, read_file, unlink_if_exists
 from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
-from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment
-from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.log.recovery import check_aborted, rebuild_producer_state, recover_segment, take_empty_snapshots
+from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
+from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_list import LogSegments, open_segment
 from kpybroker.storage.segments.swap import split_overflowed_segment
 
@@ -44,18 +46,20 @@ class LogLoader:
     directory: str
     config: LogConfig
     epochs: LeaderEpochCache
-    producer_id_expiration_ms: int
-    had_clean_shutdown: bool
-    log_start_offset: int
-    recovery_point: int
+    settings: LogSettings
+    checkpoints: LogCheckpoints
     now_ms: int
     roll_jitter_ms: int = 0
-    first_dirty_offset: int = 0  # segments below it may have been compacted
+    log_start_offset: int = field(init=False)
+    recovery_point: int = field(init=False)
     segments: LogSegments = field(default_factory=LogSegments)
     snapshots: ProducerSnapshots = field(init=False)
     _recovered: ProducerSnapshots | None = field(init=False, default=None)
     next_offset: int = 0
     deleted_paths: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log_start_offset, self.recovery_point = self.checkpoints.log_start_offset, self.checkpoints.recovery_point
 
     def load(self) -> None:
         self._remove_leftovers_and_finish_swap()
@@ -73,17 +77,17 @@ class LogLoader:
         self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
         self.snapshots = self._snapshots_at(self.next_offset)
         self.snapshots.remove_stray(self.segments.base_offsets)
-        rebuild_producer_state(
-            self.snapshots,
-            self.segments,
-            self.log_start_offset,
-            self.next_offset,
-            now_ms=self.now_ms,
-            reload_from_clean_shutdown=self.had_clean_shutdown,
-        )
+        if self.snapshots.latest_offset is None and self.checkpoints.had_clean_shutdown:
+            take_empty_snapshots(self.snapshots, self.segments, self.next_offset)
+        else:
+            self._rebuild_producer_state(self.snapshots, self.next_offset)
+
+    def _rebuild_producer_state(self, snapshots: ProducerSnapshots, end_offset: int) -> None:
+        start = self.log_start_offset
+        rebuild_producer_state(snapshots, self.segments, start, end_offset, now_ms=self.now_ms, sync=True)
 
     def _new_snapshots(self) -> ProducerSnapshots:
-        state = ProducerState(str(names.parse_dir_name(self.directory)), self.producer_id_expiration_ms)
+        state = ProducerState(str(names.parse_dir_name(self.directory)), self.settings.producer_id_expiration_ms)
         return ProducerSnapshots(self.files, self.directory, state)
 
     def _snapshots_at(self, offset: int) -> ProducerSnapshots:
@@ -96,14 +100,11 @@ class LogLoader:
 
     def _open_segment(self, base_offset: int, *, create: bool = False, suffix: str = "") -> LogSegment:
         return open_segment(
-            self.files,
-            self.directory,
-            base_offset,
+            SegmentFiles(self.files, self.directory, base_offset, suffix),
             self.config,
             now_ms=self.now_ms,
             roll_jitter_ms=self.roll_jitter_ms,
             create=create,
-            suffix=suffix,
         )
 
     def _file_names(self) -> list[str]:
@@ -178,7 +179,7 @@ class LogLoader:
         unflushed_from = max((base for base in bases if base <= self.recovery_point), default=0)
         for base in bases:
             segment = self._open_segment(base)
-            if self.had_clean_shutdown or base < unflushed_from:
+            if self.checkpoints.had_clean_shutdown or base < unflushed_from:
                 self._check_indexes(segment, set(found))
             self.segments.add(segment)
 
@@ -202,31 +203,24 @@ class LogLoader:
 
     def _may_be_compacted(self, segment: LogSegment) -> bool:
         """The cleaner's checkpoint may be older than its last swap, or lost."""
-        return self.config.compact or segment.base_offset < self.first_dirty_offset
+        return self.config.compact or segment.base_offset < (self.checkpoints.cleaner_offset or 0)
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover one segment, with the producer state that the segments before it leave."""
         snapshots = self._snapshots_at(segment.base_offset)
-        rebuild_producer_state(
-            snapshots,
-            self.segments,
-            self.log_start_offset,
-            segment.base_offset,
-            now_ms=self.now_ms,
-            reload_from_clean_shutdown=False,
-        )
+        self._rebuild_producer_state(snapshots, segment.base_offset)
         removed = recover_segment(segment, snapshots, self.epochs, may_overflow=self._may_be_compacted(segment))
         snapshots.take(sync=True)  # so that the next segment need not replay this one
         self._recovered = snapshots
         return removed
 
     def _recover_log(self) -> None:
-        if not self.had_clean_shutdown:
+        if not self.checkpoints.had_clean_shutdown:
             self._recover_unflushed()
         end_offset = self._delete_all_if_behind_log_start()
         if not len(self.segments):
             self.segments.add(self._open_segment(self.log_start_offset, create=True))
-        if self.had_clean_shutdown and end_offset is not None:
+        if self.checkpoints.had_clean_shutdown and end_offset is not None:
             if end_offset < self.recovery_point:
                 path = self.segments.active.records.path
                 logger.error("%s was closed at offset %d and ends at %d", path, self.recovery_point, end_offset)
@@ -268,9 +262,7 @@ class LogLoader:
 
         Segments follow each other without a gap until they are compacted, which the checkpoint knows only afterwards.
         """
-        if self.config.compact or segment.base_offset < self.first_dirty_offset:
-            return False
-        return segment.next_offset() < following.base_offset
+        return not self._may_be_compacted(segment) and segment.next_offset() < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
         """The log's end; None where there are no segments, or none that reach the log start offset."""
@@ -298,7 +290,7 @@ class LogLoader:
             self.segments.remove(segment.base_offset)
             segment.change_suffix("", names.DELETED_SUFFIX)
             segment.close_handlers()
-            self.deleted_paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            self.deleted_paths += segment.files.paths()
             snapshot = snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 self.deleted_paths.append(snapshot)

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError, is_disk_full
-from kpybroker.storage.disk.files import Files, unlink_if_exists
+from kpybroker.storage.disk.files import unlink_if_exists
+from kpybroker.storage.log.log_state import NO_LIMIT, NOTHING_CACHED, LogState
 from kpybroker.storage.log.recovery import rebuild_producer_state
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
-if TYPE_CHECKING:
-    from kpybroker.storage.log.log import Log
-
 logger = logging.getLogger("kafka.log.UnifiedLog")
-
-NOTHING_CACHED = (-1, -1, -1)
-NO_LIMIT = 2**63 - 1
 
 SEGMENTS_AT_ONCE = 16
 """Retention takes no more of a log before it is others' turn: each costs four renames, 10 to 40 µs each."""
@@ -31,7 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+def guarded(log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function of this module; its OSError becomes KAFKA_STORAGE_ERROR (full disk) or LogDirError."""
     try:
         return function(log, *args, **kwargs)
@@ -39,7 +34,9 @@ def guarded(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args,
         raise log.io_error(error) from error
 
 
-def whole_or_offline(log: Log, function: Callable[Concatenate[Log, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+def whole_or_offline(
+    log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs
+) -> R:
     """As `guarded`, for what leaves half a log where it fails: on a full disk that is LogDirError too."""
     try:
         return function(log, *args, **kwargs)
@@ -47,15 +44,7 @@ def whole_or_offline(log: Log, function: Callable[Concatenate[Log, P], R], *args
         raise LogDirError(log.log_dir, error) from error
 
 
-def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
-    """A crash between two files of a roll leaves names that the new segment needs."""
-    for suffix in names.SEGMENT_SUFFIXES:
-        path = names.segment_file(directory, base_offset, suffix)
-        if unlink_if_exists(files, path):
-            logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
-
-
-def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
+def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> None:
     """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
     paths: list[str] = []
     log.unflushed.forget(segments)
@@ -64,7 +53,7 @@ def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
         log.segments_map.remove(segment.base_offset)
         try:
             segment.change_suffix("", names.DELETED_SUFFIX)
-            paths += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+            paths += segment.files.paths()
             snapshot = log.snapshots.mark_deleted(segment.base_offset)
             if snapshot is not None:
                 paths.append(snapshot)
@@ -76,7 +65,7 @@ def remove_segments(log: Log, segments: list[LogSegment], now_ms: int) -> None:
     log.schedule_deletion(paths, now_ms)
 
 
-def _remove_now(log: Log, base_offset: int) -> None:
+def _remove_now(log: LogState, base_offset: int) -> None:
     """Where there is no space for other names. Who reads the files holds them open."""
     for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT_SUFFIX):
         path = names.segment_file(log.directory, base_offset, suffix)
@@ -85,7 +74,7 @@ def _remove_now(log: Log, base_offset: int) -> None:
     log.snapshots.reload()
 
 
-def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
+def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo).
 
     Batches go as a whole, and where one held the offset the log ends at its base. Kafka's would end at the offset, with
@@ -114,21 +103,13 @@ def truncate_to(log: Log, target_offset: int, now_ms: int) -> bool:
     _limit_cleaner_offset(log)
     log.epochs.truncate_from_end(target_offset)
     log.log_start_offset = min(target_offset, log.log_start_offset)
-    rebuild_producer_state(
-        log.snapshots,
-        segments,
-        log.log_start_offset,
-        target_offset,
-        now_ms=now_ms,
-        reload_from_clean_shutdown=False,
-        sync=False,
-    )
+    _rebuild_producer_state(log, target_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(log.high_watermark)
     return True
 
 
-def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
+def truncate_fully_and_start_at(log: LogState, new_offset: int, now_ms: int, log_start_offset: int | None) -> None:
     """Remove everything and start at an offset (UnifiedLog.truncateFullyAndStartAt)."""
     logger.info("Truncate %s fully and start at offset %d", log.partition, new_offset)
     log.truncations += 1
@@ -141,33 +122,30 @@ def truncate_fully_and_start_at(log: Log, new_offset: int, now_ms: int, log_star
     log.epochs.clear()
     log.snapshots.truncate_fully_and_start_at(new_offset)
     log.log_start_offset = new_offset if log_start_offset is None else log_start_offset
-    rebuild_producer_state(
-        log.snapshots,
-        segments,
-        log.log_start_offset,
-        new_offset,
-        now_ms=now_ms,
-        reload_from_clean_shutdown=False,
-        sync=False,
-    )
+    _rebuild_producer_state(log, new_offset, now_ms)
     log.update_first_unstable_offset()
     log.update_high_watermark(new_offset)
 
 
-def _set_log_end(log: Log, offset: int) -> None:
+def _rebuild_producer_state(log: LogState, end_offset: int, now_ms: int) -> None:
+    start = log.log_start_offset
+    rebuild_producer_state(log.snapshots, log.segments_map, start, end_offset, now_ms=now_ms, sync=False)
+
+
+def _set_log_end(log: LogState, offset: int) -> None:
     log.log_end_offset = offset
     log.recovery_point = min(log.recovery_point, offset)
     log.recovery_point_max = NO_LIMIT
     log.bound_cache = NOTHING_CACHED
 
 
-def _limit_cleaner_offset(log: Log) -> None:
+def _limit_cleaner_offset(log: LogState) -> None:
     """What the active segment holds is not clean (LogManager.maybeTruncateCleanerCheckpoint...)."""
     if log.cleaner_offset is not None:
         log.cleaner_offset = min(log.cleaner_offset, log.segments_map.active.base_offset)
 
 
-def increment_log_start_offset(log: Log, offset: int) -> bool:
+def increment_log_start_offset(log: LogState, offset: int) -> bool:
     """Move the log start forward (DeleteRecords, retention, a leader's word); whether it moved."""
     if offset > log.high_watermark:
         raise KafkaError(
@@ -186,7 +164,7 @@ def increment_log_start_offset(log: Log, offset: int) -> bool:
     return True
 
 
-def delete_old_segments(log: Log, now_ms: int, below: int = NO_LIMIT) -> int:
+def delete_old_segments(log: LogState, now_ms: int, below: int = NO_LIMIT) -> int:
     """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed.
 
     Those are the oldest ones and few: 0 says that there are no more. Segments that begin at or above `below` stay.
@@ -206,7 +184,7 @@ def delete_old_segments(log: Log, now_ms: int, below: int = NO_LIMIT) -> int:
     return deleted
 
 
-def _delete_by_size(log: Log, excess: int, now_ms: int, below: int) -> int:
+def _delete_by_size(log: LogState, excess: int, now_ms: int, below: int) -> int:
     left = excess
 
     def superfluous(segment: LogSegment, _: LogSegment | None) -> bool:
@@ -219,7 +197,9 @@ def _delete_by_size(log: Log, excess: int, now_ms: int, below: int) -> int:
     return 0 if excess < 0 else _delete_while(log, superfluous, now_ms, below)
 
 
-def _delete_while(log: Log, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int, below: int) -> int:
+def _delete_while(
+    log: LogState, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int, below: int
+) -> int:
     """Remove the first segments while they begin below an offset and the predicate holds, none that reaches the high
     watermark, and no more than SEGMENTS_AT_ONCE.
     """

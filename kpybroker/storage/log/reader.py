@@ -19,11 +19,11 @@ from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader
-from kpybroker.wire.records.expensive import is_long_search
 from kpybroker.wire.records.lookup import find_in_batch
+from kpybroker.wire.records.slow_validation import is_slow_to_search
 
 if TYPE_CHECKING:
-    from kpybroker.storage.log.log import Log
+    from kpybroker.storage.log.log_state import LogState
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
@@ -58,7 +58,7 @@ class FetchSlice(NamedTuple):
         return 0 if self.slice is None else self.slice.size
 
 
-def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> FetchSlice:
+def read(log: LogState, start_offset: int, max_bytes: int, max_offset: int, min_one_message: bool) -> FetchSlice:
     """Batches from `start_offset`, none that reaches `max_offset`, at most `max_bytes` (but see `min_one_message`).
 
     Raises OFFSET_OUT_OF_RANGE for an offset before the log start or after the log end.
@@ -97,7 +97,7 @@ def read(log: Log, start_offset: int, max_bytes: int, max_offset: int, min_one_m
     return FetchSlice(None, start_offset)
 
 
-def _out_of_range(log: Log, offset: int) -> KafkaError:
+def _out_of_range(log: LogState, offset: int) -> KafkaError:
     if offset < log.log_start_offset:
         bound = f"starting from offset: {log.log_start_offset}"
     else:
@@ -117,7 +117,7 @@ def _first_batch(segment: LogSegment, start_offset: int, max_bytes: int) -> Batc
     return segment.translate_offset(start_offset)
 
 
-def _visible_bytes(log: Log, segment: LogSegment, max_offset: int) -> int:
+def _visible_bytes(log: LogState, segment: LogSegment, max_offset: int) -> int:
     """How much of a segment lies below an offset."""
     if max_offset >= log.log_end_offset:
         return segment.records.size
@@ -135,7 +135,7 @@ def _visible_bytes(log: Log, segment: LogSegment, max_offset: int) -> int:
     return position
 
 
-def aborted_transactions(log: Log, fetched: FetchSlice) -> list[AbortedTxn]:
+def aborted_transactions(log: LogState, fetched: FetchSlice) -> list[AbortedTxn]:
     """The aborted transactions that a read_committed consumer must know to read a slice."""
     if fetched.slice is None:
         return []
@@ -154,7 +154,7 @@ def aborted_transactions(log: Log, fetched: FetchSlice) -> list[AbortedTxn]:
     return collect_aborted(log, fetched.start_offset, upper_bound, segment)
 
 
-def _has_aborted(log: Log, segment: LogSegment | None) -> bool:
+def _has_aborted(log: LogState, segment: LogSegment | None) -> bool:
     """Whether this segment or one after it holds an abort marker: most logs have none, and need no lookup."""
     while segment is not None:
         if not segment.txn_index.is_empty:
@@ -164,7 +164,7 @@ def _has_aborted(log: Log, segment: LogSegment | None) -> bool:
 
 
 def collect_aborted(
-    log: Log, start_offset: int, upper_bound_offset: int, segment: LogSegment | None = None
+    log: LogState, start_offset: int, upper_bound_offset: int, segment: LogSegment | None = None
 ) -> list[AbortedTxn]:
     """Aborted transactions that overlap [start, upper bound), by the markers in this segment and those after it."""
     found: list[AbortedTxn] = []
@@ -188,7 +188,7 @@ class BatchSearch(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        return is_long_search(self.header)
+        return is_slow_to_search(self.header)
 
     def run(self) -> TimestampAndOffset | None:
         batch = self.records.read(self.position, self.header.size)
@@ -204,7 +204,7 @@ change meanwhile: what is searched is the segment as it was. Close it (`contextl
 """
 
 
-def search_timestamp(log: Log, timestamp: int) -> Search:
+def search_timestamp(log: LogState, timestamp: int) -> Search:
     """For the first record at or after a time, from the log start on."""
     for segment in log.segments_map.all():
         if segment.largest_timestamp >= timestamp:
@@ -213,7 +213,7 @@ def search_timestamp(log: Log, timestamp: int) -> Search:
     return _search_nothing()
 
 
-def search_max_timestamp(log: Log) -> Search:
+def search_max_timestamp(log: LogState) -> Search:
     """For the first record that has the log's largest timestamp (KIP-734); there is none where no record has one."""
     segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
     if segment.max_timestamp < 0:
@@ -254,7 +254,7 @@ def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -
     return segment.size if found is None else found.position
 
 
-def legacy_offsets_before(log: Log, timestamp: int, limit: int, now_ms: int) -> list[int]:
+def legacy_offsets_before(log: LogState, timestamp: int, limit: int, now_ms: int) -> list[int]:
     """ListOffsets version 0: starts of segments changed at or before a time (-1 latest, -2 earliest), newest first."""
     segments = log.segments_map.all()
     known = [(max(s.base_offset, log.log_start_offset), s.last_modified_ms) for s in segments]

@@ -111,7 +111,7 @@ def check_aborted(segment: LogSegment, before: LogSegments) -> None:
             )
         )
         if not is_sound:
-            raise CorruptIndexError(f"{segment.txn_index.path} says {entry}, and the log does not")
+            raise CorruptIndexError(f"{segment.txn_index.handle.path} says {entry}, and the log does not")
 
 
 def _begins_at(segment: LogSegment, before: LogSegments, offset: int, producer_id: int | None) -> bool:
@@ -199,27 +199,14 @@ def rebuild_producer_state(
     last_offset: int,
     *,
     now_ms: int,
-    reload_from_clean_shutdown: bool,
-    sync: bool = True,
+    sync: bool,
 ) -> None:
     """Bring the producer state to `last_offset`, from the latest snapshot and the batches after it.
 
-    Has no effect on the log itself (UnifiedLog.rebuildProducerState). `sync` makes new snapshots durable at once.
+    Does not change the log itself (UnifiedLog.rebuildProducerState). `sync` makes new snapshots durable at once.
     """
-    snapshot_offsets = {last_offset}
-    if len(segments):
-        snapshot_offsets.add(segments.active.base_offset)
-        before = segments.lower(segments.active.base_offset)
-        if before is not None:
-            snapshot_offsets.add(before.base_offset)
+    snapshot_offsets = _snapshot_offsets(segments, last_offset)
     state = snapshots.state
-    if snapshots.latest_offset is None and reload_from_clean_shutdown:
-        # No snapshot after a clean stop: a log of a version without them. Empty ones at the last two segments and
-        # the end spare a scan of everything, now and after a truncation.
-        for offset in sorted(snapshot_offsets):
-            state.map_end_offset = offset
-            snapshots.take(sync=sync)
-        return
     was_empty = state.is_empty and state.map_end_offset >= last_offset
     snapshots.truncate_and_reload(log_start_offset, last_offset, now_ms)
     for message in snapshots.corrupt:
@@ -234,6 +221,27 @@ def rebuild_producer_state(
             _load_producers(state, segment, start_offset, last_offset)
     state.map_end_offset = last_offset
     snapshots.take(sync=sync)
+
+
+def take_empty_snapshots(snapshots: ProducerSnapshots, segments: LogSegments, last_offset: int) -> None:
+    """For a log that was closed cleanly by a version without snapshots: nothing is scanned, now or after a truncation.
+
+    Raises OSError.
+    """
+    for offset in sorted(_snapshot_offsets(segments, last_offset)):
+        snapshots.state.map_end_offset = offset
+        snapshots.take(sync=True)
+
+
+def _snapshot_offsets(segments: LogSegments, last_offset: int) -> set[int]:
+    """Where snapshots are taken: at the base of the last two segments, and at the end."""
+    offsets = {last_offset}
+    if len(segments):
+        offsets.add(segments.active.base_offset)
+        before = segments.lower(segments.active.base_offset)
+        if before is not None:
+            offsets.add(before.base_offset)
+    return offsets
 
 
 def _load_producers(state: ProducerState, segment: LogSegment, start_offset: int, end_offset: int) -> None:

@@ -21,8 +21,8 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from kpybroker.storage.disk.errors import CorruptIndexError
-from kpybroker.storage.disk.files import Files, read_exactly, unlink_if_exists, write_all
-from kpybroker.storage.disk.slice import SharedFile
+from kpybroker.storage.disk.files import Files, read_exactly, write_all
+from kpybroker.storage.disk.slice import LazyFile
 
 INT32_MAX = 2**31 - 1
 NO_TIMESTAMP = -1
@@ -64,22 +64,19 @@ class Neighbours(NamedTuple):
 class IndexFile:
     """Fixed-size entries in a file that is opened when needed."""
 
-    __slots__ = ("_entry_size", "_files", "_keep_open", "_near", "_shared", "_unwritten", "dirty", "entries", "path")
+    __slots__ = ("_entry_size", "_keep_open", "_near", "_unwritten", "entries", "handle")
 
     def __init__(self, files: Files, path: str, entry_size: int, *, keep_open: bool) -> None:
-        self._files = files
-        self.path = path
+        self.handle = LazyFile(files, path, create=False)
         self._entry_size = entry_size
-        self._shared: SharedFile | None = None
         self._keep_open = keep_open
         self._near = 0  # the slot that was found last
         self._unwritten = bytearray()  # the last entries, which the file does not have
-        self.dirty = False
         found = files.stat(path)
         if found is None:
             files.open(path, create=True).close()
             self.entries = 0
-            self.dirty = True
+            self.handle.dirty = True
         else:
             self.entries, rest = divmod(found.size, entry_size)
             if rest:
@@ -96,7 +93,7 @@ class IndexFile:
         else:
             self._write(unwritten + entry)
         self.entries += 1
-        self.dirty = True
+        self.handle.dirty = True
 
     def write_out(self) -> None:
         """The file has all entries when this returns. On OSError they are kept."""
@@ -104,9 +101,9 @@ class IndexFile:
             self._write(self._unwritten)
 
     def _write(self, unwritten: bytearray) -> None:
-        write_all(self.shared.file, unwritten, self._written * self._entry_size)
+        write_all(self.handle.shared.file, unwritten, self._written * self._entry_size)
         self._unwritten.clear()
-        self.dirty = True
+        self.handle.dirty = True
 
     @property
     def _written(self) -> int:
@@ -162,9 +159,9 @@ class IndexFile:
         block = b""
         if low < written:
             wanted = (min(high, written) - low) * size
-            block = read_exactly(self.shared.file, wanted, low * size)
+            block = read_exactly(self.handle.shared.file, wanted, low * size)
             if len(block) != wanted:
-                raise CorruptIndexError(f"Index file {self.path} has fewer than {written} entries")
+                raise CorruptIndexError(f"Index file {self.handle.path} has fewer than {written} entries")
         if high > written:
             block += self._unwritten[max(low - written, 0) * size : (high - written) * size]
         return block
@@ -181,23 +178,15 @@ class IndexFile:
             return
         written = self._written
         if entries < written:
-            self.shared.file.truncate(entries * self._entry_size)
+            self.handle.shared.file.truncate(entries * self._entry_size)
         del self._unwritten[max(entries - written, 0) * self._entry_size :]
         self.entries = entries
-        self.dirty = True
+        self.handle.dirty = True
         self._settle()
-
-    @property
-    def shared(self) -> SharedFile:
-        """The open file, opened if need be; who keeps it beyond the call must `acquire` it."""
-        shared = self._shared
-        if shared is None:
-            shared = self._shared = SharedFile(self._files.open(self.path))
-        return shared
 
     def _settle(self) -> None:
         if not self._keep_open:
-            self.close()
+            self.handle.close()
 
     def keep_open(self, keep: bool) -> None:
         """Whether the file stays open between calls. On OSError it is as it was."""
@@ -206,62 +195,41 @@ class IndexFile:
         self._settle()
 
     def sync(self) -> None:
-        if self.dirty:
+        """Write all entries and make them durable. Raises OSError."""
+        if self.handle.dirty:
             self.write_out()
-            self.shared.file.sync()
-            self.dirty = False
+            self.handle.sync()
             self._settle()
-
-    def rename_to(self, path: str) -> None:
-        self._files.rename(self.path, path)
-        self.path = path
-
-    def close(self) -> None:
-        shared, self._shared = self._shared, None
-        if shared is not None:
-            shared.release()
-
-    def delete(self) -> bool:
-        self.close()
-        return unlink_if_exists(self._files, self.path)
 
 
 class OffsetIndex:
     """Positions of batches by offset."""
 
-    __slots__ = ("_file", "base_offset", "last_offset", "last_position", "max_entries")
+    __slots__ = ("base_offset", "file", "last_offset", "last_position", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self._file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
         self.base_offset = base_offset
         self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
         self._read_last()
 
     def _read_last(self) -> None:
-        if self._file.entries == 0:
+        if self.file.entries == 0:
             self.last_offset, self.last_position = self.base_offset, 0
             return
-        relative, position = _OFFSET_ENTRY.unpack(self._file.read(self._file.entries - 1))
+        relative, position = _OFFSET_ENTRY.unpack(self.file.read(self.file.entries - 1))
         self.last_offset, self.last_position = self.base_offset + relative, position
 
     @property
-    def file(self) -> IndexFile:
-        return self._file
-
-    @property
-    def entries(self) -> int:
-        return self._file.entries
-
-    @property
     def is_full(self) -> bool:
-        return self._file.entries >= self.max_entries
+        return self.file.entries >= self.max_entries
 
     def can_append_offset(self, offset: int) -> bool:
         return 0 <= offset - self.base_offset <= INT32_MAX
 
     def sanity_check(self, log_size: int) -> None:
         """Raises CorruptIndexError. Kafka 3.9 leaves this to recovery; one comparison is worth it to us."""
-        entries = self._file.entries
+        entries = self.file.entries
         if entries == 0:
             return
         if (
@@ -270,18 +238,18 @@ class OffsetIndex:
             or (entries > 1 and self.last_position == 0)
         ):
             raise CorruptIndexError(
-                f"Corrupt index found, index file {self._file.path} has non-zero size but its last entry is offset "
-                f"{self.last_offset} at position {self.last_position}, and the log has {log_size} bytes"
+                f"Corrupt index found, index file {self.file.handle.path} has non-zero size but its last entry is "
+                f"offset {self.last_offset} at position {self.last_position}, and the log has {log_size} bytes"
             )
 
     def append(self, offset: int, position: int) -> None:
-        file = self._file
+        file = self.file
         if file.entries >= self.max_entries:
             raise ValueError(f"Attempt to append to a full index (size = {file.entries}).")
         if offset <= self.last_offset and file.entries:
             raise CorruptIndexError(
                 f"Attempt to append an offset {offset} no larger than the last offset appended "
-                f"({self.last_offset}) to {file.path}"
+                f"({self.last_offset}) to {file.handle.path}"
             )
         file.append(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
         self.last_offset, self.last_position = offset, position
@@ -290,11 +258,11 @@ class OffsetIndex:
         """The last entry whose offset is not greater; (base offset, 0) where there is none."""
         if offset >= self.last_offset:
             return OffsetPosition(self.last_offset, self.last_position)
-        found = self._file.first_above(_INT32, 0, offset - self.base_offset).before
+        found = self.file.first_above(_INT32, 0, offset - self.base_offset).before
         return self._parse(found) if found else OffsetPosition(self.base_offset, 0)
 
     def entry(self, slot: int) -> OffsetPosition:
-        return self._parse(self._file.read(slot))
+        return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> OffsetPosition:
         relative, position = _OFFSET_ENTRY.unpack(entry)
@@ -302,20 +270,17 @@ class OffsetIndex:
 
     def fetch_upper_bound_offset(self, position: int) -> int | None:
         """The offset of the first entry at or after a position: no batch before the position reaches beyond it."""
-        if position > self.last_position or self._file.entries == 0:
+        if position > self.last_position or self.file.entries == 0:
             return None
-        found = self._file.first_above(_INT32, 4, position - 1).at
+        found = self.file.first_above(_INT32, 4, position - 1).at
         return self._parse(found).offset if found else None
 
     def truncate_to(self, offset: int) -> None:
         """Remove entries of this offset and above."""
-        self._truncate_entries(self._file.first_above(_INT32, 0, offset - self.base_offset - 1).slot)
-
-    def reset(self) -> None:
-        self._truncate_entries(0)
+        self._truncate_entries(self.file.first_above(_INT32, 0, offset - self.base_offset - 1).slot)
 
     def _truncate_entries(self, entries: int) -> None:
-        self._file.truncate(entries)
+        self.file.truncate(entries)
         self._read_last()
 
     def drop_last(self, entries: int) -> None:
@@ -326,60 +291,54 @@ class OffsetIndex:
 class TimeIndex:
     """Offsets of batches by timestamp."""
 
-    __slots__ = ("_file", "base_offset", "last_entry", "max_entries")
+    __slots__ = ("base_offset", "file", "last_entry", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self._file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
         self.base_offset = base_offset
         self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
         self.last_entry = self._read_last()
 
     def _read_last(self) -> TimestampOffset:
-        entries = self._file.entries
+        entries = self.file.entries
         return self.entry(entries - 1) if entries else TimestampOffset(NO_TIMESTAMP, self.base_offset)
-
-    @property
-    def file(self) -> IndexFile:
-        return self._file
-
-    @property
-    def entries(self) -> int:
-        return self._file.entries
 
     @property
     def is_full(self) -> bool:
         """One slot is kept for the entry that a roll adds."""
-        return self._file.entries >= self.max_entries - 1
+        return self.file.entries >= self.max_entries - 1
 
     def sanity_check(self) -> None:
         """Raises CorruptIndexError."""
         last = self.last_entry
-        if self._file.entries and (last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset):
+        if self.file.entries and (last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset):
             raise CorruptIndexError(
-                f"Corrupt time index found, time index file ({self._file.path}) has non-zero size but its last entry "
-                f"is timestamp {last.timestamp} at offset {last.offset}"
+                f"Corrupt time index found, time index file ({self.file.handle.path}) has non-zero size but its last "
+                f"entry is timestamp {last.timestamp} at offset {last.offset}"
             )
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
         """Append if the timestamp is greater than the last one; an equal or earlier one adds nothing to know."""
-        file, last = self._file, self.last_entry
+        file, last = self.file, self.last_entry
         if not skip_full_check and self.is_full:
             raise ValueError(f"Attempt to append to a full time index (size = {file.entries}).")
         if file.entries and (offset < last.offset or timestamp < last.timestamp):
-            raise CorruptIndexError(f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.path}")
+            raise CorruptIndexError(
+                f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.handle.path}"
+            )
         if timestamp > last.timestamp:
             file.append(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
             self.last_entry = TimestampOffset(timestamp, offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry whose timestamp is not greater; (-1, base offset) where there is none."""
-        if self._file.entries and timestamp >= self.last_entry.timestamp:
+        if self.file.entries and timestamp >= self.last_entry.timestamp:
             return self.last_entry
-        found = self._file.first_above(_INT64, 0, timestamp).before
+        found = self.file.first_above(_INT64, 0, timestamp).before
         return self._parse(found) if found else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def entry(self, slot: int) -> TimestampOffset:
-        return self._parse(self._file.read(slot))
+        return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> TimestampOffset:
         timestamp, relative = _TIME_ENTRY.unpack(entry)
@@ -387,11 +346,8 @@ class TimeIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Remove entries of this offset and above."""
-        self._truncate_entries(self._file.first_above(_INT32, 8, offset - self.base_offset - 1).slot)
-
-    def reset(self) -> None:
-        self._truncate_entries(0)
+        self._truncate_entries(self.file.first_above(_INT32, 8, offset - self.base_offset - 1).slot)
 
     def _truncate_entries(self, entries: int) -> None:
-        self._file.truncate(entries)
+        self.file.truncate(entries)
         self.last_entry = self._read_last()

@@ -16,11 +16,12 @@ import logging
 from collections.abc import Iterator
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import CorruptIndexError, SegmentOverflowError
-from kpybroker.storage.disk.files import Buffer, Files
+from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
+from kpybroker.storage.disk.files import Buffer
 from kpybroker.storage.disk.slice import SharedFile
 from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
-from kpybroker.storage.segments.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex, TimestampOffset
+from kpybroker.storage.segments.index import INT32_MAX, OffsetIndex, TimeIndex, TimestampOffset
+from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.txn_index import TransactionIndex
 from kpybroker.wire.errors import KafkaError
@@ -32,25 +33,32 @@ RECENT_APPENDS_MAX = 8
 NO_TAIL = 2**63
 
 
+class SegmentOverflowError(StorageError):
+    """A segment holds offsets that its index cannot express; the loader splits it (KAFKA-6264)."""
+
+    def __init__(self, segment: LogSegment, offset: int) -> None:
+        super().__init__(f"Offset {offset} cannot be expressed relative to the base of {segment}")
+        self.segment = segment
+        self.offset = offset
+
+
 class LogSegment:
     """A segment. Everything it raises for the disk's sake is OSError."""
 
     __slots__ = (
         "_bytes_since_index_entry",
         "_data_damage",
-        "_directory",
-        "_files",
         "_indexes",
         "_is_index_full",
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_recent",
         "_rolling_timestamp",
-        "_suffix",
         "_tail_offset",
         "active",
         "base_offset",
         "created_ms",
+        "files",
         "index_interval_bytes",
         "is_new",
         "records",
@@ -60,34 +68,26 @@ class LogSegment:
 
     def __init__(
         self,
-        files: Files,
-        directory: str,
-        base_offset: int,
+        files: SegmentFiles,
+        settings: SegmentSettings,
         *,
-        max_index_bytes: int,
-        index_interval_bytes: int,
-        roll_jitter_ms: int,
         now_ms: int,
         create: bool,
-        suffix: str = "",
-        preallocate_bytes: int = 0,
     ) -> None:
         """Open a segment, or with `create` a new empty one whose index files exist from the start."""
-        self._files = files
-        self._directory = directory
-        self._suffix = suffix
-        self.base_offset = base_offset
-        self.index_interval_bytes = index_interval_bytes
-        self.roll_jitter_ms = roll_jitter_ms
+        self.files = files
+        self.base_offset = base_offset = files.base_offset
+        self.index_interval_bytes = settings.index_interval_bytes
+        self.roll_jitter_ms = settings.roll_jitter_ms
         self.created_ms = now_ms
         self.active = create
         self.is_new = create  # its name in the directory is not yet durable
-        fresh = create and preallocate_bytes > 0
-        self.records = FileRecords(files, self.path(names.LOG_SUFFIX), create=create, empty=fresh)
+        fresh = create and settings.preallocate_bytes > 0
+        self.records = FileRecords(files.files, files.path(names.LOG_SUFFIX), create=create, empty=fresh)
         if fresh:
-            self.records.preallocate(preallocate_bytes)
-        self._indexes = SegmentIndexes(files, base_offset, max_index_bytes)
-        self.txn_index = TransactionIndex(files, self.path(names.TXN_INDEX_SUFFIX), base_offset)
+            self.records.preallocate(settings.preallocate_bytes)
+        self._indexes = SegmentIndexes(files, settings.max_index_bytes)
+        self.txn_index = TransactionIndex(files.files, files.path(names.TXN_INDEX_SUFFIX), base_offset)
         self._rolling_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
@@ -100,17 +100,14 @@ class LogSegment:
         if create:
             self._max_timestamp = NO_TIMESTAMP
             try:
-                if self.offset_index.entries or self.time_index.entries:
+                if self.offset_index.file.entries or self.time_index.file.entries:
                     raise FileExistsError(f"{self} is new and has index entries")
             except OSError:
                 self.close_handlers()
                 raise
 
     def __repr__(self) -> str:
-        return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self._directory})"
-
-    def path(self, suffix: str) -> str:
-        return names.segment_file(self._directory, self.base_offset, suffix) + self._suffix
+        return f"LogSegment(baseOffset={self.base_offset}, size={self.size}, dir={self.files.directory})"
 
     @property
     def size(self) -> int:
@@ -129,7 +126,7 @@ class LogSegment:
         return index
 
     def _open_offset_index(self) -> OffsetIndex:
-        return self._indexes.open_offset(self.path, active=self.active, log_size=self.records.size)
+        return self._indexes.open_offset(active=self.active, log_size=self.records.size)
 
     @property
     def time_index(self) -> TimeIndex:
@@ -144,7 +141,7 @@ class LogSegment:
         return index
 
     def _open_time_index(self) -> TimeIndex:
-        return self._indexes.open_time(self.path, active=self.active)
+        return self._indexes.open_time(active=self.active)
 
     @property
     def max_timestamp(self) -> int:
@@ -178,7 +175,7 @@ class LogSegment:
 
     @property
     def last_modified_ms(self) -> int:
-        found = self._files.stat(self.records.path)
+        found = self.files.files.stat(self.records.path)
         return 0 if found is None else found.mtime_ms
 
     @property
@@ -257,7 +254,7 @@ class LogSegment:
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self._is_index_full = None
         offset_index, time_index = self.offset_index, self.time_index
-        entries = offset_index.entries
+        entries = offset_index.file.entries
         try:
             offset_index.append(last_offset, position)
             time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
@@ -400,8 +397,8 @@ class LogSegment:
     def _remove_indexes(self) -> None:
         """New ones, empty, take their place."""
         self._is_index_full = None
-        self._indexes.remove(self.path)
-        self.txn_index.close()
+        self._indexes.remove()
+        self.txn_index.handle.close()
         self._open_offset_index()
         self._open_time_index()
 
@@ -421,7 +418,7 @@ class LogSegment:
         self._indexes.keep_open(False)
         self.records.trim()
         self.active = False
-        self.txn_index.close()
+        self.txn_index.handle.close()
 
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that ends at or above an offset; bytes removed."""
@@ -452,37 +449,40 @@ class LogSegment:
 
     def take_dirty_files(self) -> Iterator[SharedFile]:
         """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
-        for part in self._parts():
-            if part.dirty:
-                part.dirty = False
-                yield part.shared.acquire()
-                if not self.active and part is not self.records:
-                    part.close()
+        if self.records.dirty:
+            self.records.dirty = False
+            yield self.records.shared.acquire()
+        for handle in (*(file.handle for file in self._indexes.opened()), self.txn_index.handle):
+            if handle.dirty:
+                handle.dirty = False
+                yield handle.shared.acquire()
+                if not self.active:
+                    handle.close()
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files of the segment from one suffix to another."""
-        assert self._suffix == old, f"{self} has suffix {self._suffix!r}"
-        for suffix in names.SEGMENT_SUFFIXES:
-            source = names.segment_file(self._directory, self.base_offset, suffix)
-            if suffix == names.LOG_SUFFIX:
-                self.records.rename_to(source + new)
-            elif suffix == names.TXN_INDEX_SUFFIX:
-                self.txn_index.rename_to(source + new)
+        assert self.files.suffix == old, f"{self} has suffix {self.files.suffix!r}"
+        for kind in names.SEGMENT_SUFFIXES:
+            target = names.segment_file(self.files.directory, self.base_offset, kind) + new
+            if kind == names.LOG_SUFFIX:
+                self.records.rename_to(target)
+            elif kind == names.TXN_INDEX_SUFFIX:
+                self.txn_index.handle.rename_to(target)
             else:
-                self._indexes.rename(suffix, source + old, source + new)
-        self._suffix = new
+                self._indexes.rename(kind, target)
+        self.files.suffix = new
 
     def move_to(self, directory: str) -> None:
         """The directory was renamed."""
-        self._directory = directory
-        self.records.path = self.path(names.LOG_SUFFIX)
-        self.txn_index.path = self.path(names.TXN_INDEX_SUFFIX)
-        self._indexes.move_to(self.path)
+        self.files.directory = directory
+        self.records.path = self.files.path(names.LOG_SUFFIX)
+        self.txn_index.handle.path = self.files.path(names.TXN_INDEX_SUFFIX)
+        self._indexes.update_paths()
 
     def close_handlers(self) -> None:
         """Close files and write nothing: the disk may be gone."""
         self._indexes.close()
-        self.txn_index.close()
+        self.txn_index.handle.close()
         self.records.close()
 
     def seal(self) -> None:
@@ -493,8 +493,7 @@ class LogSegment:
 
     def sync(self) -> None:
         """All files of the segment are on the device when this returns."""
-        for part in self._parts():
-            part.sync()
-
-    def _parts(self) -> list[FileRecords | IndexFile | TransactionIndex]:
-        return [self.records, *self._indexes.opened(), self.txn_index]
+        self.records.sync()
+        for file in self._indexes.opened():
+            file.sync()
+        self.txn_index.handle.sync()

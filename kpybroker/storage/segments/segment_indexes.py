@@ -6,54 +6,57 @@ makes both anew then, of what `walk` says they should hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import is_disk_full
 from kpybroker.storage.disk.files import Files, unlink_if_exists
+from kpybroker.storage.disk.slice import LazyFile
 from kpybroker.storage.segments.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, corrupt
-
-PathOf = Callable[[str], str]
-"""The path of a segment's file by its kind (`.index`)."""
 
 
 class SegmentIndexes:
     """`offset` and `time` are None until they are opened."""
 
-    __slots__ = ("_base_offset", "_files", "_max_bytes", "offset", "time")
+    __slots__ = ("_files", "_max_bytes", "offset", "time")
 
-    def __init__(self, files: Files, base_offset: int, max_bytes: int) -> None:
+    def __init__(self, files: SegmentFiles, max_bytes: int) -> None:
         self._files = files
-        self._base_offset = base_offset
         self._max_bytes = max_bytes
         self.offset: OffsetIndex | None = None
         self.time: TimeIndex | None = None
 
-    def open_offset(self, path_of: PathOf, *, active: bool, log_size: int) -> OffsetIndex:
-        path = path_of(names.INDEX_SUFFIX)
-        index = OffsetIndex(self._files, path, self._base_offset, self._max_bytes, active=active)
+    def open_offset(self, *, active: bool, log_size: int) -> OffsetIndex:
+        """Open the offset index, or create it. Raises CorruptIndexError, OSError."""
+        index = OffsetIndex(*self._place(names.INDEX_SUFFIX), active=active)
         index.sanity_check(log_size)
         self.offset = index
         return index
 
-    def open_time(self, path_of: PathOf, *, active: bool) -> TimeIndex:
-        path = path_of(names.TIME_INDEX_SUFFIX)
-        index = TimeIndex(self._files, path, self._base_offset, self._max_bytes, active=active)
+    def open_time(self, *, active: bool) -> TimeIndex:
+        """Open the time index, or create it. Raises CorruptIndexError, OSError."""
+        index = TimeIndex(*self._place(names.TIME_INDEX_SUFFIX), active=active)
         index.sanity_check()
         self.time = index
         return index
 
+    def _place(self, kind: str) -> tuple[Files, str, int, int]:
+        return self._files.files, self._files.path(kind), self._files.base_offset, self._max_bytes
+
     def opened(self) -> Iterator[IndexFile]:
+        """The index files that are open."""
         for index in (self.offset, self.time):
             if index is not None:
                 yield index.file
 
     def keep_open(self, keep: bool) -> None:
+        """From the next use on, keep the files open or not. Raises OSError."""
         for file in self.opened():
             file.keep_open(keep)
-            file.close()
+            file.handle.close()
 
     def write_out(self) -> bool:
         """Whether the files have all entries now; False on a full disk. Raises any other OSError."""
@@ -66,30 +69,32 @@ class SegmentIndexes:
             return False
         return True
 
-    def rename(self, kind: str, old: str, new: str) -> None:
-        """One of the files; if it was never opened it may not be there."""
+    def rename(self, kind: str, new: str) -> None:
+        """Rename one of the files, if it exists, to the path `new`. Raises OSError."""
         index = self.offset if kind == names.INDEX_SUFFIX else self.time
-        if index is not None:
-            index.file.rename_to(new)
-        elif self._files.stat(old) is not None:
-            self._files.rename(old, new)
+        handle = (
+            LazyFile(self._files.files, self._files.path(kind), create=False) if index is None else index.file.handle
+        )
+        handle.rename_to(new)
 
-    def move_to(self, path_of: PathOf) -> None:
-        """The directory was renamed."""
+    def update_paths(self) -> None:
+        """Take over the paths of a directory that was renamed."""
         if self.offset is not None:
-            self.offset.file.path = path_of(names.INDEX_SUFFIX)
+            self.offset.file.handle.path = self._files.path(names.INDEX_SUFFIX)
         if self.time is not None:
-            self.time.file.path = path_of(names.TIME_INDEX_SUFFIX)
+            self.time.file.handle.path = self._files.path(names.TIME_INDEX_SUFFIX)
 
     def close(self) -> None:
+        """Close the files and forget the entries that were not written."""
         for file in self.opened():
-            file.close()
+            file.handle.close()
         self.offset = self.time = None
 
-    def remove(self, path_of: PathOf) -> None:
+    def remove(self) -> None:
+        """Close the files and remove them. Raises OSError."""
         self.close()
         for kind in (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX):
-            unlink_if_exists(self._files, path_of(kind))
+            unlink_if_exists(self._files.files, self._files.path(kind))
 
 
 class Walked(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING
 
-from kpybroker.storage.disk.files import Files
 from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 
 if TYPE_CHECKING:
     from kpybroker.config.topic import LogConfig
@@ -84,26 +84,11 @@ class LogSegments:
 
 
 def open_segment(
-    files: Files,
-    directory: str,
-    base_offset: int,
-    config: LogConfig,
-    *,
-    now_ms: int,
-    roll_jitter_ms: int = 0,
-    create: bool = False,
-    suffix: str = "",
+    files: SegmentFiles, config: LogConfig, *, now_ms: int, roll_jitter_ms: int = 0, create: bool = False
 ) -> LogSegment:
-    """A segment as a log's configuration has it; with `create` a new one, preallocated where that is wanted."""
-    return LogSegment(
-        files,
-        directory,
-        base_offset,
-        max_index_bytes=config.segment_index_bytes,
-        index_interval_bytes=config.index_interval_bytes,
-        roll_jitter_ms=roll_jitter_ms,
-        now_ms=now_ms,
-        create=create,
-        suffix=suffix,
-        preallocate_bytes=config.segment_bytes if create and config.preallocate else 0,
+    """Open a segment by a log's configuration, or with `create` make a new one. Raises OSError."""
+    preallocate_bytes = config.segment_bytes if create and config.preallocate else 0
+    settings = SegmentSettings(
+        config.segment_index_bytes, config.index_interval_bytes, roll_jitter_ms, preallocate_bytes
     )
+    return LogSegment(files, settings, now_ms=now_ms, create=create)

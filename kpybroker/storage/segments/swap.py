@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.files import Files, unlink_if_exists
+from kpybroker.storage.disk.files import Files
 from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
 
 if TYPE_CHECKING:
@@ -27,21 +28,12 @@ APPEND_CHUNK = 1024 * 1024
 
 
 def create_cleaned_segment(
-    files: Files, directory: str, base_offset: int, *, max_index_bytes: int, index_interval_bytes: int, now_ms: int
+    files: Files, directory: str, base_offset: int, settings: SegmentSettings, *, now_ms: int
 ) -> LogSegment:
-    """A new empty segment with suffix `.cleaned`."""
-    delete_segment_files(files, directory, base_offset, names.CLEANED_SUFFIX)
-    return LogSegment(
-        files,
-        directory,
-        base_offset,
-        max_index_bytes=max_index_bytes,
-        index_interval_bytes=index_interval_bytes,
-        roll_jitter_ms=0,
-        now_ms=now_ms,
-        create=True,
-        suffix=names.CLEANED_SUFFIX,
-    )
+    """Create an empty segment with suffix `.cleaned`, in place of one that is left from before. Raises OSError."""
+    cleaned = SegmentFiles(files, directory, base_offset, names.CLEANED_SUFFIX)
+    cleaned.remove()
+    return LogSegment(cleaned, settings, now_ms=now_ms, create=True)
 
 
 def replace_segments(
@@ -67,7 +59,7 @@ def replace_segments(
     for segment in sorted(known, key=lambda found: found.base_offset):
         segment.change_suffix("", names.DELETED_SUFFIX)
         segment.close_handlers()
-        deleted += [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+        deleted += segment.files.paths()
     for segment in ordered:
         segments.add(segment)
         segment.change_suffix(names.SWAP_SUFFIX, "")
@@ -90,7 +82,8 @@ def split_overflowed_segment(
     modified_ms = segment.last_modified_ms
     parts: list[LogSegment] = []
     try:
-        _copy_in_parts(files, directory, segment, parts, config, now_ms)
+        settings = SegmentSettings(config.segment_index_bytes, config.index_interval_bytes)
+        _copy_in_parts(files, directory, segment, parts, settings, now_ms)
         if sum(part.size for part in parts) != segment.size:
             raise OSError(f"Inconsistent segment sizes after split of {segment}")
         for part in parts:
@@ -101,7 +94,7 @@ def split_overflowed_segment(
     except BaseException:
         for part in parts:
             part.close_handlers()
-            delete_segment_files(files, directory, part.base_offset, names.CLEANED_SUFFIX)
+            part.files.remove()
         raise
     return replace_segments(files, directory, segments, parts, [segment])
 
@@ -111,24 +104,10 @@ def _copy_in_parts(
     directory: str,
     segment: LogSegment,
     parts: list[LogSegment],
-    config: LogConfig,
+    settings: SegmentSettings,
     now_ms: int,
 ) -> None:
     for _, header, batch in segment.records.batches(window=APPEND_CHUNK):
         if not parts or header.last_offset - parts[-1].base_offset > INT32_MAX:
-            part = create_cleaned_segment(
-                files,
-                directory,
-                header.base_offset,
-                max_index_bytes=config.segment_index_bytes,
-                index_interval_bytes=config.index_interval_bytes,
-                now_ms=now_ms,
-            )
-            parts.append(part)
+            parts.append(create_cleaned_segment(files, directory, header.base_offset, settings, now_ms=now_ms))
         parts[-1].append(batch, header.base_offset, header.last_offset, header.max_timestamp, header.last_offset)
-
-
-def delete_segment_files(files: Files, directory: str, base_offset: int, suffix: str) -> None:
-    """Remove whatever a segment of that base and suffix left."""
-    for kind in names.SEGMENT_SUFFIXES:
-        unlink_if_exists(files, names.segment_file(directory, base_offset, kind) + suffix)

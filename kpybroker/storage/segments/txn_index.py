@@ -13,8 +13,8 @@ import struct
 from typing import NamedTuple
 
 from kpybroker.storage.disk.errors import CorruptIndexError
-from kpybroker.storage.disk.files import Files, read_file, unlink_if_exists, write_all
-from kpybroker.storage.disk.slice import SharedFile
+from kpybroker.storage.disk.files import Files, read_file, write_all
+from kpybroker.storage.disk.slice import LazyFile
 
 VERSION = 0
 ENTRY_SIZE = 34
@@ -35,29 +35,29 @@ class AbortedTxn(NamedTuple):
 class TransactionIndex:
     """The aborted transactions whose markers lie in one segment, in the order of the markers."""
 
-    __slots__ = ("_entries", "_files", "_shared", "_start_offset", "dirty", "path")
+    __slots__ = ("_entries", "_files", "_start_offset", "handle")
 
     def __init__(self, files: Files, path: str, start_offset: int) -> None:
         self._files = files
-        self.path = path
+        self.handle = LazyFile(files, path, create=True)
         self._start_offset = start_offset
-        self._shared: SharedFile | None = None
         self._entries: list[AbortedTxn] | None = None
-        self.dirty = False
 
     def _load(self) -> list[AbortedTxn]:
         """Read the file at the first use. Raises CorruptIndexError."""
         entries = self._entries
         if entries is None:
-            data = read_file(self._files, self.path) or b""
+            data = read_file(self._files, self.handle.path) or b""
             if len(data) % ENTRY_SIZE:
-                raise CorruptIndexError(f"{len(data)} bytes of transaction index {self.path} are no whole entries")
+                raise CorruptIndexError(
+                    f"{len(data)} bytes of transaction index {self.handle.path} are no whole entries"
+                )
             entries = []
             for position in range(0, len(data), ENTRY_SIZE):
                 version, *fields = _ENTRY.unpack_from(data, position)
                 if version > VERSION or version < 0:
                     raise CorruptIndexError(
-                        f"Unexpected aborted transaction version {version} in transaction index {self.path}"
+                        f"Unexpected aborted transaction version {version} in transaction index {self.handle.path}"
                     )
                 entries.append(AbortedTxn(*fields))
             self._entries = entries
@@ -69,7 +69,7 @@ class TransactionIndex:
         for entry in self._load():
             if entry.last_offset < self._start_offset or entry.last_offset <= last:
                 raise CorruptIndexError(
-                    f"Last offset of aborted transaction {entry} in index {self.path} is less than start offset "
+                    f"Last offset of aborted transaction {entry} in index {self.handle.path} is less than start offset "
                     f"{self._start_offset} or out of order"
                 )
             last = entry.last_offset
@@ -79,11 +79,11 @@ class TransactionIndex:
         if entries and entries[-1].last_offset >= entry.last_offset:
             raise CorruptIndexError(
                 f"The last offset of appended transactions must increase sequentially, but {entry.last_offset} is not "
-                f"greater than current last offset {entries[-1].last_offset} of index {self.path}"
+                f"greater than current last offset {entries[-1].last_offset} of index {self.handle.path}"
             )
-        write_all(self.shared.file, _ENTRY.pack(VERSION, *entry), len(entries) * ENTRY_SIZE)
+        write_all(self.handle.shared.file, _ENTRY.pack(VERSION, *entry), len(entries) * ENTRY_SIZE)
         entries.append(entry)
-        self.dirty = True
+        self.handle.dirty = True
 
     @property
     def is_empty(self) -> bool:
@@ -112,36 +112,10 @@ class TransactionIndex:
     def reset(self) -> None:
         """Remove everything, readable or not."""
         self._entries = []
-        if self._files.stat(self.path) is not None:
+        if self._files.stat(self.handle.path) is not None:
             self._cut(0)
 
     def _cut(self, count: int) -> None:
-        self.shared.file.truncate(count * ENTRY_SIZE)
+        self.handle.shared.file.truncate(count * ENTRY_SIZE)
         del self._load()[count:]
-        self.dirty = True
-
-    @property
-    def shared(self) -> SharedFile:
-        shared = self._shared
-        if shared is None:
-            shared = self._shared = SharedFile(self._files.open(self.path, create=True))
-        return shared
-
-    def sync(self) -> None:
-        if self.dirty:
-            self.shared.file.sync()
-            self.dirty = False
-
-    def rename_to(self, path: str) -> None:
-        if self._files.stat(self.path) is not None:
-            self._files.rename(self.path, path)
-        self.path = path
-
-    def close(self) -> None:
-        shared, self._shared = self._shared, None
-        if shared is not None:
-            shared.release()
-
-    def delete(self) -> bool:
-        self.close()
-        return unlink_if_exists(self._files, self.path)
+        self.handle.dirty = True

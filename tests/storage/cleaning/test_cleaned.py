@@ -15,8 +15,10 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
+from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, log_config, read_all
 from tests.support.cleaning import clean_log, job_for
 from tests.support.lossy_files import LossyFiles
@@ -37,8 +39,10 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     log = logs.get_or_create(topic, 0, topic.encode() * 16, COMPACT, NOW_MS)
     for number in range(rounds):
         for key in b"abc":
-            ids = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
-            log.append_as_leader(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], **ids), 0, now_ms=NOW_MS)
+            fields = BatchFields(producer_id=key, producer_epoch=0, base_sequence=number)
+            log.append_as_leader(
+                ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields), NOW_MS), 0
+            )
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log
@@ -58,7 +62,10 @@ def test_a_job_tells_of_producers_whose_last_record_it_will_meet() -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
     log.append_as_leader(
-        build_batch([(b"k", b"v", NOW_MS)], producer_id=97, producer_epoch=0, base_sequence=3), 0, now_ms=NOW_MS
+        ProducedBatches(
+            build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3)), NOW_MS
+        ),
+        0,
     )
     log.update_high_watermark(log.log_end_offset)
     target, job = job_for(log)
@@ -169,7 +176,7 @@ def test_what_changes_the_segments_calls_the_cleaning_off(change: Callable[[LogM
 )
 def test_what_leaves_the_segments_alone_does_not(change: Callable[[Log], object]) -> None:
     log = dirty_log(open_manager(LossyFiles()))
-    log.append_as_leader(build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]), 0, now_ms=NOW_MS)
+    log.append_as_leader(ProducedBatches(build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]), NOW_MS), 0)
     log.update_high_watermark(log.log_end_offset)
     events = cleaned_files(log)
     log.cleaning = lambda: pytest.fail("called off")
@@ -193,9 +200,9 @@ def test_retention_waits_for_the_cleaning() -> None:
 # --- the checkpoint
 
 
-def checkpoint(files: LossyFiles) -> dict[tuple[str, int], int]:
+def checkpoint(files: LossyFiles) -> dict[TopicPartition, int]:
     path = f"/a/{names.CLEANER_OFFSET_CHECKPOINT}"
-    return dict(decode_offsets(read_file(files, path) or b"", path))
+    return decode_offsets(read_file(files, path) or b"", path)
 
 
 def test_the_checkpoint_survives_a_restart_and_goes_with_its_log() -> None:

@@ -7,10 +7,11 @@ import pytest
 from kpybroker.storage.cleaning.cleaned import remove_leftovers
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, clean
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import SegmentOverflowError
 from kpybroker.storage.disk.files import write_all
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import INT32_MAX
+from kpybroker.storage.segments.segment import SegmentOverflowError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record
@@ -27,7 +28,7 @@ CONFIG = log_config(segment_bytes=1000, index_interval_bytes=100, cleanup_policy
 def put(log: Log, *keys: str, value: bytes | None = b"v" * 20, timestamp: int = NOW_MS) -> int:
     """A batch with these keys; its first offset."""
     entries = [(key.encode(), value, timestamp) for key in keys]
-    return log.append_as_leader(build_batch(entries), 0, now_ms=NOW_MS).first_offset
+    return log.append_as_leader(ProducedBatches(build_batch(entries), NOW_MS), 0).first_offset
 
 
 def log_with(*rounds: str, files: LossyFiles | None = None, config: object = CONFIG) -> Log:
@@ -105,8 +106,8 @@ def test_the_cleaned_segment_is_indexed_and_as_old_as_before() -> None:
     log.files.set_mtime(log.segments()[0].records.path, 123_000)
     clean_log(log)
     segment = log.segments()[0]
-    assert segment.offset_index.entries > 10
-    assert segment.time_index.entries > 10
+    assert segment.offset_index.file.entries > 10
+    assert segment.time_index.file.entries > 10
     assert segment.last_modified_ms == 123_000
     assert (segment.max_timestamp, segment.offset_of_max_timestamp) == (NOW_MS + 59, 59)
     for offset in range(60):
@@ -127,7 +128,7 @@ def test_a_full_index_ends_no_cleaning() -> None:
     log.config = log_config(index_interval_bytes=10, segment_index_bytes=100, cleanup_policy=COMPACT)
     clean_log(log)
     assert len(all_records(log)) == 60
-    assert log.segments()[0].offset_index.entries <= 12
+    assert log.segments()[0].offset_index.file.entries <= 12
 
 
 def test_damage_ends_the_cleaning_and_nothing_is_changed() -> None:

@@ -15,6 +15,7 @@ from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.settings import LogSettings
 from tests.support.batches import NOW_MS, log_config
 from tests.support.cleaning import clean_log
 from tests.support.keyed_load import KeyedLoad, all_records, committed_records, latest_values
@@ -29,7 +30,7 @@ UNFINISHED = (names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 
 
 def open_manager(files: LossyFiles) -> LogManager:
-    logs = LogManager(files, ["/a"], verification_enabled=False, new_id=lambda: "id")
+    logs = LogManager(files, ["/a"], LogSettings(verification_enabled=False), new_id=lambda: "id")
     logs.load(lambda topic: CONFIG, NOW_MS)
     return logs
 

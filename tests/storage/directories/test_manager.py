@@ -19,7 +19,7 @@ from kpybroker.storage.disk.files import make_dirs, read_file, write_file
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch
-from tests.support.batches import NOW_MS, append, log_config, read_all
+from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, read_all
 from tests.support.lossy_files import LossyFiles, failing
 
 CONFIG = log_config(segment_bytes=300, retention_ms=-1, file_delete_delay_ms=1000)
@@ -171,7 +171,7 @@ def test_retention_runs_over_all_logs_but_those_that_are_only_compacted() -> Non
             topic, 0, TOPIC_ID, log_config(segment_bytes=300, retention_ms=10, cleanup_policy=frozenset(policy)), NOW_MS
         )
         for _ in range(10):
-            log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+            append_as_coordinator(log, _keyed())
         log.update_high_watermark(10)
     assert sum(logs.cleanup_logs(NOW_MS + 1000)) > 0
     ends = {log.partition.topic: log.log_start_offset for log in logs}
@@ -182,7 +182,7 @@ def test_retention_of_many_segments_goes_step_by_step() -> None:
     logs = manager(LossyFiles())
     log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
     for _ in range(50):
-        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        append_as_coordinator(log, _keyed())
     log.update_high_watermark(50)
     segments = len(log.segments())
     steps, starts = [], []
@@ -198,11 +198,11 @@ def test_retention_ends_though_records_that_are_too_old_go_on_coming() -> None:
     logs = manager(LossyFiles())
     log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
     for _ in range(50):
-        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        append_as_coordinator(log, _keyed())
     log.update_high_watermark(50)
     for steps, _ in enumerate(logs.cleanup_logs(NOW_MS + 1000)):
         assert steps < 20, "what came in between is left to the next time"
-        log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+        append_as_coordinator(log, _keyed())
         log.update_high_watermark(log.log_end_offset)
     assert 50 <= log.log_start_offset < log.log_end_offset
 
@@ -212,7 +212,7 @@ def test_retention_leaves_a_log_that_went_meanwhile() -> None:
     for topic in ("t", "u"):
         log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
         for _ in range(50):
-            log.append_as_coordinator(_keyed(), 0, now_ms=NOW_MS)
+            append_as_coordinator(log, _keyed())
         log.update_high_watermark(50)
     steps = logs.cleanup_logs(NOW_MS + 1000)
     assert next(removed for removed in steps if removed) <= 16

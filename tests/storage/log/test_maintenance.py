@@ -7,9 +7,20 @@ import random
 import pytest
 
 from kpybroker.storage.disk import names
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, batch, found_by, log_config, marker, open_log, read_all
+from tests.support.batches import (
+    NOW_MS,
+    append,
+    append_as_coordinator,
+    batch,
+    found_by,
+    log_config,
+    marker,
+    open_log,
+    read_all,
+)
 from tests.support.lossy_files import LossyFiles
 
 PATH = "/logs/t-0"
@@ -118,7 +129,7 @@ def test_the_first_unstable_offset_never_lies_before_the_log_start() -> None:
     log.update_high_watermark(2)
     log.increment_log_start_offset(1)
     assert log.last_stable_offset == 1
-    log.append_as_coordinator(marker(commit=True, producer_id=1), 0, now_ms=NOW_MS)
+    append_as_coordinator(log, marker(commit=True, producer_id=1))
     log.update_high_watermark(3)
     assert log.last_stable_offset == 3
 
@@ -185,7 +196,7 @@ def test_a_segment_without_timestamps_is_rolled_by_its_age() -> None:
     log = open_log(LossyFiles(), PATH, log_config(segment_ms=100))
     for now_ms in (NOW_MS, NOW_MS + 100, NOW_MS + 101):
         follow = log.log_end_offset
-        log.append_as_leader(batch(b"x", timestamp=-1), 0, now_ms=now_ms)
+        log.append_as_leader(ProducedBatches(batch(b"x", timestamp=-1), now_ms), 0)
         assert log.log_end_offset == follow + 1
     assert bases(log) == [0, 2]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.reader import HEADERS_BETWEEN_TURNS
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
@@ -148,7 +149,7 @@ def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytear
 def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> None:
     log = open_log(LossyFiles(), "/logs/t-0")
     for lie in (lying_batch(NOW_MS + 9), lying_batch(NOW_MS + 9, codec=Codec.GZIP), batch(bytes(40_000))):
-        log.append_as_leader(lie, 0, now_ms=NOW_MS)
+        log.append_as_leader(ProducedBatches(lie, NOW_MS), 0)
     append(log, b"true", timestamp=NOW_MS + 5)
     steps = list(log.search_timestamp(NOW_MS + 5))
     assert [step is not None and step.is_long for step in steps] == [False, True, False]
@@ -163,7 +164,7 @@ def test_a_search_gives_turns_and_sees_the_log_as_it_was() -> None:
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * HEADERS_BETWEEN_TURNS):
         append(log, b"x")
-    log.append_as_leader(lying_batch(NOW_MS + 9), 0, now_ms=NOW_MS)
+    log.append_as_leader(ProducedBatches(lying_batch(NOW_MS + 9), NOW_MS), 0)
     append(log, b"true", timestamp=NOW_MS + 5)
     log.flush()  # opens all files
     search = log.search_timestamp(NOW_MS + 5)

@@ -13,7 +13,17 @@ from kpybroker.storage.disk.checkpoints import decode_leader_epochs
 from kpybroker.storage.disk.files import read_file
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from tests.support.batches import NOW_MS, append, batch, found_by, log_config, marker, open_log, read_all
+from tests.support.batches import (
+    NOW_MS,
+    append,
+    append_as_coordinator,
+    batch,
+    found_by,
+    log_config,
+    marker,
+    open_log,
+    read_all,
+)
 from tests.support.lossy_files import LossyFiles, PowerCut
 
 CONFIG = log_config(segment_bytes=700, index_interval_bytes=100, segment_index_bytes=400, retention_ms=-1)
@@ -254,7 +264,7 @@ def test_aborts_are_indexed_again() -> None:
     for number in range(8):
         options = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
         append(log, b"x" * 200, base_sequence=number, **options)
-        log.append_as_coordinator(marker(commit=number % 2 == 0, producer_id=5), 0, now_ms=NOW_MS)
+        append_as_coordinator(log, marker(commit=number % 2 == 0, producer_id=5))
     expected = log.collect_aborted_transactions(0, 100)
     assert [(txn.first_offset, txn.last_offset) for txn in expected] == [(2, 3), (6, 7), (10, 11), (14, 15)]
     for path in segment_paths(files, names.TXN_INDEX_SUFFIX):

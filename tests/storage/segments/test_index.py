@@ -79,14 +79,14 @@ def test_a_full_index_takes_no_more_and_the_time_index_keeps_a_slot() -> None:
     with pytest.raises(ValueError, match="full"):
         times.maybe_append(2, 1002)
     times.maybe_append(2, 1002, skip_full_check=True)
-    assert times.entries == 2
+    assert times.file.entries == 2
 
 
 def test_an_earlier_or_equal_timestamp_adds_no_entry() -> None:
     index = time_index(LossyFiles())
     index.maybe_append(10, 1001)
     index.maybe_append(10, 1002)
-    assert index.entries == 1
+    assert index.file.entries == 1
     with pytest.raises(CorruptIndexError):
         index.maybe_append(9, 1003)
     with pytest.raises(CorruptIndexError):
@@ -151,7 +151,7 @@ def test_an_active_index_writes_many_entries_at_once() -> None:
     assert 10 < files.operations - began < 20
     index.file.sync()
     assert read_file(files, PATH) == b"".join(struct.pack(">ii", number, number * 10) for number in range(1000))
-    assert not index.file.dirty
+    assert not index.file.handle.dirty
 
 
 @pytest.mark.parametrize("rest", [0, 1, 63, 64, 65, 99, 100])
@@ -161,7 +161,7 @@ def test_entries_go_whether_they_were_written_or_not(rest: int) -> None:
     for number in range(100):
         index.append(BASE + number, number + 1)
     index.drop_last(rest)
-    assert (index.entries, index.last_offset) == (rest, BASE + max(rest - 1, 0))
+    assert (index.file.entries, index.last_offset) == (rest, BASE + max(rest - 1, 0))
     index.append(BASE + 500, 7000)
     assert index.lookup(BASE + 499).offset == BASE + max(rest - 1, 0)
     index.file.keep_open(False)
@@ -208,7 +208,7 @@ def test_lookups_agree_with_a_list(relative: list[int], target: int, active: boo
     reopened = offset_index(files)
     assert reopened.lookup(BASE + target) == expected
     reopened.truncate_to(BASE + target)
-    assert reopened.entries == sum(1 for offset in relative if offset < target)
+    assert reopened.file.entries == sum(1 for offset in relative if offset < target)
     assert reopened.last_offset == max([BASE + offset for offset in relative if offset < target], default=BASE)
 
 
@@ -257,4 +257,4 @@ def test_time_lookups_agree_with_a_list(relative: list[int], target: int) -> Non
     slot = bisect_right([offset * 3 for offset in relative], target) - 1
     assert index.lookup(target) == ((-1, BASE) if slot < 0 else (relative[slot] * 3, BASE + relative[slot]))
     index.truncate_to(BASE + target)
-    assert index.entries == sum(1 for offset in relative if offset < target)
+    assert index.file.entries == sum(1 for offset in relative if offset < target)

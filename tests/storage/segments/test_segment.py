@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import SegmentOverflowError
-from kpybroker.storage.segments.segment import LogSegment
+from kpybroker.storage.segments.segment import LogSegment, SegmentOverflowError
+from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
-from kpybroker.storage.segments.swap import delete_segment_files
 from tests.support.batches import NOW_MS, batch
 from tests.support.lossy_files import LossyFiles
 
@@ -19,12 +18,8 @@ def segment(
     files: LossyFiles | None = None, base: int = 100, *, interval: int = 150, create: bool = True
 ) -> LogSegment:
     return LogSegment(
-        files or LossyFiles(),
-        "",
-        base,
-        max_index_bytes=1 << 20,
-        index_interval_bytes=interval,
-        roll_jitter_ms=0,
+        SegmentFiles(files or LossyFiles(), "", base),
+        SegmentSettings(1 << 20, interval),
         now_ms=NOW_MS,
         create=create,
     )
@@ -60,7 +55,7 @@ def test_an_index_entry_follows_every_interval() -> None:
         add(found, 100 + number)
     size = found.size // 10
     assert size < 150 < 3 * size
-    entries = [found.offset_index.entry(slot) for slot in range(found.offset_index.entries)]
+    entries = [found.offset_index.entry(slot) for slot in range(found.offset_index.file.entries)]
     assert entries == [(103, 3 * size), (106, 6 * size), (109, 9 * size)]
 
 
@@ -87,7 +82,7 @@ def test_a_wrong_index_entry_is_noticed_and_mended() -> None:
     found.write_out_indexes()
     reopened = segment(files, interval=0, create=False)
     assert reopened.translate_offset(103) == (3 * size, size)
-    assert reopened.offset_index.entries == 9
+    assert reopened.offset_index.file.entries == 9
 
 
 def test_offsets_beyond_the_index_overflow() -> None:
@@ -106,7 +101,7 @@ def test_a_suffix_goes_to_all_files() -> None:
     assert {entry.name for entry in files.listdir("/")} == {
         f"{100:020d}{kind}.deleted" for kind in (".log", ".index", ".timeindex")
     }
-    delete_segment_files(files, "", 100, names.DELETED_SUFFIX)
+    SegmentFiles(files, "", 100, names.DELETED_SUFFIX).remove()
     assert files.listdir("/") == []
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kpybroker.config.topic import LogConfig
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.segment_list import open_segment
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -23,16 +24,16 @@ CONFIG: LogConfig = log_config(index_interval_bytes=150)
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_the_walk_finds_the_entries_that_appends_made(timestamps: list[int]) -> None:
     files = LossyFiles()
-    segment = open_segment(files, "", 100, CONFIG, now_ms=NOW_MS, create=True)
+    segment = open_segment(SegmentFiles(files, "", 100), CONFIG, now_ms=NOW_MS, create=True)
     for number, timestamp in enumerate(timestamps):
         offset = 100 + number
         segment.append(batch(base_offset=offset, timestamp=timestamp), offset, offset, timestamp, offset)
     segment.become_inactive()
     segment.close_handlers()
-    written = [read_file(files, segment.path(kind)) for kind in KINDS]
-    again = open_segment(files, "", 100, CONFIG, now_ms=NOW_MS)
+    written = [read_file(files, segment.files.path(kind)) for kind in KINDS]
+    again = open_segment(SegmentFiles(files, "", 100), CONFIG, now_ms=NOW_MS)
     again.rebuild_indexes()
-    assert [read_file(files, again.path(kind)) for kind in KINDS] == written
+    assert [read_file(files, again.files.path(kind)) for kind in KINDS] == written
     found = walk(again.records.headers(), 100, CONFIG.index_interval_bytes, again)
     assert found.max_timestamp == max(timestamps, default=-1)
     assert found.offset_of_max_timestamp == (100 + timestamps.index(found.max_timestamp) if timestamps else 100)
@@ -48,14 +49,15 @@ def test_offsets_that_are_not_of_this_segment_are_damage(bases: tuple[int, ...])
 
 def test_files_that_were_never_opened_are_renamed_and_removed_too() -> None:
     files = LossyFiles()
-    indexes = SegmentIndexes(files, 0, 1 << 20)
-    indexes.open_offset("/x".__add__, active=True, log_size=0)
-    indexes.open_time("/x".__add__, active=True)
+    where = SegmentFiles(files, "", 0)
+    indexes = SegmentIndexes(where, 1 << 20)
+    indexes.open_offset(active=True, log_size=0)
+    indexes.open_time(active=True)
     indexes.close()
-    indexes.rename(names.INDEX_SUFFIX, "/x.index", "/y.index")
-    assert files.stat("/x.index") is None
+    indexes.rename(names.INDEX_SUFFIX, "/y.index")
+    assert files.stat(where.path(names.INDEX_SUFFIX)) is None
     assert files.stat("/y.index") is not None
-    indexes.rename(names.INDEX_SUFFIX, "/none", "/z")
+    indexes.rename(names.INDEX_SUFFIX, "/z")
     assert files.stat("/z") is None
-    indexes.remove("/x".__add__)
-    assert files.stat("/x.timeindex") is None
+    indexes.remove()
+    assert files.stat(where.path(names.TIME_INDEX_SUFFIX)) is None

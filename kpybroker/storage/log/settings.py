@@ -1,0 +1,37 @@
+"""What a log is opened with: the broker's settings for every log, and what the run before recorded about one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
+
+
+class LogSettings(NamedTuple):
+    """Settings that hold for all logs of a broker.
+
+    `walk_records` validates every record as Kafka does, even where the response does not depend on it.
+    `random_below(n)` draws the jitter of a segment's roll.
+    """
+
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT
+    verification_enabled: bool = True
+    walk_records: bool = False
+    random_below: Callable[[int], int] = random.randrange
+
+
+DEFAULT_SETTINGS = LogSettings()
+
+
+class LogCheckpoints(NamedTuple):
+    """What the checkpoints of a log directory say about one log. `cleaner_offset` is None if it was never cleaned."""
+
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    cleaner_offset: int | None = None
+    had_clean_shutdown: bool = True
+
+
+NO_CHECKPOINTS = LogCheckpoints()
