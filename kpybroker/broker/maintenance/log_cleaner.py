@@ -25,6 +25,7 @@ from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, s
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_job
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ logger = logging.getLogger("kafka.log.LogCleaner")
 CRASHES_MAX = 3
 LOGS_BETWEEN_CHECKPOINTS = 50
 IO_BYTES_MIN = 64 * 1024
-INT32_MAX = 2**31 - 1
 MB = 1024 * 1024
 
 RECONFIGURABLE = frozenset(
