@@ -44,6 +44,7 @@ from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.shortcuts import chosen
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
@@ -94,7 +95,9 @@ class Broker:
         self.config = config
         self.clock: Clock = clock or SystemClock()
         self.transport: Transport = transport or SocketTransport(
-            config.get_int("socket.send.buffer.bytes"), config.get_int("socket.receive.buffer.bytes")
+            config.get_int("socket.send.buffer.bytes"),
+            config.get_int("socket.receive.buffer.bytes"),
+            chosen(config.get_list("kpybroker.shortcuts")),
         )
         self.files: Files = files or OsFiles()
         self.random = random.Random(seed)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import YieldBudget, run_flush
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -87,7 +87,7 @@ async def _clean_logs(host: Host, replicas: Replicas) -> None:
         await trio.sleep(host.config.get_int("log.retention.check.interval.ms") / 1000)
         budget = YieldBudget()
         for removed in host.logs.cleanup_logs(host.clock.time_ms()):
-            await budget.spend(is_long=removed > 0)
+            await budget.spend(SLICE_UNITS if removed else ELEMENT)
         for partition in replicas:
             partition.notify_log_start()
             await budget.spend()
