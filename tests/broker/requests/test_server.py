@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from tests.support.echo_server import HOST, Config, House
+from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryListener, MemoryTransport
 
 
@@ -155,7 +155,7 @@ async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Trans
 
 async def test_each_listener_accepts_again_after_the_limit_was_reached(transport: Transport) -> None:
     async def scenario(house: House) -> None:
-        await trio.testing.wait_all_tasks_blocked()  # both listeners accept
+        await trio.testing.wait_all_tasks_blocked(0.01)  # both listeners accept
         first = [await house.connect(listener) for listener in (0, 1)]
         for client in first:
             assert await client.ask(b"x") == b"x"
@@ -165,10 +165,15 @@ async def test_each_listener_accepts_again_after_the_limit_was_reached(transport
         await trio.testing.wait_all_tasks_blocked(0.01)
         for client in first:
             client.stream.close()
+
+        async def finish(client: Client) -> None:
+            assert await client.receive() == b"y"
+            client.stream.close()
+
         with trio.fail_after(5):
-            for client in waiting:
-                assert await client.receive() == b"y"
-                client.stream.close()
+            async with trio.open_nursery() as nursery:
+                for client in waiting:  # in either order
+                    nursery.start_soon(finish, client)
 
     await House(transport, Config(max_connections=1), listeners=2).run(scenario)
 
