@@ -256,7 +256,7 @@ async def test_where_brokers_are_for_a_client(props: dict[str, str], brokers: li
     metadata = MetadataCache(BrokerConfig(props))
     metadata.local_broker_id = 1
     await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
-    connection = PlainConnectionInfo(local_host="reached", local_port=7)
+    connection = PlainConnectionInfo(local=("reached", 7))
     nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
     assert [f"{node.host}:{node.port}" for node in nodes] == told
 
