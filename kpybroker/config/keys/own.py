@@ -1,7 +1,8 @@
 """Keys of kpybroker that Kafka does not have, and the names that `kpybroker.shortcuts` takes. Rows: `keys.definition`.
 
-A shortcut is a place where the broker is harder to read because that is faster. Without it, requests take the plain path
-next to it, with the same results. docs/internals/shortcuts.md says what each does, saves, and when it falls back.
+A shortcut is a place where the broker is harder to read because that is faster. Without it, requests take the plain
+path next to it, with the same results. docs/internals/shortcuts.md says what each does, what it saves, and when it
+falls back.
 """
 
 from __future__ import annotations
