@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
 from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, marker
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 History = list[Entry | None]
-"""By offset. None below the offset where a log began anew."""
+"""By offset. None below the offset where a log began again."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Known:
 
 
 class Load:
-    """One run. `files` may stop it at any call; what it knows tells how far it came."""
+    """One run. `files` may stop it at any call; what it knows shows how far it got."""
 
     had_failures = False  # so that what should be in the checkpoints is not known
 
@@ -352,7 +352,7 @@ def deleted_records(load: Load) -> None:
 
 
 def truncation(load: Load) -> None:
-    """A follower cuts its log, goes on with another history, and begins anew elsewhere."""
+    """A follower truncates its log, continues with another history, and restarts at another offset."""
     load.open()
     load.create("t")
     load.append("t", 16)

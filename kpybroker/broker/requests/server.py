@@ -127,6 +127,7 @@ class Server:
         self._per_ip: dict[str, int] = {}
         self._next_number = 0
         self._slot_freed = trio.Event()
+        config.on_change(self._look_for_slots)
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
         self.accepted_total = 0
@@ -181,8 +182,12 @@ class Server:
 
     async def _wait_for_slot(self) -> None:
         while len(self._connections) >= self._config.get_int("max.connections"):
-            self._slot_freed = trio.Event()
             await self._slot_freed.wait()
+
+    def _look_for_slots(self, _changed: frozenset[str] = frozenset()) -> None:
+        """A connection has ended, or `max.connections` may be higher: each listener at the limit looks again."""
+        self._slot_freed.set()
+        self._slot_freed = trio.Event()
 
     def _refuses(self, host: str) -> bool:
         limit = self._config.get_int("max.connections.per.ip")
@@ -220,7 +225,7 @@ class Server:
         self._per_ip[host] -= 1
         if not self._per_ip[host]:
             del self._per_ip[host]
-        self._slot_freed.set()
+        self._look_for_slots()
 
     async def _serve_requests(self, connection: Connection) -> None:
         stream = connection.stream

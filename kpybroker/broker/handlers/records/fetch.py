@@ -22,9 +22,9 @@ from kpybroker.core.replication.fetch_session import (
     FetchSession,
 )
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
