@@ -56,9 +56,9 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
             assert (page.parent / target.partition("#")[0]).exists(), target
 
 
-def test_the_paths_and_names_of_the_internals_exist() -> None:
-    for page in sorted((DOCS / "internals").rglob("*.md")) + sorted((DOCS / "concepts").glob("*.md")):
-        for path in re.findall(r"`(kpybroker/[\w/.]+)`", page.read_text(encoding="utf-8")):
+def test_paths_in_the_code_exist() -> None:
+    for page in [*(page for page in PAGES if page.parent.name != "decisions"), ROOT / "CONTRIBUTING.md"]:
+        for path in re.findall(r"`((?:kpybroker|tests|compat_tests)/[\w/.]+)`", page.read_text(encoding="utf-8")):
             assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), f"{relative(page)}: {path}"
 
 
