@@ -1,5 +1,4 @@
-"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read
-them.
+"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read them.
 
 Pure string work; no file is touched. A random id, where a name needs one, is an argument.
 """
@@ -71,10 +70,12 @@ def offset_of(name: str) -> int | None:
 
 
 def is_log_file(name: str) -> bool:
+    """Whether a name is that of a segment's `.log` file."""
     return name.endswith(LOG_SUFFIX)
 
 
 def is_index_file(name: str) -> bool:
+    """Whether a name is that of one of a segment's three indexes."""
     return name.endswith(_INDEX_SUFFIXES)
 
 
@@ -86,18 +87,22 @@ def replace_suffix(path: str, old: str, new: str) -> str:
 
 
 def log_dir_name(partition: TopicPartition) -> str:
+    """The directory of a partition's log."""
     return f"{partition.topic}-{partition.partition}"
 
 
 def delete_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The name that a log's directory gets when the log is deleted."""
     return _capped_dir_name(partition, unique_id, DELETE_DIR_SUFFIX)
 
 
 def stray_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The name that Kafka gives the directory of a log that no longer belongs to the broker."""
     return _capped_dir_name(partition, unique_id, STRAY_DIR_SUFFIX)
 
 
 def future_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The directory of a log's copy on its way to another log directory (AlterReplicaLogDirs)."""
     return f"{log_dir_name(partition)}.{unique_id}{FUTURE_DIR_SUFFIX}"
 
 

@@ -1,7 +1,7 @@
-"""What `kpybroker log dump` says of the files beside the `.log`: indexes, snapshots, checkpoints, metadata.
+"""Rows of `kpybroker log dump` for all files except the `.log`: indexes, snapshots, checkpoints, metadata.
 
 Index files are read piece by piece; the others are small in any log that a broker wrote, and refused when they are not.
-The iterators over index entries serve `verify` too.
+`verify` uses the iterators over index entries too.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def rest_of(suffix: str, size: int) -> int:
 
 
 def index_rows(file: File, path: str, suffix: str) -> Iterator[Row]:
+    """A row for every entry of an index, by its suffix. Raises OSError."""
     size = file.size()
     base = names.offset_of(path.rpartition("/")[2]) or 0
     make = _ENTRY_ROWS[suffix]
@@ -171,6 +172,7 @@ SMALL_FILES: Final[dict[str, SmallFileRows]] = {
 
 
 def small_file_rows(file: File, path: str, rows: SmallFileRows) -> Iterator[Row]:
+    """The rows of a small file, or an error row where it cannot be read as what its name says. Raises OSError."""
     try:
         yield from rows(read_small(file), path)
     except CorruptCheckpointError as error:
@@ -178,11 +180,12 @@ def small_file_rows(file: File, path: str, rows: SmallFileRows) -> Iterator[Row]
 
 
 def snapshot_rows(file: File, path: str) -> Iterator[Row]:
+    """A row for every producer in a snapshot. Raises OSError."""
     yield from small_file_rows(file, path, _snapshot_rows)
 
 
 def read_small(file: File) -> bytes:
-    """Raises CorruptCheckpointError for a file that is too large to be what its name says."""
+    """The content. Raises CorruptCheckpointError for a file too large for its kind."""
     size = file.size()
     if size > SMALL_FILE_MAX:
         raise CorruptCheckpointError(f"{size} bytes are more than such a file can have")
