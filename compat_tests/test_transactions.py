@@ -20,7 +20,7 @@ from compat_tests.support.services import Broker
 from compat_tests.support.tools import VERSIONS, Tools, run_process
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.messages.produce import ProduceRequest
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 WORKERS = ROOT / "compat_tests" / "workers"
 LIBRARIES = ("confluent", "kafka-python", "aiokafka")
@@ -354,10 +354,7 @@ def write_hanging(broker: Broker, topic: str) -> None:
     """Written long ago, by a producer that no one knows."""
     records = build_batch(
         [(None, b"hanging", 1_000_000_000_000)],
-        producer_id=4711,
-        producer_epoch=0,
-        base_sequence=0,
-        is_transactional=True,
+        BatchFields(producer_id=4711, producer_epoch=0, base_sequence=0, is_transactional=True),
     )
     data = ProduceRequest.PartitionProduceData(index=0, records=bytes(records))
     topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]

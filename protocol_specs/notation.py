@@ -1,9 +1,8 @@
 """Reads our protocol spec notation (see README.md) into plain values.
 
-Rules: one file holds one API (`api KEY Name`, sections `request` and `response`) or one record (`record
-Name`, section `fields`). Indentation is two spaces a level. A version range left out is that of the
-enclosing field, so a range is written only where it says something. This module knows nothing about Python
-code or about bytes.
+Rules: one file holds one API (`api KEY Name`, sections `request` and `response`) or one record (`record Name`, section
+`fields`). Indentation is two spaces a level. A field without a version range has that of the enclosing field. This
+module knows nothing about Python code or about bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ Default = None | bool | int | float | str
 
 
 class SpecError(ValueError):
-    """A spec file that does not follow the notation; the text names file and line."""
+    """A spec file that does not follow the notation; the message names file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field. `default` is the value of a primitive; `default_null` says that the field starts as null."""
+    """One field. `default` is the value of a primitive; `default_null`: the field is null by default."""
 
     name: str
     kafka_name: str
@@ -49,11 +48,14 @@ class FieldSpec:
 
     @property
     def is_struct(self) -> bool:
+        """Whether its type is a struct and no primitive."""
         return self.type not in PRIMITIVES
 
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
+    """A struct: its name, the versions of the field that defines it, and its fields."""
+
     name: str
     versions: Range
     fields: tuple[FieldSpec, ...]
@@ -73,7 +75,7 @@ class MessageSpec:
 
 @dataclass(frozen=True, slots=True)
 class SpecFile:
-    """What one file says. `api_key` is None for records."""
+    """The contents of one file. `api_key` is None for records."""
 
     path: Path
     doc: str
@@ -109,7 +111,7 @@ def lower_camel_case(snake: str) -> str:
 
 
 def parse_range(text: str) -> Range:
-    """`3+`, `0-7` or `2`."""
+    """The inclusive range of `3+`, `0-7` or `2`; ValueError for anything else."""
     if not (match := re.fullmatch(r"(\d+)(?:(\+)|-(\d+))?", text)):
         raise ValueError(f"not a version range: {text!r}")
     low = int(match[1])
@@ -120,6 +122,7 @@ def parse_range(text: str) -> Range:
 
 
 def intersect(a: Range, b: Range) -> Range | None:
+    """The versions in both ranges, None if there are none."""
     low, high = max(a[0], b[0]), min(a[1], b[1])
     return (low, high) if low <= high else None
 
@@ -131,7 +134,7 @@ def read_specs(folder: Path) -> list[SpecFile]:
 
 
 def read_spec(path: Path) -> SpecFile:
-    """One spec file; raises SpecError naming the line at fault."""
+    """Parses one spec file; raises SpecError, which names the line."""
     return _Parser(path).parse()
 
 
@@ -149,7 +152,7 @@ _FIELD = re.compile(
 
 
 class _Parser:
-    """Recursive descent over indented lines; structs are collected in the order in which they appear."""
+    """Recursive descent over indented lines; structs are collected in their order of appearance."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -115,7 +115,7 @@ class ProduceCalls:
     def reset(self) -> None:
         self.records[:12] = self.pristine[:12]
 
-    def read(self) -> fast_produce.PlainProduce | None:
+    def read(self) -> fast_produce.FastProduce | None:
         return fast_produce.read(self.frame, self.header.body_offset, PRODUCE_VERSION)
 
     def answer(self) -> None:
@@ -133,7 +133,7 @@ class ProduceCalls:
 
     def append(self) -> None:
         self.reset()
-        self.partition.append(self.records, 1, PRODUCE_VERSION, self.now_ms)
+        self.partition.append(ProducedBatches(self.records, self.now_ms, request_version=PRODUCE_VERSION), 1)
 
     def append_to_log(self) -> None:
         self.reset()
@@ -293,7 +293,7 @@ async def measure(directory: str, profiled: str | None) -> None:
         "offsets.topic.replication.factor": "1",
     }
     async with Broker.open(BrokerConfig(props)) as broker:
-        await broker.control.topics.auto_create([TOPIC])
+        await broker.topics.auto_create([TOPIC])
         await broker.dispatcher.answer(bytearray(request_frame(TOPIC)[4:]), PlainConnectionInfo())
         if profiled is not None:
             await profile(broker, profiled)

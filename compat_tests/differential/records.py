@@ -8,7 +8,7 @@ from typing import Any
 
 from compat_tests.differential.script import Names, fill_in
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
 
@@ -45,11 +45,13 @@ class Batch:
         else:
             buffer = build_batch_of(
                 records,
-                codec=self.codec,
-                producer_id=fill_in(self.producer_id, names),
-                producer_epoch=fill_in(self.producer_epoch, names),
-                base_sequence=self.sequence,
-                is_transactional=self.transactional,
+                BatchFields(
+                    codec=self.codec,
+                    producer_id=fill_in(self.producer_id, names),
+                    producer_epoch=fill_in(self.producer_epoch, names),
+                    base_sequence=self.sequence,
+                    is_transactional=self.transactional,
+                ),
             )
         for position, content in (self.damage or {}).items():
             buffer[position : position + len(content)] = content

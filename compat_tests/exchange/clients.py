@@ -25,7 +25,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 DEADLINE_S = 90.0
 QUIET: dict[str, Any] = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
@@ -239,10 +239,9 @@ class Sequenced:
         timestamp_ms = int(time.time() * 1000)
         batch = build_batch(
             [(_bytes(entry.key), _bytes(entry.value), timestamp_ms) for entry in entries],
-            codec=codec,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            base_sequence=sequence,
+            BatchFields(
+                codec=codec, producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=sequence
+            ),
         )
         return bytes(batch)
 

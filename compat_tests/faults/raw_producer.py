@@ -15,7 +15,7 @@ from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequ
 from kpybroker.wire.messages.end_txn import EndTxnRequest
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.produce import ProduceRequest
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TRANSACTION_PARTITIONS = 2
 TRANSACTION_MS = 30_000
@@ -72,10 +72,12 @@ class RawProducer:
         record = self.record(number)
         batch = build_batch(
             [(None, record.value(40).encode(), int(time.time() * 1000))],
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            base_sequence=number,
-            is_transactional=self._transactional_id is not None,
+            BatchFields(
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                base_sequence=number,
+                is_transactional=self._transactional_id is not None,
+            ),
         )
         data = ProduceRequest.PartitionProduceData(index=index, records=bytes(batch))
         request = ProduceRequest(

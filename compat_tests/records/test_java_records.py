@@ -8,7 +8,7 @@ from random import Random
 from compat_tests.records.java_records import ask_java, dump
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import TimestampType, parse_header
-from kpybroker.wire.records.builder import build_batch_of, empty_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch_of, empty_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.convert import down_convert
 from kpybroker.wire.records.legacy import build_message_set
@@ -45,7 +45,7 @@ def build(
 ) -> bytes:
     if magic == 2:
         batch = build_batch_of(
-            records, codec=codec, level=level, timestamp_type=timestamp_type, log_append_time=APPEND_TIME
+            records, BatchFields(codec=codec, level=level, timestamp_type=timestamp_type, log_append_time=APPEND_TIME)
         )
     else:
         batch = build_message_set(
@@ -87,7 +87,7 @@ def test_we_read_what_java_builds() -> None:
     for (magic, codec), timestamp_type in itertools.product(FORMATS, TimestampType):
         for _ in range(CASES_EACH):
             records = random_records(random)
-            source = build_batch_of(records, producer_id=-1)
+            source = build_batch_of(records, BatchFields(producer_id=-1))
             sources.append((magic, codec, records, timestamp_type))
             time = APPEND_TIME if timestamp_type else -1
             commands.append(f"build {magic} {codec:d} {timestamp_type:d} {time} {source.hex()}")
@@ -104,11 +104,13 @@ def test_idempotent_and_transactional_batches_are_javas_to_the_byte() -> None:
     batches = [
         build_batch_of(
             random_records(random, dense_from=0),
-            producer_id=random.randrange(2**62),
-            producer_epoch=random.randrange(2**15),
-            base_sequence=random.choice([0, 7, 2**31 - 1]),
-            is_transactional=random.random() < 0.5,
-            partition_leader_epoch=random.randrange(2**31),
+            BatchFields(
+                producer_id=random.randrange(2**62),
+                producer_epoch=random.randrange(2**15),
+                base_sequence=random.choice([0, 7, 2**31 - 1]),
+                is_transactional=random.random() < 0.5,
+                partition_leader_epoch=random.randrange(2**31),
+            ),
         )
         for _ in range(40)
     ]
@@ -133,7 +135,7 @@ def test_transaction_markers_are_javas_to_the_byte() -> None:
 
 
 def test_delete_horizons_are_understood() -> None:
-    batch = build_batch_of(random_records(Random("horizon")), delete_horizon_ms=10**12)
+    batch = build_batch_of(random_records(Random("horizon")), BatchFields(delete_horizon_ms=10**12))
     compare([f"dump {batch.hex()}"], [dump(batch)])
 
 

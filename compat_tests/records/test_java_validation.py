@@ -1,7 +1,7 @@
 """What a leader makes of an append, against Kafka's LogValidator: the same stored batches, or the same refusal.
 
-Ours is asked to walk (`AppendRules.walk`), as LogValidator always does. LogValidator comes after the CRC check, so
-every damaged batch here has a true CRC.
+We check every record (`AppendRules.check_every_record`), as LogValidator always does. LogValidator runs after the CRC
+check, so every damaged batch here has a correct CRC.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.append_rules import INT64_MAX, AppendRules
 from kpybroker.wire.records.batch import TimestampType, computed_crc, iter_batches, parse_header
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
@@ -103,7 +103,7 @@ def rules(random: Random, to_magic: int = 2) -> AppendRules:
         timestamp_before_max_ms=1000 if bounded else INT64_MAX,
         timestamp_after_max_ms=100 if bounded else INT64_MAX,
         to_magic=to_magic,
-        walk=True,
+        check_every_record=True,
     )
 
 
@@ -119,13 +119,15 @@ def sent(random: Random, magic: int, codec: Codec, *, with_producers: bool = Tru
     return bytes(
         build_batch_of(
             records(random),
-            codec=codec,
-            timestamp_type=timestamp_type,
-            log_append_time=NOW_MS,
-            producer_id=7 if has_producer else -1,
-            producer_epoch=2 if has_producer else -1,
-            base_sequence=5 if has_producer else -1,
-            is_transactional=has_producer and random.random() < 0.5,
+            BatchFields(
+                codec=codec,
+                timestamp_type=timestamp_type,
+                log_append_time=NOW_MS,
+                producer_id=7 if has_producer else -1,
+                producer_epoch=2 if has_producer else -1,
+                base_sequence=5 if has_producer else -1,
+                is_transactional=has_producer and random.random() < 0.5,
+            ),
         )
     )
 
@@ -223,13 +225,16 @@ def test_several_messages_are_one_append() -> None:
     one = bytes(build_message_set(records(random), 1, codec=Codec.GZIP))
     other = bytes(build_message_set(records(random), 0))
     two = bytes(build_batch_of(records(random)))
-    plain = AppendRules(walk=True)
+    plain = AppendRules(check_every_record=True)
     compare([Case(buffer, plain) for buffer in (one + one, other + one, one + other, two + two, other + other)])
 
 
 def test_rules_of_produce_versions() -> None:
     random = Random("versions")
-    batch, zstd = bytes(build_batch_of(records(random))), bytes(build_batch_of(records(random), codec=Codec.ZSTD))
+    batch, zstd = (
+        bytes(build_batch_of(records(random))),
+        bytes(build_batch_of(records(random), BatchFields(codec=Codec.ZSTD))),
+    )
     old = bytes(build_message_set(records(random)[:1], 1))
     buffers = [
         b"",

@@ -22,7 +22,7 @@ from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterCo
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, iter_batches
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 ALL_BROKERS = ""
@@ -176,7 +176,7 @@ def batch(timestamp: int = 0, *, size: int = 200, key: bytes | None = None, code
     for overhead in range(8, 30):
         value = b"v" * (size - RECORD_BATCH_OVERHEAD - overhead)
         if len(build_batch([(key, value, timestamp)])) == size:
-            return bytes(build_batch([(key, value, timestamp)], codec=codec))
+            return bytes(build_batch([(key, value, timestamp)], BatchFields(codec=codec)))
     raise ValueError(f"no batch of one record has {size} bytes")
 
 

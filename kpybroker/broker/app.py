@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker.cluster.config_repository import ConfigRepository
-from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
 from kpybroker.broker.handlers import routes
@@ -31,8 +31,9 @@ from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance.background import TASKS, supervised, tolerate_storage_failures
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.broker_channels import ask_once
-from kpybroker.broker.replication.fetch_service import Fetches
-from kpybroker.broker.replication.replicas import Replicas
+from kpybroker.broker.replication.fetch_service import FetchService
+from kpybroker.broker.replication.links import Links
+from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
@@ -44,8 +45,12 @@ from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.peers.connection import PeerConnection
+    from kpybroker.broker.peers.controller_channel import ControllerChannel
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -108,9 +113,12 @@ class Broker:
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
         self.producer_ids = ProducerIds(self)
-        self.replicas = Replicas(self)
-        self.fetches = Fetches(self)
-        self.control = Control(self)
+        links = Links(self._connection_to, self._controller_channel)
+        events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
+        self.replicas = Replicas(self, self.metadata, self.configs, links, events)
+        self.fetch_service = FetchService(self, self.metadata, self.replicas)
+        self.controller = ClusterController(self)
+        self.topics = self.controller.topics
 
     # --- life
 
@@ -184,9 +192,9 @@ class Broker:
         if self._has("groups"):
             self.groups.stop()
         await self.replicas.fetchers.stop()
-        await self.control.close()
+        await self.controller.close()
         if self._has("logs"):
-            self.logs.shutdown(self.control.broker_epoch)
+            self.logs.shutdown(self.controller.broker_epoch)
         for part in (self.tree if self._has("tree") else None, self.embedded_store):
             if part is not None:
                 await self._end_coordination(part)
@@ -217,18 +225,54 @@ class Broker:
         """Built when the first group or offset is asked for: its machine is a tenth of all that a start imports."""
         from kpybroker.broker.coordinators.groups import GroupCoordinators
 
-        return GroupCoordinators(self)
+        return GroupCoordinators(self, self.metadata, self.replicas)
 
     @cached_property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for, or its log is led."""
         from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 
-        return TransactionCoordinators(self)
+        return TransactionCoordinators(self, self.metadata, self.replicas, self.producer_ids, self.markers)
+
+    @cached_property
+    def markers(self) -> TransactionMarkers:
+        """Built when the first transaction ends."""
+        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+
+        return TransactionMarkers(
+            self,
+            self.metadata,
+            self.replicas,
+            self.ask_peer,
+            lambda *completed: self.groups.on_transaction_completed(*completed),
+        )
+
+    @cached_property
+    def verifier(self) -> TransactionVerifier:
+        """Built when the first transactional batch arrives."""
+        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
+
+        return TransactionVerifier(self, self.metadata, self.replicas, self.ask_peer, lambda: self.transactions)
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's present registration (KIP-380); -1 before the first."""
+        return self.controller.broker_epoch
 
     async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
         return await ask_once(self, broker_id, api_key, message, version)
+
+    def _connection_to(self, broker_id: int, client_id: str) -> PeerConnection:
+        """Imported here: a single broker needs none."""
+        from kpybroker.broker.peers.connection import PeerConnection
+
+        return PeerConnection(self, broker_id, client_id)
+
+    def _controller_channel(self, name: str) -> ControllerChannel:
+        from kpybroker.broker.peers.controller_channel import ControllerChannel
+
+        return ControllerChannel(self, name)
 
     @cached_property
     def log_cleaner(self) -> LogCleaner:
@@ -297,4 +341,4 @@ class Broker:
             )
             self.stop()
         elif self._nursery is not None:
-            self.spawn("log-dir-event", self.control.announce_log_dir_failure)
+            self.spawn("log-dir-event", self.controller.announce_log_dir_failure)

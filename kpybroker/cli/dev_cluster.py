@@ -86,7 +86,7 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
             for plan, broker in zip(wanted, brokers, strict=True):
                 if not plan.config.get_bool("controlled.shutdown.enable"):
                     # Nobody is to be elected over those that stop first: in vain, and with an error for each partition.
-                    await broker.control.close()
+                    await broker.controller.close()
     finally:
         with trio.CancelScope(shield=True):
             try:

@@ -20,7 +20,7 @@ _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 _EXIT_CODES = """\b
 Exit codes:
   0  stopped in order
-  1  a failure that nobody foresaw: the log has its details
+  1  an unexpected failure: the log has the details
   2  a bad option, key or value, or an unreadable file
   3  a log directory cannot be used, or the last one failed
   4  a log directory is locked by another broker

@@ -41,7 +41,7 @@ EXIT_CONFIG = 2
 
 EXIT_CODES = (
     (EXIT_OK, "stopped in order"),
-    (EXIT_FAILED, "a failure that nobody foresaw: the log has its details"),
+    (EXIT_FAILED, "an unexpected failure: the log has the details"),
     (EXIT_CONFIG, "a bad option, key or value, or an unreadable file"),
     (3, "a log directory cannot be used, or the last one failed"),
     (4, "a log directory is locked by another broker"),
@@ -93,7 +93,7 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
         only = _the_only(error)
         if isinstance(only, StartupError):
             fail(only.cause, only.fix, only.exit_code)
-        log.critical("The broker ended with a failure that nobody foresaw", exc_info=error)
+        log.critical("The broker ended with an unexpected failure", exc_info=error)
         fail(
             f"unforeseen failure: {type(only).__name__}: {only}",
             "restart it; if it happens again, report it with the log lines above",

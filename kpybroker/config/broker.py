@@ -1,12 +1,11 @@
 """`BrokerConfig`: the configuration of one broker, as live typed look-ups under Kafka's own key names.
 
-Four layers, highest first, as KIP-226 defines them: dynamic for this broker, dynamic default of all
-brokers, static (the file, the environment, `--override`), and Kafka's default. A key set in a higher layer
-hides its synonyms in the lower ones: a dynamic `log.retention.ms` beats a static `log.retention.hours`.
+Four layers, highest first (KIP-226): dynamic for this broker, dynamic default of all brokers, static (the file, the
+environment, `--override`), and Kafka's default. A key set in a higher layer hides its synonyms in the lower ones: a
+dynamic `log.retention.ms` hides a static `log.retention.hours`.
 
-The constructor refuses bad values with `ConfigError`. Unknown keys are kept, as in Kafka; `interpret.py` is
-what tells the user about them. This module reads no file and knows no tree: `broker/configs.py` calls
-`set_dynamic`.
+The constructor refuses bad values with `ConfigError`. Unknown keys are kept, as in Kafka; `interpret` reports them.
+This module reads no file and no tree: `broker.cluster.config_repository` calls `set_dynamic`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_synonyms
 from kpybroker.config.listeners import (
     Endpoint,
@@ -24,15 +23,14 @@ from kpybroker.config.listeners import (
     security_protocol_map,
 )
 from kpybroker.config.relations import check_relations
-from kpybroker.config.topic import LogConfig
-from kpybroker.config.topic_defaults import topic_defaults
+from kpybroker.config.topic import LogConfig, topic_defaults
 from kpybroker.config.values import ConfigError, Value
 
 ChangeCallback = Callable[[frozenset[str]], None]
 
 
 class BrokerConfig:
-    """Look-ups are live: a dynamic change is seen by the next call."""
+    """The configuration of one broker. Look-ups are live: the next call sees a dynamic change."""
 
     def __init__(self, props: Mapping[str, str] | None = None) -> None:
         self.static: dict[str, str] = _with_identity(dict(props or {}))
@@ -59,26 +57,30 @@ class BrokerConfig:
             return value
 
     def get_int(self, name: str) -> int:
+        """An INT, SHORT or LONG key; raises `ConfigError` where it is null."""
         return cast(int, self._required(name))
 
     def get_float(self, name: str) -> float:
+        """A DOUBLE key; raises `ConfigError` where it is null."""
         return cast(float, self._required(name))
 
     def get_bool(self, name: str) -> bool:
+        """A BOOLEAN key; raises `ConfigError` where it is null."""
         return cast(bool, self._required(name))
 
     def get_str(self, name: str) -> str:
-        """The text of a STRING key, "" where Kafka's value is null."""
+        """A STRING key, "" where it is null."""
         return cast(str, self.get(name)) or ""
 
     def get_list(self, name: str) -> tuple[str, ...]:
-        """The items of a LIST key, or of a STRING key that Kafka splits at commas."""
+        """The items of a LIST key, or of a STRING key that Kafka splits at commas; empty where it is null."""
         value = self.get(name)
         if isinstance(value, str):
             return tuple(item.strip() for item in value.split(",") if item.strip())
         return cast("tuple[str, ...]", value) or ()
 
     def get_optional_int(self, name: str) -> int | None:
+        """An INT, SHORT or LONG key, None where it is null."""
         return cast("int | None", self.get(name))
 
     def _required(self, name: str) -> Value:
@@ -90,7 +92,7 @@ class BrokerConfig:
     # --- values made of several keys
 
     def milliseconds(self, stem: str) -> int:
-        """`log.retention`, `log.roll` or `log.roll.jitter`, from whichever unit is set (`-1`: unlimited)."""
+        """`log.retention`, `log.roll` or `log.roll.jitter`, from the finest unit that is set; -1 is unlimited."""
         for unit in ("ms", "minutes", "hours"):
             name = f"{stem}.{unit}"
             value = self.get_optional_int(name) if name in BROKER_KEYS else None
@@ -100,6 +102,7 @@ class BrokerConfig:
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
+        """The paths of `log.dirs`, or of `log.dir` where that is not set."""
         return self.get_list("log.dirs") or self.get_list("log.dir")
 
     @property
@@ -109,7 +112,7 @@ class BrokerConfig:
 
     @property
     def listeners(self) -> tuple[Endpoint, ...]:
-        """What to bind."""
+        """The listeners to bind. Raises `ConfigError` for text that is not a list of endpoints."""
         text = self.get_str("listeners")
         endpoints = parse_endpoints("listeners", text, self.security_protocols)
         check_distinct_ports("listeners", text, endpoints)
@@ -117,11 +120,12 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> tuple[Endpoint, ...]:
-        """What `advertised.listeners` says; empty when it is not set."""
+        """The listeners that clients are given, from `advertised.listeners`; empty when it is not set."""
         return parse_endpoints("advertised.listeners", self.get_str("advertised.listeners"), self.security_protocols)
 
     @property
     def inter_broker_listener_name(self) -> str:
+        """The listener that brokers use among themselves, in upper case."""
         return (self.get_str("inter.broker.listener.name") or self.get_str("security.inter.broker.protocol")).upper()
 
     @property
@@ -138,9 +142,7 @@ class BrokerConfig:
         self._callbacks.append(callback)
 
     def set_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> frozenset[str]:
-        """Replace both dynamic layers and return the keys that changed. Raises `ConfigError` and changes
-        nothing.
-        """
+        """Replace both dynamic layers and return the keys that changed. If it raises `ConfigError`, nothing changed."""
         effective = merged(self.static, default, broker)
         check_props(effective)
         changed = frozenset(
@@ -158,7 +160,7 @@ class BrokerConfig:
         return changed
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
-        """What this configuration would become; raises `ConfigError` when that would not do."""
+        """The configuration with other dynamic layers; raises `ConfigError` if its values or relations are refused."""
         return BrokerConfig(merged(self.static, default, broker))
 
     @property
@@ -168,7 +170,7 @@ class BrokerConfig:
 
 
 def _lookup_order(name: str) -> tuple[str, ...]:
-    """A listener's key falls back to the plain key; units are put together in `milliseconds`, not here."""
+    """A listener's key falls back to the plain key; `milliseconds` combines units, not this."""
     plain = base_key(name)
     return (name,) if plain == name else (name, plain)
 
@@ -183,7 +185,7 @@ def _with_identity(props: dict[str, str]) -> dict[str, str]:
 
 
 def merged(static: Mapping[str, str], default: Mapping[str, str], broker: Mapping[str, str]) -> dict[str, str]:
-    """The layers laid over each other; an upper key removes its synonyms below (`overrideProps`)."""
+    """The three layers as one; a key of a higher layer removes its synonyms below (`overrideProps`)."""
     effective = dict(static)
     for layer in (default, broker):
         for name in layer:
@@ -194,7 +196,7 @@ def merged(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
 
 
 def check_props(props: Mapping[str, str]) -> None:
-    """Parse every known key; raises `ConfigError` at the first that does not do."""
+    """Parse every known key; raises `ConfigError` at the first bad value."""
     for name, text in props.items():
         key = BROKER_KEYS.get(base_key(name))
         if key is not None:

@@ -1,8 +1,7 @@
-"""Dynamic configuration, the pure part: which changes are allowed, and what incremental operations make of
-them.
+"""Dynamic configuration, the pure part: which changes are allowed, and the result of incremental operations.
 
-`DynamicBrokerConfig` and `ConfigAdminManager.prepareIncrementalConfigs` of Kafka, with their sentences
-(clients print them). Nothing here reads or writes: `broker/configs.py` does, and turns `ConfigError` into
+Kafka's `DynamicBrokerConfig` and `ConfigAdminManager.prepareIncrementalConfigs`, with their error texts, which clients
+print. Nothing here reads or writes: `broker.cluster.config_repository` does, and the handlers turn `ConfigError` into
 error codes.
 """
 
@@ -12,7 +11,9 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kpybroker.config.keys.definition import BROKER_KEYS, CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
+from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY, Key
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
 QUOTA_KEYS: Final[dict[str, Key]] = {
-    name: Key(name, LONG, str(LONG_MAX), at_least(0), "MEDIUM", CLUSTER_WIDE, "with-replication")
+    name: Key(name, LONG, str(LONG_MAX), at_least(0), "MEDIUM", CLUSTER_WIDE, HONOURED)
     for name in (
         "leader.replication.throttled.rate",
         "follower.replication.throttled.rate",
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 }
-"""Broker keys that exist in the tree only, never in a file (`QuotaConfigs.brokerQuotaConfigs`)."""
+"""Broker keys that can be set dynamically only, never in a file (`QuotaConfigs.brokerQuotaConfigs`)."""
 
 SECURITY_KEYS: Final = frozenset(
     {
@@ -57,7 +58,7 @@ THREAD_KEYS: Final = (
 )
 
 FIXED_AT_START: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
-"""Dynamic in Kafka; here the listeners stay as they were bound (GUARANTEES)."""
+"""Dynamic in Kafka; here the listeners stay as they are bound at start."""
 
 
 class OpType(enum.IntEnum):
@@ -70,12 +71,16 @@ class OpType(enum.IntEnum):
 
 
 class AlterConfigOp(NamedTuple):
+    """One operation of IncrementalAlterConfigs on one key; `value` is None for DELETE only."""
+
     name: str
     op: OpType
     value: str | None
 
 
 class UnknownConfigName(ConfigTextError):
+    """A list operation on a name that is not a key."""
+
     def __init__(self, name: str) -> None:
         super().__init__(name, f"Unknown config name: {name}")
 
@@ -84,13 +89,13 @@ class NotAList(ConfigTextError):
     """APPEND or SUBTRACT on a key that holds one value."""
 
 
-# --- incremental operations -------------------------------------------------------------------------------
+# --- incremental operations
 
 
 def apply_ops(
     props: Mapping[str, str], ops: Iterable[AlterConfigOp], list_default: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """`props` after `ops`.
+    """`props` after `ops`. Raises `NotAList` for APPEND or SUBTRACT on a key of another type.
 
     `list_default(name)` is the default of a list key as text, None for a key of another type; it raises
     `UnknownConfigName`.
@@ -100,7 +105,7 @@ def apply_ops(
         if op is OpType.DELETE:
             result.pop(name, None)
             continue
-        assert value is not None, "null values are refused before"
+        assert value is not None, "null values are refused before this"
         if op is OpType.SET:
             result[name] = value
             continue
@@ -117,7 +122,7 @@ def apply_ops(
 
 
 def _without(items: list[str], removed: list[str]) -> list[str]:
-    """Scala's `diff`: one occurrence goes for each one named."""
+    """Scala's `diff`: each item of `removed` removes one occurrence."""
     left = list(items)
     for item in removed:
         if item in left:
@@ -126,6 +131,7 @@ def _without(items: list[str], removed: list[str]) -> list[str]:
 
 
 def topic_list_default(name: str) -> str | None:
+    """The default of a topic key of type LIST, None for another type. Raises `UnknownConfigName`."""
     if name not in TOPIC_KEYS:
         raise UnknownConfigName(name)
     _, type_name, default, *_ = TOPIC_KEYS[name]
@@ -133,16 +139,18 @@ def topic_list_default(name: str) -> str | None:
 
 
 def broker_list_default(name: str) -> str | None:
+    """The default of a broker key of type LIST, None for another type. Raises `UnknownConfigName`."""
     key = BROKER_KEYS.get(name)
     if key is None:
         raise UnknownConfigName(name)
     return (key.default or "") if key.type == LIST else None
 
 
-# --- what may change --------------------------------------------------------------------------------------
+# --- what may change
 
 
 def is_dynamic(name: str) -> bool:
+    """Whether Kafka allows a dynamic value; True for unknown names, which it keeps."""
     key = BROKER_KEYS.get(name)
     return key is None or key.mode != READ_ONLY
 
@@ -174,7 +182,7 @@ def _per_broker(props: Iterable[str]) -> list[str]:
 
 
 def _refuse(names: list[str], sentence: str, container: str = "Set") -> None:
-    """With Scala's text of a set, which clients have always seen."""
+    """Raise for `names`, shown as Scala shows a set: clients see this text."""
     if names:
         raise ConfigTextError(names[0], f"{sentence}: {container}({', '.join(sorted(names))})")
 
@@ -188,7 +196,7 @@ def _check_type(name: str, text: str) -> None:
 
 
 def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker: bool) -> None:
-    """Whether `props` may become the dynamic layer of this broker, or of all; raises `ConfigError`."""
+    """Raise `ConfigError` unless `props` may become the dynamic layer of this broker, or of all."""
     _refuse(_read_only(props), "Cannot update these configs dynamically")
     _refuse(
         _security_without_listener(props),
@@ -210,9 +218,7 @@ def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker:
 
 
 def check_storable(props: Mapping[str, str], per_broker: bool) -> None:
-    """Passwords are not kept: as Kafka without `password.encoder.secret`, nothing is there to encode them
-    with.
-    """
+    """Raise `ConfigError` for a password: as in Kafka without `password.encoder.secret`, none can be stored."""
     for name in filter(is_password, props):
         raise ConfigTextError(
             name,
@@ -232,7 +238,7 @@ def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
             if new.get(name) != old.get(name):
                 raise ConfigTextError(name, f"{name} cannot be changed while this broker runs")
     except ConfigError as error:
-        # Kafka gives the cause as the "value" of a key of this name; clients know the sentence.
+        # Kafka puts the cause in the place of the value, under this name; clients see this text.
         raise ConfigTextError(
             error.name,
             f"Invalid value org.apache.kafka.common.config.ConfigException: {error} "
@@ -284,11 +290,11 @@ def _check_local_retention(new: BrokerConfig) -> None:
             raise ConfigError(name, local, f"Value must not be more than {whole_name} property value: {whole}")
 
 
-# --- what the tree holds ----------------------------------------------------------------------------------
+# --- values stored in the tree
 
 
 def usable_dynamic(props: Mapping[str, str], per_broker: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """What of `props`, as found in the tree, may be applied; and what not, with the reason of each.
+    """Split `props`, as stored in the tree: (values to apply, ignored key -> reason).
 
     Kafka ignores such keys with an error in its log (`fromPersistentProps`).
     """

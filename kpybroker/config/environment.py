@@ -1,8 +1,8 @@
-"""The `KAFKA_*` environment variables of the container images -> keys.
+"""Keys from the `KAFKA_*` environment variables of the container images.
 
 The mapping is that of the `apache/kafka` image: without the prefix, in lower case, `___` is `-`, `__` is `_`, and `_`
-is `.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables that speak to a JVM or to the image's scripts
-have no meaning here; they are returned apart, so that the user is told. Of KAFKA_OPTS the JAAS login file is taken.
+is `.` (`KAFKA_LOG_RETENTION_HOURS` -> `log.retention.hours`). Variables for a JVM or for the scripts of the image have
+no effect and are returned separately, to be reported. From KAFKA_OPTS only the JAAS login file is used.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-PREFIX: Final = "KAFKA_"
+_PREFIX: Final = "KAFKA_"
 
-NOT_KEYS: Final = frozenset(
+_NOT_KEYS: Final = frozenset(
     {
         "KAFKA_CLUSTERS_FILE",
         "KAFKA_DEBUG",
@@ -41,9 +41,9 @@ def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str
     keys: dict[str, str] = {}
     without_effect: list[str] = []
     for variable in sorted(environment):
-        if not variable.startswith(PREFIX) or variable == PREFIX:
+        if not variable.startswith(_PREFIX) or variable == _PREFIX:
             continue
-        if variable in NOT_KEYS or variable.startswith(_NOT_KEY_PREFIXES):
+        if variable in _NOT_KEYS or variable.startswith(_NOT_KEY_PREFIXES):
             without_effect.append(variable)
             jaas_file = _JAAS_FILE.search(environment[variable]) if variable == "KAFKA_OPTS" else None
             if jaas_file is not None:
@@ -56,6 +56,6 @@ def keys_from_environment(environment: Mapping[str, str]) -> tuple[dict[str, str
 
 
 def key_of(variable: str) -> str:
-    """Some images write `KAFKA_CFG_` where others write `KAFKA_`."""
-    dotted = variable.removeprefix(PREFIX).removeprefix("CFG_").lower().replace("_", ".")
+    """The key that a variable names; the prefix is `KAFKA_`, or `KAFKA_CFG_` in some images."""
+    dotted = variable.removeprefix(_PREFIX).removeprefix("CFG_").lower().replace("_", ".")
     return dotted.replace("...", "-").replace("..", "_")

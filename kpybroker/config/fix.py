@@ -1,8 +1,9 @@
-"""What fixes a refused value, in one line: the second line of every configuration error."""
+"""How to fix a refused value, in one line: the text after `fix:` in every configuration error."""
 
 from __future__ import annotations
 
-from kpybroker.config.keys.definition import BROKER_KEYS, Key
+from kpybroker.config.keys.definition import Key
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.values import (
     BOOLEAN,
@@ -30,7 +31,7 @@ def fix_for(error: ConfigError) -> str:
     if name == "process.roles":
         return "set process.roles=broker,controller, or leave process.roles out"
     if key is None or isinstance(error, ConfigTextError):
-        return f"change {name} so that the two agree, or leave it out"
+        return f"change {name} so that the settings agree, or leave it out"
     default = f" (default: {key.default})" if key.default else ""
     return f"set {name} to {_expected(key)}{default}, or leave it out"
 

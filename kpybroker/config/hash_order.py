@@ -1,6 +1,6 @@
-"""The order in which Kafka lists configuration keys: that of the hash map that it keeps them in.
+"""The order in which Kafka lists configuration keys: that of its hash map.
 
-Nobody promised it, but it is always the same, and clients' tests take the first entry of an answer for what Kafka's is.
+It is not documented but always the same, and tests of clients rely on the first entry of a response.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
-FEWEST_BUCKETS = 16
-"""Scala's `mutable.HashMap`: so many to begin with, twice as many whenever three quarters of them are reached."""
+_BUCKETS_MIN = 16
+"""Scala's `mutable.HashMap` starts with this many and doubles them when it is three quarters full."""
 
 
 def hash_order(names: Collection[str]) -> list[str]:
-    """The keys of an answer, as Kafka lists them. Which come first depends on how many there are."""
-    buckets = FEWEST_BUCKETS
+    """`names` in the order of a response of Kafka. The order depends on how many names there are."""
+    buckets = _BUCKETS_MIN
     while len(names) >= buckets * 3 // 4:
         buckets *= 2
     return sorted(names, key=lambda name: (_hash(name) & (buckets - 1), _hash(name)))
@@ -22,7 +22,7 @@ def hash_order(names: Collection[str]) -> list[str]:
 
 @lru_cache(1024)
 def _hash(name: str) -> int:
-    """Java's of a string, signed, its upper half mixed into the lower one."""
+    """Java's `String.hashCode`, signed, with the upper half mixed into the lower half."""
     units = name.encode("utf-16-be", "surrogatepass")
     code = 0
     for at in range(0, len(units), 2):

@@ -1,7 +1,7 @@
-"""From what a user wrote to what the broker takes: KRaft files understood, every key accounted for.
+"""From the properties that a user wrote to those of `BrokerConfig`: KRaft files are mapped, every key is accounted for.
 
-`interpret` returns the properties for `BrokerConfig` and a note for each key that does not do what its reader may
-expect: mapped, without effect, or unknown (with the key that was probably meant). Nothing is dropped in silence.
+`interpret` returns the properties and a note for each key that does not do what the user may expect: mapped, without
+effect, or unknown (with the key that was probably meant). No key is dropped without a note.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kpybroker.config.keys.definition import BROKER_KEYS
-from kpybroker.config.keys.status import HONOURED, KRAFT_MAPPED, REASONS
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.values import ConfigTextError
@@ -19,7 +20,7 @@ _CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.pr
 
 
 class Note(NamedTuple):
-    """One thing to tell the user at start. `serious`: likely not what was meant."""
+    """One line to log at start. `serious`: the key or its value is probably a mistake."""
 
     key: str
     text: str
@@ -27,22 +28,24 @@ class Note(NamedTuple):
 
 
 class Interpreted(NamedTuple):
+    """The properties for `BrokerConfig`, and the notes to log at start."""
+
     props: dict[str, str]
     notes: list[Note]
 
 
 def interpret(props: Mapping[str, str]) -> Interpreted:
-    """Raises `ConfigTextError` for a KRaft file that describes no broker."""
+    """The properties and notes of `props`. Raises `ConfigTextError` for a KRaft file that describes no broker."""
     result = dict(props)
     notes = [] if "process.roles" not in props else _from_kraft(result)
     mapped = {note.key for note in notes}
-    for name in props:
+    for name, text in props.items():
         if name not in mapped:
-            notes += _note(name)
+            notes += _note(name, text)
     return Interpreted(result, notes)
 
 
-# --- KRaft ---------------------------------------------------------------------------------------------------
+# --- KRaft
 
 
 def _from_kraft(props: dict[str, str]) -> list[Note]:
@@ -55,13 +58,13 @@ def _from_kraft(props: dict[str, str]) -> list[Note]:
             "counterpart here",
         )
     notes = [
-        Note("process.roles", f"process.roles has no effect: {REASONS['no-kraft']}", False),
+        Note("process.roles", f"process.roles has no effect: {REASONS[NO_KRAFT]}", False),
     ]
     if "node.id" in props:
-        # KRaft allows any number; ZooKeeper mode keeps those above reserved.broker.max.id for generated ids.
+        # KRaft allows any number; ZooKeeper mode reserves those above reserved.broker.max.id for generated ids.
         props.setdefault("broker.id", props["node.id"])
         props.setdefault("broker.id.generation.enable", "false")
-        notes.append(Note("node.id", f"node.id={props['node.id']} is taken as broker.id", False))
+        notes.append(Note("node.id", f"node.id={props['node.id']} is used as broker.id", False))
     controllers = _items(props.pop("controller.listener.names", ""))
     if controllers:
         notes += _drop_listeners(props, controllers)
@@ -70,9 +73,7 @@ def _from_kraft(props: dict[str, str]) -> list[Note]:
 
 def _drop_listeners(props: dict[str, str], controllers: list[str]) -> list[Note]:
     names = {name.upper() for name in controllers}
-    notes = [
-        Note("controller.listener.names", f"controller.listener.names has no effect: {REASONS['no-kraft']}", False)
-    ]
+    notes = [Note("controller.listener.names", f"controller.listener.names has no effect: {REASONS[NO_KRAFT]}", False)]
     for key in ("listeners", "advertised.listeners"):
         if key not in props:
             continue
@@ -89,17 +90,21 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-# --- keys without effect, unknown keys -----------------------------------------------------------------------
+# --- keys without effect, unknown keys
 
 
-def _note(name: str) -> Iterable[Note]:
+def _note(name: str, text: str) -> Iterable[Note]:
     key = BROKER_KEYS.get(base_key(name))
     if key is None:
         yield Note(name, _unknown(name), True)
-    elif key.status not in (HONOURED, KRAFT_MAPPED):
+    elif key.status != HONOURED:
         yield Note(name, f"{name} has no effect: {REASONS[key.status]}", False)
-    elif key.status == KRAFT_MAPPED and name != "node.id":
-        yield Note(name, f"{name} has no effect: {REASONS['no-kraft']}", False)
+    elif key.name != name:
+        yield Note(name, f"{name} has no effect: {PER_LISTENER_REASON}", False)
+    elif name == "replica.selector.class" and text.strip() not in ("", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
+        yield Note(
+            name, f"{name}={text} has no effect: only {LEADER_SELECTOR} and {RACK_AWARE_SELECTOR} are available", True
+        )
 
 
 def _unknown(name: str) -> str:
@@ -115,7 +120,7 @@ def _unknown(name: str) -> str:
 
 
 def did_you_mean(name: str) -> str | None:
-    """The key most like `name`, if any is like it at all."""
+    """The key whose name is most similar to `name`, None if none is similar."""
     import difflib
 
     close = difflib.get_close_matches(name.lower().replace("_", "."), BROKER_KEYS, n=1, cutoff=0.75)

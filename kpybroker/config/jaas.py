@@ -5,7 +5,7 @@
         username="kafka" password="secret";
     };
 
-The grammar is javax.security.auth.login.Configuration's. What a module does with its options is not known here.
+The grammar is javax.security.auth.login.Configuration's. The options of a module are not interpreted here.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class JaasError(ValueError):
-    """A file that is none."""
+    """A file that is not a JAAS login file; the message names it."""
 
 
 class LoginModule(NamedTuple):
+    """One entry of a context: the class of the module, its flag in lower case, its options."""
+
     name: str
     flag: str
     options: Mapping[str, str]
 
 
 def parse_jaas(file: str, text: str) -> dict[str, list[LoginModule]]:
-    """The modules of each context. Raises JaasError, which names the file."""
+    """Context name -> its modules, in order. `file` is for messages only. Raises `JaasError`."""
     tokens = _tokens(file, text)
     contexts: dict[str, list[LoginModule]] = {}
     for name in tokens:
@@ -50,7 +52,7 @@ def _modules(file: str, tokens: Iterator[str]) -> Iterator[LoginModule]:
     while (name := next(tokens, "")) != "}":
         flag = next(tokens, "")
         if flag.lower() not in FLAGS:
-            raise JaasError(f"{file}: {flag!r} after {name} is none of {', '.join(sorted(FLAGS))}")
+            raise JaasError(f"{file}: {flag!r} after {name} is not one of {', '.join(sorted(FLAGS))}")
         options: dict[str, str] = {}
         while (key := next(tokens, "")) != ";":
             _expect(file, next(tokens, ""), "=")

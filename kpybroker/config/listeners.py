@@ -1,9 +1,7 @@
-"""Listeners: `listeners`, `advertised.listeners`, `listener.security.protocol.map`,
-`inter.broker.listener.name`.
+"""Parsing of `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
-Parsing and the refusals are Kafka's (`CoreUtils.listenerListToEndPoints`, `KafkaConfig`). An empty host
-means every interface, as in Kafka. Only PLAINTEXT can be served for now; `USABLE_PROTOCOLS` says so in one
-place.
+Syntax and error texts are Kafka's (`CoreUtils.listenerListToEndPoints`, `KafkaConfig`). An empty host is every
+interface, as in Kafka. Only the protocols in `USABLE_PROTOCOLS` are served.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
 class Endpoint(NamedTuple):
-    """One listener. `host` "" is every interface; `port` 0 lets the system choose."""
+    """One listener. `host` "" is every interface; with `port` 0 the system chooses the port."""
 
     listener_name: str
     security_protocol: str
@@ -35,7 +33,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_map(key: str, text: str) -> dict[str, str]:
-    """`a:b,c:d` -> {a: b, c: d}; the value may not hold a colon's left side twice."""
+    """`a:b,c:d` -> {a: b, c: d}, split at the last colon of each item; raises `ConfigError` naming `key`."""
     pairs: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, colon, value = item.rpartition(":")
@@ -45,10 +43,8 @@ def parse_map(key: str, text: str) -> dict[str, str]:
     return pairs
 
 
-def security_protocol_map(text: str, controller_names: Iterable[str] = ()) -> dict[str, str]:
-    """Listener name (upper case) -> security protocol. A KRaft controller listener left out counts as
-    PLAINTEXT.
-    """
+def security_protocol_map(text: str) -> dict[str, str]:
+    """Listener name -> security protocol, both in upper case. Raises `ConfigError`."""
     key = "listener.security.protocol.map"
     mapped: dict[str, str] = {}
     for name, protocol in parse_map(key, text).items():
@@ -57,13 +53,11 @@ def security_protocol_map(text: str, controller_names: Iterable[str] = ()) -> di
         if name.upper() in mapped:
             raise ConfigError(key, text, f"listener name {name.upper()} appears more than once")
         mapped[name.upper()] = protocol.upper()
-    for name in controller_names:
-        mapped.setdefault(name.upper(), "PLAINTEXT")
     return mapped
 
 
 def parse_endpoints(key: str, text: str, protocols: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The endpoints of a `listeners`-like value; raises `ConfigError` naming `key`."""
+    """The endpoints of `text`, the value of `key`; raises `ConfigError` naming `key`."""
     endpoints = []
     for uri in filter(None, (part.strip() for part in text.split(","))):
         match = _URI.fullmatch(uri)
@@ -91,7 +85,7 @@ def _family(host: str) -> int:
 
 
 def check_distinct_ports(key: str, text: str, endpoints: Iterable[Endpoint]) -> None:
-    """Two listeners share a port only as one IPv4 and one IPv6 address (KIP-797)."""
+    """Raise `ConfigError` if two listeners share a port, unless as one IPv4 and one IPv6 address (KIP-797)."""
     by_port: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
         if endpoint.port != 0:
@@ -107,6 +101,7 @@ def check_distinct_ports(key: str, text: str, endpoints: Iterable[Endpoint]) -> 
 
 
 def check_usable(key: str, text: str, endpoints: Iterable[Endpoint]) -> None:
+    """Raise `ConfigError` for an endpoint whose protocol is not served."""
     for endpoint in endpoints:
         if endpoint.security_protocol not in USABLE_PROTOCOLS:
             raise ConfigError(

@@ -1,8 +1,6 @@
-"""Kafka's metadata versions ("3.9-IV0"): the names that `inter.broker.protocol.version` and the message
-format keys take.
+"""Kafka's metadata versions ("3.9-IV0"), the values of `inter.broker.protocol.version` and the message format keys.
 
-`MetadataVersion.fromVersionString` accepts a full name or a release prefix ("3.9", "0.10.2.1"): the
-release's newest version is meant. Kept apart because only the two version keys need it.
+As in `MetadataVersion.fromVersionString`, a release ("3.9", "0.10.2.1") means its newest version.
 """
 
 from __future__ import annotations
@@ -21,25 +19,18 @@ VERSIONS: Final = (
 )
 # fmt: on
 
-LATEST_PRODUCTION: Final = "3.9-IV0"
-"""Kafka 3.9.1 refuses newer ones unless `unstable.feature.versions.enable` is set."""
-
 _NEWEST_OF_RELEASE: Final = {version.partition("-")[0]: version for version in VERSIONS}
 
 
 def metadata_version(text: str) -> str | None:
-    """The full name meant by `text`, or None when there is no such version."""
+    """The full name of the version that `text` means, None if there is no such version."""
     if text in VERSIONS:
         return text
     segments = 3 if text.startswith("0.") else 2
     return _NEWEST_OF_RELEASE.get(".".join(text.partition("-")[0].split(".")[:segments])) if text else None
 
 
-def is_metadata_version(text: str) -> bool:
-    return metadata_version(text) is not None
-
-
 def at_least(version: str, minimum: str) -> bool:
-    """Both are names of `VERSIONS` or releases."""
+    """Whether `version` is `minimum` or newer. Both are names in `VERSIONS` or releases."""
     order = VERSIONS.index
     return order(metadata_version(version) or version) >= order(metadata_version(minimum) or minimum)

@@ -1,4 +1,4 @@
-"""Reading a `server.properties` file: Java's own format, by `javaproperties`."""
+"""Reading of `server.properties` files, in Java's format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UnreadableFile(Exception):
 
 
 def load_properties(path: str) -> dict[str, str]:
-    """Keys and values, the last of repeated keys, as `java.util.Properties` has it. Raises `UnreadableFile`."""
+    """Keys and values; the last of repeated keys wins, as in `java.util.Properties`. Raises `UnreadableFile`."""
     import javaproperties
 
     try:
@@ -28,5 +28,5 @@ def load_properties(path: str) -> dict[str, str]:
         loaded = javaproperties.loads(text)
     except (ValueError, javaproperties.InvalidUEscapeError) as error:
         raise UnreadableFile(path, str(error)) from None
-    # Kafka trims values when it parses them; names are taken as they stand.
+    # Kafka trims values when it parses them; names are not trimmed.
     return {str(key): str(value).strip() for key, value in loaded.items()}

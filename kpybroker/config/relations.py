@@ -1,7 +1,7 @@
-"""Checks between keys: `KafkaConfig.validateValues`, in its order, with its sentences.
+"""Checks between keys: `KafkaConfig.validateValues`, in its order, with its error texts.
 
-What Kafka checks only for KRaft roles is absent: `interpret.py` turns such a file into a ZooKeeper-mode one
-first. A missing `zookeeper.connect` is no error here: it means the embedded tree.
+Checks for KRaft roles are missing: `interpret` maps a KRaft file to ZooKeeper mode first. A missing `zookeeper.connect`
+is not an error here: coordination is then embedded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kpybroker.config.listeners import NONROUTABLE, Endpoint, parse_map
 from kpybroker.config.values import ConfigConflict
 
 if TYPE_CHECKING:
-    from kpybroker.config.broker import BrokerConfig
+    from kpybroker.config.config_lookup import ConfigLookup
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 
@@ -23,7 +23,7 @@ def _require(condition: bool, name: str, sentence: str) -> None:
         raise ConfigConflict(name, sentence)
 
 
-def _check_identity(config: BrokerConfig) -> None:
+def _check_identity(config: ConfigLookup) -> None:
     broker_id = config.get_int("broker.id")
     _require(
         config.get_int("node.id") == broker_id,
@@ -40,7 +40,7 @@ def _check_identity(config: BrokerConfig) -> None:
         _require(broker_id >= 0, "broker.id", "broker.id must be greater than or equal to 0")
 
 
-def _check_logs(config: BrokerConfig) -> None:
+def _check_logs(config: ConfigLookup) -> None:
     _require(config.milliseconds("log.roll") >= 1, "log.roll.ms", "log.roll.ms must be greater than or equal to 1")
     _require(
         config.milliseconds("log.roll.jitter") >= 0,
@@ -66,7 +66,7 @@ def _check_logs(config: BrokerConfig) -> None:
     )
 
 
-def _check_replication(config: BrokerConfig) -> None:
+def _check_replication(config: ConfigLookup) -> None:
     wait_max_ms = config.get_int("replica.fetch.wait.max.ms")
     _require(
         wait_max_ms <= config.get_int("replica.socket.timeout.ms"),
@@ -86,7 +86,7 @@ def _names(endpoints: tuple[Endpoint, ...]) -> str:
     return ",".join(endpoint.listener_name for endpoint in endpoints)
 
 
-def _check_listeners(config: BrokerConfig) -> None:
+def _check_listeners(config: ConfigLookup) -> None:
     listeners = config.listeners
     advertised = config.advertised_listeners or listeners
     advertised_names = {endpoint.listener_name for endpoint in advertised}
@@ -120,7 +120,7 @@ def _check_listeners(config: BrokerConfig) -> None:
         )
 
 
-def _check_inter_broker(config: BrokerConfig, advertised_names: set[str], shown: str) -> None:
+def _check_inter_broker(config: ConfigLookup, advertised_names: set[str], shown: str) -> None:
     if config.get_str("inter.broker.listener.name"):
         _require(
             "security.inter.broker.protocol" not in config.effective,
@@ -141,7 +141,7 @@ def _check_inter_broker(config: BrokerConfig, advertised_names: set[str], shown:
     )
 
 
-def _check_connections(config: BrokerConfig) -> None:
+def _check_connections(config: ConfigLookup) -> None:
     queued_max_bytes = config.get_int("queued.max.request.bytes")
     _require(
         queued_max_bytes <= 0 or queued_max_bytes >= config.get_int("socket.request.max.bytes"),
@@ -176,8 +176,8 @@ def _check_connections(config: BrokerConfig) -> None:
     )
 
 
-def check_relations(config: BrokerConfig) -> None:
-    """Raise `ConfigConflict` for the first pair of keys that do not go together."""
+def check_relations(config: ConfigLookup) -> None:
+    """Raise `ConfigConflict` for the first keys whose values do not fit together."""
     _check_identity(config)
     _check_logs(config)
     _check_replication(config)

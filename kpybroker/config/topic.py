@@ -1,16 +1,17 @@
-"""`LogConfig`: the configuration of one topic's logs, parsed.
+"""`LogConfig`: the parsed configuration of the logs of one topic.
 
-Fields are Kafka's topic keys with `.` and `-` replaced by `_`, and hold effective values, as Kafka's
-`LogConfig` object does: overrides of the topic on top of the broker's defaults. `overridden` names the keys
-that the topic itself sets. Immutable: a configuration change makes a new one and hands it to the log.
+Fields are Kafka's topic keys with `.` and `-` replaced by `_`. They have the effective values, as in Kafka's
+`LogConfig`: the topic's overrides on top of the broker's defaults. `overridden` is the keys that the topic itself sets.
+A `LogConfig` is immutable: a configuration change makes a new one for the log.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.keys.topic import TOPIC_ROWS, TopicRow
 from kpybroker.config.values import (
     LONG_MAX,
@@ -21,6 +22,9 @@ from kpybroker.config.values import (
     check_value,
     parse_value,
 )
+
+if TYPE_CHECKING:
+    from kpybroker.config.config_lookup import ConfigLookup
 
 TOPIC_KEYS: Final[dict[str, TopicRow]] = {row[0]: row for row in TOPIC_ROWS}
 
@@ -81,24 +85,25 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
+        """Whether `cleanup.policy` includes compaction."""
         return COMPACT in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
+        """Whether `cleanup.policy` includes removal by age or size."""
         return DELETE in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """After how long a segment is rolled: a compacted topic's must become cleanable in time."""
+        """Age at which a segment is rolled. In a compacted topic it must become cleanable within its maximum lag."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @classmethod
     def from_props(cls, overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
         """`defaults` (the broker's) with the topic's `overrides` on top.
 
-        Raises `ConfigError` for a value that its key does not take. Names that are not topic keys are
-        ignored here, as in Kafka: ZooKeeper may hold keys of another version; `validate_topic_props` is the
-        gate for what clients send.
+        Raises `ConfigError` for a bad value. Names that are not topic keys are ignored, as in Kafka: ZooKeeper may
+        have keys of another version. `validate_topic_props` checks what clients send.
         """
         parsed = {name: parse_topic_value(name, text) for name, text in overrides.items() if name in TOPIC_KEYS}
         base = defaults if defaults is not None else KAFKA_DEFAULTS
@@ -113,6 +118,7 @@ KAFKA_DEFAULTS: Final = LogConfig()
 
 
 def field_name(key: str) -> str:
+    """The field of `LogConfig` with the value of a topic key."""
     return key.replace(".", "_").replace("-", "_")
 
 
@@ -121,7 +127,7 @@ def _field_value(name: str, value: Value) -> Value:
 
 
 def _apply_timestamp_fallback(changes: dict[str, Any], base: LogConfig) -> None:
-    """KIP-937: the older `difference` key stands in for each newer one that is left at its default."""
+    """KIP-937: the older `difference` key gives the value of each newer key that is left at its default."""
     difference = changes.get("message_timestamp_difference_max_ms", base.message_timestamp_difference_max_ms)
     for newer in ("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"):
         inherited = getattr(base, newer)
@@ -142,7 +148,7 @@ def parse_topic_value(name: str, text: str | None) -> Value:
 
 
 def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-    """What `LogConfig.validate` checks for CreateTopics and the configuration APIs; the result of it.
+    """The `LogConfig` of `overrides`, checked as CreateTopics and the configuration APIs do (`LogConfig.validate`).
 
     Raises `UnknownTopicConfig`, `ConfigConflict` or `ConfigError`.
     """
@@ -168,3 +174,29 @@ def validate_topic_props(overrides: Mapping[str, str], defaults: LogConfig | Non
             "Topic cannot be configured with remote log storage.",
         )
     return config
+
+
+# --- defaults from the broker's keys
+
+_COMPOSED: Final = frozenset({"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms", "cleanup.policy"})
+"""Topic keys whose default is put together from several broker keys, or has another type."""
+
+
+def topic_defaults(config: ConfigLookup) -> LogConfig:
+    """What topics inherit from the broker's keys (`KafkaConfig.extractLogConfigMap`)."""
+    values: dict[str, Any] = {
+        field_name(topic_key): config.get(broker_key)
+        for topic_key, broker_key in TOPIC_SYNONYMS.items()
+        if topic_key not in _COMPOSED
+    }
+    flush_ms = config.get_optional_int("log.flush.interval.ms")
+    values["segment_ms"] = config.milliseconds("log.roll")
+    values["segment_jitter_ms"] = config.milliseconds("log.roll.jitter")
+    values["retention_ms"] = config.milliseconds("log.retention")
+    values["flush_ms"] = config.get_int("log.flush.scheduler.interval.ms") if flush_ms is None else flush_ms
+    values["cleanup_policy"] = frozenset(config.get_list("log.cleanup.policy"))
+    difference = values["message_timestamp_difference_max_ms"]
+    for newer in ("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"):
+        if values[newer] == LONG_MAX:  # KIP-937, as in _apply_timestamp_fallback
+            values[newer] = difference
+    return dataclasses.replace(KAFKA_DEFAULTS, **values)

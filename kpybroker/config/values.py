@@ -1,12 +1,10 @@
-"""Configuration values: text -> typed value -> text, and the checks on them.
+"""Configuration values: parsing, writing and validation, as in Kafka's `ConfigDef`.
 
-The rules are those of Kafka's `ConfigDef`: how a string is trimmed and parsed for each type, how a parsed
-value is written back (`DescribeConfigs` shows the parsed value, so `0.50` becomes `0.5`), and what a
-validator says when it refuses. The wording of those sentences reaches clients and is part of the protocol
-in practice, so it is Kafka's.
+A value is trimmed and parsed by its type. Writing is the reverse: DescribeConfigs shows the parsed value, so `0.50`
+becomes `0.5`. The error texts are Kafka's, because clients see them.
 
-A key's rules are plain tuples (see `definition.py`), so that importing the 300 keys costs next to nothing;
-this module gives them a meaning. It does not know any key, and it does not read files.
+The rules of a key are plain tuples (`keys.definition`), so that importing 300 keys is cheap; this module interprets
+them. It knows no key and reads no file.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _COMMA: Final = re.compile(r"\s*,\s*")
 
 
 class ConfigError(ValueError):
-    """A value that a key does not take. `str()` is Kafka's `ConfigException` sentence."""
+    """A value that a key does not accept. `str()` is the text of Kafka's `ConfigException`."""
 
     def __init__(self, name: str, value: object, reason: str = "") -> None:
         self.name = name
@@ -49,7 +47,7 @@ class ConfigError(ValueError):
 
 
 class ConfigTextError(ConfigError):
-    """A refusal whose whole sentence is given; `name` is the key to change first."""
+    """An error with a text of its own; `name` is the key to change first."""
 
     def __init__(self, name: str, sentence: str) -> None:
         super().__init__(name, None, sentence)
@@ -57,11 +55,11 @@ class ConfigTextError(ConfigError):
 
 
 class ConfigConflict(ConfigTextError):
-    """Values that are good each for itself but do not go together."""
+    """Values that are valid one by one but not together."""
 
 
 def _shown(value: object) -> str:
-    """A value as Java's string concatenation would show it."""
+    """A value as Java's string concatenation shows it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -71,7 +69,7 @@ def _shown(value: object) -> str:
     return java_double(value) if isinstance(value, float) else str(value)
 
 
-# --- parsing ----------------------------------------------------------------------------------------------
+# --- parsing
 
 
 def _parse_boolean(name: str, text: str) -> bool:
@@ -100,7 +98,7 @@ def _parse_list(text: str) -> tuple[str, ...]:
 
 
 def parse_value(name: str, type_name: str, text: str | None) -> Value:
-    """The typed value of `text`; `ConfigError` when it is not of that type. None is Kafka's null."""
+    """The typed value of `text`, None for None (Kafka's null). Raises `ConfigError` for text of another type."""
     if text is None:
         return None
     trimmed = text.strip()
@@ -115,11 +113,11 @@ def parse_value(name: str, type_name: str, text: str | None) -> Value:
     return trimmed
 
 
-# --- writing ----------------------------------------------------------------------------------------------
+# --- writing
 
 
 def java_double(number: float) -> str:
-    """`Double.toString` of Java: plain between 10^-3 and 10^7, else one digit before the point and an `E`."""
+    """Java's `Double.toString`: decimal from 10^-3 to 10^7, otherwise one digit before the point and an `E`."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -130,7 +128,7 @@ def java_double(number: float) -> str:
         plain = repr(number)
         return plain if "e" not in plain else f"{number:f}"
     mantissa, _, exponent = f"{number!r}".lower().partition("e")
-    if not exponent:  # Python writes up to 10^16 plainly
+    if not exponent:  # Python writes no exponent up to 10^16
         mantissa, _, exponent = f"{number:.16e}".partition("e")
         digits = next(d for d in range(1, 18) if float(f"{number:.{d}e}") == number)
         mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
@@ -140,7 +138,7 @@ def java_double(number: float) -> str:
 
 
 def value_text(value: Value, type_name: str) -> str | None:
-    """How `ConfigDef.convertToString` writes a parsed value."""
+    """A parsed value as text, as `ConfigDef.convertToString` writes it; None for None."""
     if value is None:
         return None
     if type_name == BOOLEAN:
@@ -150,7 +148,7 @@ def value_text(value: Value, type_name: str) -> str | None:
     return java_double(value) if type_name == DOUBLE else str(value)
 
 
-# --- validators -------------------------------------------------------------------------------------------
+# --- validators
 #
 # A validator is a tuple: its name in `_CHECKS` and its arguments.
 
@@ -158,22 +156,27 @@ Validator = tuple[Any, ...]
 
 
 def at_least(minimum: float) -> Validator:
+    """A number that is not below `minimum` (Kafka's `Range.atLeast`)."""
     return ("range", minimum, None)
 
 
 def between(minimum: float, maximum: float) -> Validator:
+    """A number in a closed range (Kafka's `Range.between`)."""
     return ("range", minimum, maximum)
 
 
 def one_of(*choices: str) -> Validator:
+    """A string that equals one of `choices` (Kafka's `ValidString`)."""
     return ("one_of", *choices)
 
 
 def any_case_one_of(*choices: str) -> Validator:
+    """As `one_of`, ignoring case; `choices` are in upper case (Kafka's `CaseInsensitiveValidString`)."""
     return ("any_case_one_of", *choices)
 
 
 def list_of(*choices: str) -> Validator:
+    """A list whose items are all in `choices` (Kafka's `ValidList`)."""
     return ("list_of", *choices)
 
 
@@ -235,9 +238,9 @@ def _check_gzip_level(name: str, value: Value) -> None:
 
 
 def _check_metadata_version(name: str, value: Value) -> None:
-    from kpybroker.config.metadata_versions import is_metadata_version
+    from kpybroker.config.metadata_versions import metadata_version
 
-    if not is_metadata_version(value):
+    if metadata_version(value) is None:
         raise ConfigError(name, value, f"Version `{value}` is not a valid version")
 
 
@@ -276,5 +279,5 @@ _CHECKS: Final[dict[str, Callable[..., None]]] = {
 
 
 def check_value(name: str, value: Value, validator: Validator) -> None:
-    """Raise `ConfigError` when `value` breaks the key's rule."""
+    """Raise `ConfigError` if `value` breaks the rule of the key."""
     _CHECKS[validator[0]](name, value, *validator[1:])

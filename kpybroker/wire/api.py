@@ -1,7 +1,7 @@
 """The APIs by key: names, versions, header versions, and their message classes, imported on first use.
 
-The table itself is generated (`messages/keys.py`). It says what we can read and write; what this broker
-serves is in the ledgers of its handlers.
+The table itself is generated (`messages/keys.py`). It says what we can read and write; the ledgers of the
+handlers say what this broker serves.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ class ApiInfo:
     flexible_from: int
 
     def request_class(self) -> type[Message]:
+        """The request's message class; imports its module on first use."""
         return self._message_class("Request")
 
     def response_class(self) -> type[Message]:
+        """The response's message class; imports its module on first use."""
         return self._message_class("Response")
 
     def request_header_version(self, version: int) -> int:
@@ -38,12 +40,13 @@ class ApiInfo:
         return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """1 with tagged fields. ApiVersions keeps 0: a client cannot know the answer's version (KIP-511)."""
+        """1 with tagged fields. ApiVersions keeps 0: a client cannot know the response's version (KIP-511)."""
         if self.key == ApiKey.API_VERSIONS:
             return 0
         return 1 if version >= self.flexible_from else 0
 
     def supports(self, version: int) -> bool:
+        """Whether we can read and write this version."""
         return self.valid_versions[0] <= version <= self.valid_versions[1]
 
     def _message_class(self, suffix: str) -> type[Message]:

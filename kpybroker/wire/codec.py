@@ -2,26 +2,19 @@
 
 Each (message class, version) gets its function on first use, by compiling the class's schema
 (`compile_encode`, `compile_decode`). Decoding raises ProtocolError and nothing else, whatever the bytes;
-bytes after the message are left alone, as in Kafka. Encoding raises UnsupportedFieldError, struct.error,
-ValueError or TypeError for a message that no Kafka could write: those are mistakes of the caller. So are
-versions outside the message's range.
+bytes after the message are ignored, as in Kafka. Encoding raises UnsupportedFieldError, struct.error,
+ValueError or TypeError for a message that no Kafka could write, and ValueError for a version outside the
+message's range: those are errors of the caller.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from kpybroker.wire.compile_decode import Decoder, StepDecoder, compile_decoder, compile_step_decoder
-from kpybroker.wire.compile_encode import (
-    Encoder,
-    StepEncoder,
-    UnsupportedFieldError,
-    compile_encoder,
-    compile_step_encoder,
-    size_of,
-)
+from kpybroker.wire.compile_decode import Decoder, StepDecoder, compile_decoder
+from kpybroker.wire.compile_encode import Encoder, StepEncoder, UnsupportedFieldError, compile_encoder, size_of
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.schema import Message
@@ -43,16 +36,19 @@ M = TypeVar("M", bound=Message)
 MAX_ELEMENTS = 100_000
 """Array elements and unknown tagged fields that one frame may hold, unless the caller allows more."""
 
-_encoders: dict[tuple[type[Message], int], Encoder] = {}
-_step_encoders: dict[tuple[type[Message], int], StepEncoder] = {}
-_decoders: dict[tuple[type[Message], int], Decoder] = {}
-_step_decoders: dict[tuple[type[Message], int], StepDecoder] = {}
+_Key: TypeAlias = "tuple[type[Message], int]"  # message class, version
+
+_encoders: dict[_Key, Encoder] = {}
+_step_encoders: dict[_Key, StepEncoder] = {}
+_decoders: dict[_Key, Decoder] = {}
+_step_decoders: dict[_Key, StepDecoder] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The message's bytes. Its `records`, if any, must be bytes-like: see encode_parts for file slices."""
+    """The message's bytes. Its `records`, if any, must be bytes-like; `encode_parts` takes file slices too."""
     chunks: list[bytes] = []
-    (_encoders.get((type(message), version)) or _encoder(type(message), version))(message, chunks.append)
+    key = (type(message), version)
+    (_encoders.get(key) or _compiled(_encoders, compile_encoder, key))(message, chunks.append)
     return b"".join(chunks)
 
 
@@ -62,15 +58,17 @@ def encode_parts(message: Message, version: int) -> list[Any]:
     Two bytes elements never follow each other, and none is empty.
     """
     chunks: list[Any] = []
-    (_encoders.get((type(message), version)) or _encoder(type(message), version))(message, chunks.append)
+    key = (type(message), version)
+    (_encoders.get(key) or _compiled(_encoders, compile_encoder, key))(message, chunks.append)
     return _parts(chunks)
 
 
 def encode_steps(message: Message, version: int) -> Generator[None, None, list[Any]]:
-    """`encode_parts` as a generator that yields every STEP_ELEMENTS elements, for answers that would hold a loop."""
+    """`encode_parts` as a generator that yields every STEP_ELEMENTS elements, for large responses."""
     chunks: list[Any] = []
     parts: list[Any] = []
-    encoder = _step_encoders.get((type(message), version)) or _step_encoder(type(message), version)
+    key = (type(message), version)
+    encoder = _step_encoders.get(key) or _compiled(_step_encoders, compile_encoder, key, in_steps=True)
     for _ in encoder(message, chunks.append):
         parts += _parts(chunks)
         chunks.clear()
@@ -115,7 +113,8 @@ def decode_from(
     message_class: type[M], buffer: Buffer, position: int, version: int, max_elements: int = MAX_ELEMENTS
 ) -> tuple[M, int]:
     """The message at `position`, and the position after it."""
-    decoder = _decoders.get((message_class, version)) or _decoder(message_class, version)
+    key = (message_class, version)
+    decoder = _decoders.get(key) or _compiled(_decoders, compile_decoder, key)
     try:
         return decoder(buffer, position, len(buffer), max_elements)
     except (ProtocolError, IndexError, struct.error, UnicodeDecodeError) as error:
@@ -125,8 +124,9 @@ def decode_from(
 def decode_steps(
     message_class: type[M], buffer: Buffer, version: int, max_elements: int = MAX_ELEMENTS
 ) -> Generator[None, None, M]:
-    """`decode` as a generator that yields every STEP_ELEMENTS elements, for frames that would hold a loop."""
-    decoder = _step_decoders.get((message_class, version)) or _step_decoder(message_class, version)
+    """`decode` as a generator that yields every STEP_ELEMENTS elements, for large frames."""
+    key = (message_class, version)
+    decoder = _step_decoders.get(key) or _compiled(_step_decoders, compile_decoder, key, in_steps=True)
     try:
         message, _ = yield from decoder(buffer, 0, len(buffer), max_elements)
     except (ProtocolError, IndexError, struct.error, UnicodeDecodeError) as error:
@@ -143,33 +143,15 @@ def _protocol_error(message_class: type[Message], version: int, error: Exception
     return ProtocolError(f"{message_class.__name__} v{version}: {text}")
 
 
-def _encoder(message_class: type[Message], version: int) -> Encoder:
-    return _compiled(_encoders, compile_encoder, message_class, version)
-
-
-def _step_encoder(message_class: type[Message], version: int) -> StepEncoder:
-    return _compiled(_step_encoders, compile_step_encoder, message_class, version)
-
-
-def _step_decoder(message_class: type[Message], version: int) -> StepDecoder:
-    return _compiled(_step_decoders, compile_step_decoder, message_class, version)
-
-
-def _decoder(message_class: type[Message], version: int) -> Decoder:
-    return _compiled(_decoders, compile_decoder, message_class, version)
-
-
 F = TypeVar("F")
 
 
 def _compiled(
-    cache: dict[tuple[type[Message], int], F],
-    compiler: Callable[[type[Message], int], F],
-    message_class: type[Message],
-    version: int,
+    cache: dict[_Key, F], compiler: Callable[[type[Message], int, bool], F], key: _Key, *, in_steps: bool = False
 ) -> F:
+    message_class, version = key
     low, high = message_class.VERSIONS
     if not low <= version <= high:
         raise ValueError(f"{message_class.__name__} has versions {low}-{high}, not {version}")
-    function = cache[message_class, version] = compiler(message_class, version)
+    function = cache[key] = compiler(message_class, version, in_steps)
     return function

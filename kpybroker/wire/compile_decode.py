@@ -3,19 +3,19 @@
 The function is flat: nested structs become nested loops, consecutive fixed-size fields and the length byte
 after them one `struct` call, and objects are filled without calling `__init__`. Its signature is (buffer,
 position, end, budget) -> (message, position); `budget` is how many array elements and unknown tagged fields
-it may still create. What a count claims is checked against the bytes left before anything is built, so
-memory stays proportional to the frame.
+it may still create. Every count is checked against the bytes left before anything is built, so memory stays
+proportional to the frame.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements, so that a caller
-can let others run while it decodes a large frame; its return value is the same. Not here: the bounds of the
-frame itself, and any meaning of the values.
+With `in_steps` the function is a generator that yields after every STEP_ELEMENTS array elements, so that other tasks
+can run while a large frame is decoded; its return value is the same. Not here: the bounds of the frame itself, and any
+meaning of the values.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator
-from typing import Any, Final
+from typing import Any
 
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.primitives import (
@@ -32,9 +32,6 @@ from kpybroker.wire.source import Source
 
 Decoder = Callable[[Buffer, int, int, int], tuple[Any, int]]
 StepDecoder = Callable[[Buffer, int, int, int], Generator[None, None, tuple[Any, int]]]
-
-STEP_ELEMENTS: Final = 1000
-"""Elements decoded between two yields: below 2 ms."""
 
 
 def _bad_length(name: str, length: int, remaining: int) -> ProtocolError:
@@ -54,23 +51,9 @@ _NAMESPACE = {
 }
 
 
-def compile_decoder(message_class: type[Message], version: int) -> Decoder:
-    """The decode function of one version; the caller keeps it."""
-    decoder: Decoder = _compile(message_class, version, in_steps=False)
-    return decoder
-
-
-def compile_step_decoder(message_class: type[Message], version: int) -> StepDecoder:
-    """The same function as a generator."""
-    decoder: StepDecoder = _compile(message_class, version, in_steps=True)
-    return decoder
-
-
-def _compile(message_class: type[Message], version: int, in_steps: bool) -> Any:
-    writer = _DecoderWriter(message_class, version, in_steps)
-    if in_steps:
-        writer.source.line("steps = 0")
-        writer.source.line("if budget < 0: yield")
+def compile_decoder(message_class: type[Message], version: int, in_steps: bool) -> Any:
+    """The decode function of one version, which the caller keeps: a Decoder, or with `in_steps` a StepDecoder."""
+    writer = _DecoderWriter(message_class, version, Source(_NAMESPACE, in_steps))
     writer.struct(message_class, "message")
     writer.flush()
     writer.source.line("return message, p")
@@ -88,6 +71,7 @@ def min_size(message_class: type[Message], struct_class: type[Message], version:
 
 
 def field_min_size(message_class: type[Message], field: Field, version: int) -> int:
+    """The fewest bytes that one field, present in this version, can take."""
     if field.array:
         return 1 if is_flexible(message_class, version) else 4
     if field.struct is not None:
@@ -113,12 +97,11 @@ class _DecoderWriter:
     `_run` holds fixed-size values not yet read: (format, assignment target). `flush` reads them in one go.
     """
 
-    def __init__(self, message_class: type[Message], version: int, in_steps: bool) -> None:
+    def __init__(self, message_class: type[Message], version: int, source: Source) -> None:
         self.message_class = message_class
-        self.in_steps = in_steps
         self.version = version
         self.flexible = is_flexible(message_class, version)
-        self.source = Source(_NAMESPACE)
+        self.source = source
         self._run: list[tuple[str, str]] = []
 
     def flush(self) -> None:
@@ -242,14 +225,7 @@ class _DecoderWriter:
                 self._primitive(field.type_name, item, field.name, nullable=False)
             self.flush()
             line(f"{items}.append({item})")
-            if self.in_steps:
-                self._step()
-
-    def _step(self) -> None:
-        self.source.line("steps += 1")
-        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
-            self.source.line("steps = 0")
-            self.source.line("yield")
+            self.source.step()
 
     def _nested(self, field: Field, struct_class: type[Message], attribute: str) -> None:
         nested = self.source.name("nested")

@@ -1,12 +1,12 @@
 """Compiles one encode function per (message class, version).
 
-The function takes (message, append) and appends chunks: bytes, and whatever object stands in a `records`
-field. It does what Kafka's generated writers do: fixed-size fields as they are, tagged fields only when
-they differ from their default, unknown tagged fields back in their place, and UnsupportedFieldError for a
-field that this version lacks, is not ignorable, and is not at its default.
+The function takes (message, append) and appends chunks: bytes, and the object in a `records` field as it is. It does
+what Kafka's generated writers do: tagged fields only when they differ from their default, unknown tagged fields in
+their place, and UnsupportedFieldError for a field that this version lacks, is not ignorable, and is not at its
+default.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS elements of arrays, so that a caller
-with other work can do some in between.
+With `in_steps` the function is a generator that yields after every STEP_ELEMENTS array elements, so that other tasks
+can run while a large message is encoded.
 """
 
 from __future__ import annotations
@@ -29,12 +29,9 @@ from kpybroker.wire.source import Source
 Encoder = Callable[[Any, Callable[[Any], None]], None]
 StepEncoder = Callable[[Any, Callable[[Any], None]], Iterator[None]]
 
-STEP_ELEMENTS = 1000
-"""Elements encoded between two yields: below 2 ms."""
-
 
 class UnsupportedFieldError(ValueError):
-    """A field is set that the version asked for cannot carry: a mistake of the calling code."""
+    """A field is set that the requested version does not have: an error of the calling code."""
 
 
 def size_of(records: Any) -> int:
@@ -59,23 +56,9 @@ _NAMESPACE = {
 }
 
 
-def compile_encoder(message_class: type[Message], version: int) -> Encoder:
-    """The encode function of one version; the caller keeps it."""
-    encoder: Encoder = _compile(message_class, version, in_steps=False)
-    return encoder
-
-
-def compile_step_encoder(message_class: type[Message], version: int) -> StepEncoder:
-    """The same function as a generator."""
-    encoder: StepEncoder = _compile(message_class, version, in_steps=True)
-    return encoder
-
-
-def _compile(message_class: type[Message], version: int, in_steps: bool) -> Any:
-    writer = _EncoderWriter(message_class, version, in_steps)
-    if in_steps:
-        writer.source.line("steps = 0")
-        writer.source.line("if append is None: yield")  # a generator, whatever the schema
+def compile_encoder(message_class: type[Message], version: int, in_steps: bool) -> Any:
+    """The encode function of one version, which the caller keeps: an Encoder, or with `in_steps` a StepEncoder."""
+    writer = _EncoderWriter(message_class, version, Source(_NAMESPACE, in_steps))
     writer.struct(message_class, "message")
     writer.flush()
     return writer.source.compile("message, append", f"encode {message_class.__name__} v{version}")
@@ -92,12 +75,11 @@ class _EncoderWriter:
     as it is below 128 it is just one more byte of it.
     """
 
-    def __init__(self, message_class: type[Message], version: int, in_steps: bool) -> None:
+    def __init__(self, message_class: type[Message], version: int, source: Source) -> None:
         self.message_class = message_class
-        self.in_steps = in_steps
         self.version = version
         self.flexible = is_flexible(message_class, version)
-        self.source = Source(_NAMESPACE)
+        self.source = source
         self._run: list[tuple[str, str]] = []
         self._append = "append"
 
@@ -222,14 +204,7 @@ class _EncoderWriter:
             else:
                 self._primitive(field.type_name, item, nullable=False)
             self.flush()
-            if self.in_steps:
-                self._step()
-
-    def _step(self) -> None:
-        self.source.line("steps += 1")
-        with self.source.block(f"if steps == {STEP_ELEMENTS}:"):
-            self.source.line("steps = 0")
-            self.source.line("yield")
+            self.source.step()
 
     def _nested(self, field: Field, struct_class: type[Message], attribute: str) -> None:
         nested = self.source.name("nested")

@@ -1,10 +1,10 @@
 """The four codecs of record batches, as Kafka's clients write them, with bounded decompression.
 
 Rules: `decompress` never holds more than `limit` bytes of output (plus the codec's own window), whatever the input
-claims; the output buffer grows only as far as it is written. Every error of an input is a KafkaError: CORRUPT_MESSAGE
+claims; the output buffer takes memory only as it is written. Every error of an input is a KafkaError: CORRUPT_MESSAGE
 for bytes that are not of the codec, MESSAGE_TOO_LARGE for more than `limit`.
-Here too: the framings that are Kafka's own, xerial snappy and the LZ4 frame of magic 0 whose header checksum also
-covers the frame's magic number (KAFKA-3160). Not here: who may use which codec (`records.validate`).
+Also here: Kafka's own framings, which are xerial snappy and the LZ4 frame of magic 0, whose header checksum also
+covers the frame's magic number (KAFKA-3160). Not here: which codec a client may use (`records.validate`).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ LEVELS: Final = {Codec.GZIP: (1, 9), Codec.LZ4: (1, 17), Codec.ZSTD: (-131072, 2
 
 DEFAULT_LEVELS: Final = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
 
-_GZIP_DEFAULT_LEVEL = 6  # what zlib makes of -1
+_GZIP_DEFAULT_LEVEL = 6  # what -1 means to zlib
 _LZ4_FAST_LEVEL = 1
-_LZ4_MAX_LEVEL = 12  # liblz4 has no more; lz4-java's 13..17 are its own names for the same
+_LZ4_MAX_LEVEL = 12  # the highest of liblz4; 13 to 17 of lz4-java mean the same
 _ZSTD_MIN_LEVEL = -131072
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_SIZE = 32 * 1024
-_SNAPPY_RATIO_MAX = 64  # a copy element of 2 bytes and more yields 64 bytes at most
+_SNAPPY_RATIO_MAX = 64  # a copy element takes at least 2 bytes and yields at most 64
 _INT32 = struct.Struct(">i")
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -75,7 +75,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None, magic: int = 
 
 
 def decompress(codec: Codec, data: Buffer, limit: int, magic: int = 2) -> Buffer:
-    """The bytes that `data` stands for, at most `limit` of them. For Codec.NONE that is `data`, whatever its size.
+    """The decompressed bytes, at most `limit` of them; for Codec.NONE `data` itself, whatever its size.
 
     Raises CORRUPT_MESSAGE or MESSAGE_TOO_LARGE.
     """
@@ -89,7 +89,7 @@ def decompress(codec: Codec, data: Buffer, limit: int, magic: int = 2) -> Buffer
 
 
 def has_linked_lz4_blocks(data: Buffer, position: int = 0) -> bool:
-    """Whether the LZ4 frame at `position` has blocks that depend on each other: Java clients and brokers refuse it."""
+    """Whether the LZ4 frame at `position` has blocks that depend on each other: Java clients and brokers reject it."""
     return len(data) > position + 4 and not data[position + 4] & _LZ4_BLOCK_INDEPENDENCE
 
 
@@ -98,7 +98,7 @@ def _too_large(limit: int) -> KafkaError:
 
 
 class UndecodableError(KafkaError):
-    """Bytes that are not of the codec: CORRUPT_MESSAGE, unless who asked knows better what Kafka would say."""
+    """Bytes that are not of the codec: CORRUPT_MESSAGE, unless the caller knows that Kafka reports another error."""
 
 
 def _corrupt(codec: Codec, reason: object) -> UndecodableError:
@@ -106,16 +106,16 @@ def _corrupt(codec: Codec, reason: object) -> UndecodableError:
     return UndecodableError(ErrorCode.CORRUPT_MESSAGE, text)
 
 
-# --- gzip, lz4, zstd: one shot into a buffer of fixed size, which is what bounds them
+# --- gzip, lz4, zstd: one call into a buffer of fixed size, which bounds the output
 
 
 def _decompress_stream(
     decompress_into: Callable[[Buffer, bytearray | mmap.mmap], int], codec: Codec, data: Buffer, limit: int
 ) -> Buffer:
-    """First into a small buffer, which does for nearly all; then into `limit` bytes of untouched memory.
+    """First into a small buffer, which is enough for nearly all; then into an anonymous map of `limit` bytes.
 
-    The anonymous map costs physical memory only as the decompressor writes to it, so a bomb dies at `limit` and an
-    honest batch pays for its own size.
+    The map takes physical memory only as the decompressor writes to it: a bomb ends at `limit`, and any other batch
+    costs its own size.
     """
     guess = min(limit, max(_FIRST_GUESS_MIN, min(4 * len(data), _FIRST_GUESS_MAX)))
     if guess < limit:
@@ -154,7 +154,7 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytearray:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytearray:
-    """Independent blocks: Java refuses linked ones. Kafka's default level means the fast compressor."""
+    """Independent blocks: Java rejects linked ones. Kafka's default level means the fast compressor."""
     compressor = cramjam.lz4.Compressor(
         level=_LZ4_FAST_LEVEL if level is None else min(level, _LZ4_MAX_LEVEL),
         content_checksum=False,
@@ -200,7 +200,7 @@ def _decompress_snappy(data: memoryview, limit: int) -> Buffer:
 
 
 def _snappy_size(block: memoryview) -> int:
-    """The uncompressed size that a block claims, refused where no such block could be that long."""
+    """The uncompressed size that a block claims; CORRUPT_MESSAGE where a block of its length cannot hold so much."""
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)
     except cramjam.DecompressionError as error:
@@ -245,7 +245,7 @@ def _lz4_header_checksum(frame: Buffer, *, broken: bool) -> int:
 
 
 def _repair_lz4_header(data: Buffer) -> Buffer:
-    """A frame with the right header checksum: for magic 0 Kafka's readers ignore the one that is there."""
+    """The frame with a correct header checksum: Kafka's readers ignore the stored one for magic 0."""
     if len(data) < 7 or bytes(data[:4]) != _LZ4_MAGIC or len(data) <= _lz4_checksum_position(data):
         return data
     repaired = bytearray(data)
@@ -266,7 +266,7 @@ def _rotate_left(value: int, bits: int) -> int:
 
 
 def _xxh32_short(data: bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes, which is all that a frame header needs."""
+    """xxHash32 with seed 0 of fewer than 16 bytes, which is enough for a frame header."""
     assert len(data) < 16
     result = _XXH_PRIME_5 + len(data)
     words = len(data) // 4

@@ -1,7 +1,7 @@
 """CRC-32C over any buffer, from the `crc32c` package's extension module alone.
 
-The package itself asks `importlib.metadata` for its own version when it is imported, and that is a fifteenth of a
-broker's whole start. So the extension is loaded by itself; where it is not found under its name, the package is.
+Importing the package looks up its own version with `importlib.metadata`, which takes a fifteenth of a broker's start.
+So the extension is loaded by itself, and the package only where the extension is not found under its name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Checksum(Protocol):
+    """A CRC-32C function that can continue from an earlier checksum."""
+
     def __call__(self, data: Buffer, value: int = 0, /) -> int:
-        """The checksum of `data`, or of what `value` is the checksum of, followed by `data`."""
+        """The checksum of `data`, or of `data` appended to the bytes whose checksum is `value`."""
         ...
 
 

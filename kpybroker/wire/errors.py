@@ -1,8 +1,8 @@
 """Kafka's error codes; KafkaError for what a client can cause, ProtocolError for malformed bytes.
 
-`ErrorCode` carries Kafka's numbers and names; the texts are ours and reach clients wherever a response has
-an error message. Codes above 127 are of Kafka 4.x and only here to be named. Not here: which API answers
-with which.
+`ErrorCode` has Kafka's numbers and names; the texts are ours and reach clients wherever a response has an
+error message. Codes above 127 belong to Kafka 4.x and are here only for their names. Not here: which API
+returns which code.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ErrorCode(IntEnum):
 
 
 class KafkaError(Exception):
-    """A request that cannot be served as asked: becomes `code` and `message` in the response."""
+    """A request that cannot be served: becomes `code` and `message` in the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code
@@ -162,7 +162,7 @@ class KafkaError(Exception):
 
 
 class ProtocolError(Exception):
-    """Bytes that do not follow the protocol. The one exception decoding raises."""
+    """Bytes that do not follow the protocol: the only exception that decoding raises."""
 
 
 _TEXTS: Final = """
@@ -171,19 +171,19 @@ NONE No error.
 OFFSET_OUT_OF_RANGE The offset lies outside the offsets this broker keeps for the partition.
 CORRUPT_MESSAGE A record batch fails its checksum, has an invalid size, or lacks a key in a compacted topic.
 UNKNOWN_TOPIC_OR_PARTITION This broker does not host the partition.
-INVALID_FETCH_SIZE The size asked for is not valid.
+INVALID_FETCH_SIZE The requested size is not valid.
 LEADER_NOT_AVAILABLE The partition has no leader at the moment; an election is under way.
 NOT_LEADER_OR_FOLLOWER This broker is not the partition's leader, or holds no replica of it.
 REQUEST_TIMED_OUT The request was not completed in time.
 BROKER_NOT_AVAILABLE The broker is not available.
-REPLICA_NOT_AVAILABLE The replica asked for is not available.
+REPLICA_NOT_AVAILABLE The requested replica is not available.
 MESSAGE_TOO_LARGE The request holds a message larger than this broker or topic accepts.
-STALE_CONTROLLER_EPOCH The request comes from a former controller.
+STALE_CONTROLLER_EPOCH The request was sent by a former controller.
 OFFSET_METADATA_TOO_LARGE The metadata text of a committed offset is too long.
 NETWORK_EXCEPTION The connection ended before the response arrived.
 COORDINATOR_LOAD_IN_PROGRESS The coordinator is still loading its state.
 COORDINATOR_NOT_AVAILABLE The coordinator is not available.
-NOT_COORDINATOR This broker is not the coordinator asked for.
+NOT_COORDINATOR This broker is not the requested coordinator.
 INVALID_TOPIC_EXCEPTION The topic's name is not valid, or the topic may not be used this way.
 RECORD_LIST_TOO_LARGE A batch is larger than a log segment may be.
 NOT_ENOUGH_REPLICAS Fewer replicas are in sync than the topic requires; nothing was written.
@@ -219,7 +219,7 @@ INVALID_TXN_STATE The transaction's state does not allow this operation.
 INVALID_PRODUCER_ID_MAPPING The producer id is not the one assigned to the transactional id.
 INVALID_TRANSACTION_TIMEOUT The transaction timeout is above the broker's maximum, or not positive.
 CONCURRENT_TRANSACTIONS Another operation on the same transaction is still under way.
-TRANSACTION_COORDINATOR_FENCED The transaction marker comes from a former coordinator.
+TRANSACTION_COORDINATOR_FENCED The transaction marker was sent by a former coordinator.
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED Not authorized for the transactional id.
 SECURITY_DISABLED No authorizer is configured on this broker.
 OPERATION_NOT_ATTEMPTED The operation was not tried because others in the request failed.
@@ -244,8 +244,8 @@ TOPIC_DELETION_DISABLED Deleting topics is disabled on this broker.
 FENCED_LEADER_EPOCH The leader epoch in the request is older than the broker's.
 UNKNOWN_LEADER_EPOCH The leader epoch in the request is newer than the broker's.
 UNSUPPORTED_COMPRESSION_TYPE This version of the request cannot carry the partition's compression type.
-STALE_BROKER_EPOCH The broker has registered anew since the request was made.
-OFFSET_NOT_AVAILABLE A new leader has not yet reached the offset up to which answers are safe.
+STALE_BROKER_EPOCH The broker has registered again since the request was made.
+OFFSET_NOT_AVAILABLE A new leader has not yet reached the offset up to which responses are safe.
 MEMBER_ID_REQUIRED Join again with the member id given in this response.
 PREFERRED_LEADER_NOT_AVAILABLE The preferred leader is not available.
 GROUP_MAX_SIZE_REACHED The group has as many members as the broker allows.
@@ -255,7 +255,7 @@ ELECTION_NOT_NEEDED The partition needs no election.
 NO_REASSIGNMENT_IN_PROGRESS The partition is not being reassigned.
 GROUP_SUBSCRIBED_TO_TOPIC The group is subscribed to the topic, so its offsets may not be deleted.
 INVALID_RECORD A record failed validation.
-UNSTABLE_OFFSET_COMMIT Offsets of an open transaction stand in the way.
+UNSTABLE_OFFSET_COMMIT Offsets of an open transaction prevent it.
 THROTTLING_QUOTA_EXCEEDED The quota for such requests is used up.
 PRODUCER_FENCED A newer producer uses the same transactional id.
 RESOURCE_NOT_FOUND The resource does not exist.
@@ -296,7 +296,7 @@ INVALID_VOTER_KEY The voter key is not the receiver's.
 DUPLICATE_VOTER The voter is already in the set.
 VOTER_NOT_FOUND The voter is not in the set.
 INVALID_REGULAR_EXPRESSION The regular expression is not valid.
-REBOOTSTRAP_REQUIRED The client must find the cluster anew from its bootstrap servers.
+REBOOTSTRAP_REQUIRED The client must find the cluster again from its bootstrap servers.
 """
 
 MESSAGES: Final[dict[ErrorCode, str]] = {

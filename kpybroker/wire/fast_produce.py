@@ -1,9 +1,9 @@
-"""The Produce request that nearly every client sends nearly always, without its messages.
+"""The usual Produce request and its response, read and written without message classes.
 
-One partition of one topic, no transactional id, no tagged field; and the answer that it was appended. Reading it and
-answering it so costs a quarter of what `codec` takes. What stands here is what `codec` makes of `messages.produce` in
-these versions, and the tests hold the two together byte for byte; of any other request `read` gives None, and `codec`
-says what it is, or what is wrong with it.
+The usual request is one partition of one topic, with no transactional id and no tagged field; the response says that
+the records were appended. Both take a quarter of the time of `codec`. Their bytes are those that `codec` makes of
+`messages.produce` in these versions, and the tests compare the two. For any other request `read` returns None, and
+`codec` decides what it is or what is wrong with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpybroker.wire.primitives import varint_tail
 
 VERSIONS = (5, 11)
 
-PlainProduce = tuple[int, int, str, int, memoryview]
+FastProduce = tuple[int, int, str, int, memoryview]
 """acks, timeout in ms, topic, index, records: a view into the frame."""
 
 _FLEXIBLE_FROM = ProduceRequest.FLEXIBLE_FROM
@@ -24,7 +24,7 @@ _FLEXIBLE_FROM = ProduceRequest.FLEXIBLE_FROM
 # transactional id (null), acks, timeout, topics (one), length of its name; the name; partitions (one), index, size
 _HEAD = struct.Struct(">hhiih")
 _PARTITION = struct.Struct(">iii")
-# The same in compact lengths, one above what they count; the size is a varint. No tagged fields, three times.
+# The same with compact lengths (length + 1); the size is a varint. No tagged fields, three times.
 _COMPACT_HEAD = struct.Struct(">BhiBB")
 _COMPACT_PARTITION = struct.Struct(">BiB")
 _NO_TAGS = b"\0\0\0"
@@ -38,8 +38,8 @@ _COMPACT_ANSWER_HEAD = struct.Struct(">iixBB")
 _COMPACT_ANSWER_TAIL = struct.Struct(">BihqqqBBxxix")
 
 
-def read(frame: memoryview, position: int, version: int) -> PlainProduce | None:
-    """The request whose body begins at `position`, if it is such a one."""
+def read(frame: memoryview, position: int, version: int) -> FastProduce | None:
+    """The request whose body begins at `position`; None if it is not of the usual form."""
     try:
         if version < _FLEXIBLE_FROM:
             return _read(frame, position)
@@ -48,7 +48,7 @@ def read(frame: memoryview, position: int, version: int) -> PlainProduce | None:
         return None
 
 
-def _read(frame: memoryview, position: int) -> PlainProduce | None:
+def _read(frame: memoryview, position: int) -> FastProduce | None:
     no_id, acks, timeout_ms, topics, size = _HEAD.unpack_from(frame, position)
     position += _HEAD.size
     name_end = position + size
@@ -59,7 +59,7 @@ def _read(frame: memoryview, position: int) -> PlainProduce | None:
     return acks, timeout_ms, str(frame[position:name_end], "utf-8"), index, frame[records_at:]
 
 
-def _read_compact(frame: memoryview, position: int) -> PlainProduce | None:
+def _read_compact(frame: memoryview, position: int) -> FastProduce | None:
     no_id, acks, timeout_ms, topics, size = _COMPACT_HEAD.unpack_from(frame, position)
     position += _COMPACT_HEAD.size
     name_end = position + size - 1
@@ -84,7 +84,7 @@ def answer(
     log_append_time_ms: int,
     log_start_offset: int,
 ) -> bytes:
-    """The frame that says that a request was carried out."""
+    """The response frame for records that were appended, its size included."""
     name = topic.encode()
     size = len(name)
     if version >= _FLEXIBLE_FROM:

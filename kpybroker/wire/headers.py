@@ -1,8 +1,8 @@
-"""Request and response headers, by hand: they are read before it is known what follows.
+"""Request and response headers, written by hand: they are read before the body's API and version are known.
 
-Traps kept here: the client id has a two-byte length in every version, flexible ones too; ControlledShutdown
-0 has none; the header of an API we do not know is read as far as the client id, so that a log line can name
-the client. What may be refused is the caller's business. A frame's size is not part of the header.
+Traps: the client id has a two-byte length in every version, flexible ones too; ControlledShutdown 0 has none; the
+header of an unknown API is read as far as the client id, so that a log line can name the client. The caller decides
+which APIs and versions to reject. A frame's size is not part of the header.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """As in ApiInfo; 1 for an API that is not known."""
+    """As ApiInfo.request_header_version; 1 for an unknown API."""
     known = _VERSIONS.get((api_key, api_version))
     if known is not None:
         return known
@@ -52,7 +52,7 @@ _VERSIONS = {
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:
-    """The header at the start of a frame (its size already taken off). Raises ProtocolError."""
+    """The header at the start of a frame (without its size). Raises ProtocolError."""
     try:
         api_key, api_version, correlation_id = _KEY_VERSION_ID.unpack_from(frame)
         version = _VERSIONS.get((api_key, api_version))
@@ -74,7 +74,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
             if count:
                 tags, position, _ = read_tagged_fields(frame, position, len(frame), count, MAX_HEADER_TAGS)
         header = (api_key, api_version, correlation_id, client_id, position, tags)
-        return tuple.__new__(RequestHeader, header)  # a third of what its constructor takes
+        return tuple.__new__(RequestHeader, header)  # takes a third of its constructor's time
     except (IndexError, struct.error):
         raise ProtocolError("the request header is cut short") from None
     except UnicodeDecodeError:
@@ -82,7 +82,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The header's bytes, in the version its API and API version call for."""
+    """The header's bytes, in the version that its API and API version require."""
     version = request_header_version(header.api_key, header.api_version)
     out = [_KEY_VERSION_ID.pack(header.api_key, header.api_version, header.correlation_id)]
     if version >= 1:

@@ -1,13 +1,11 @@
-"""The order in which the JVM's maps give their keys, so that our JSON in the tree equals Kafka's byte for
-byte.
+"""The order in which the JVM's maps iterate over their keys, so that our JSON in the tree equals Kafka's byte for byte.
 
-Kafka 3.9 fills a map and hands it to Jackson, which writes the keys in the map's own order: by hash, not by
-insertion. Nothing reads meaning into that order, but equal bytes can be compared, and a `SetData` that
-changes nothing is seen to change nothing. Four maps occur: Scala's mutable and immutable ones (2.13) and
-Java's HashMap and Properties.
+Kafka 3.9 fills a map and passes it to Jackson, which writes the keys in the map's own order: by hash, not by insertion.
+No reader depends on that order, but equal bytes can be compared, and a `SetData` that changes nothing is recognized.
+There are four maps: Scala's mutable and immutable ones (2.13) and Java's HashMap and Properties.
 
-Keys are strings; the answer depends on them alone, but for keys of equal hash and for Properties, where it
-also depends on the order of insertion.
+Keys are strings. The order depends on them alone, except for keys of equal hash and for Properties, where it also
+depends on the order of insertion.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _MASK = 0xFFFFFFFF
 def java_hash(text: str) -> int:
     """String.hashCode, as an unsigned 32-bit value."""
     value = 0
-    if text.isascii():  # nearly always, and by the ten thousand
+    if text.isascii():  # nearly always; called for tens of thousands of keys
         for byte in text.encode():
             value = (31 * value + byte) & _MASK
         return value
@@ -44,7 +42,7 @@ def _signed(value: int) -> int:
 def scala_mutable_order(keys: tuple[str, ...], literal: int = 0) -> tuple[str, ...]:
     """scala.collection.mutable.HashMap: doubled when three quarters full; a bucket is sorted by hash.
 
-    `literal` of the keys were there when the map was made: `mutable.Map(a -> 1, b -> 2)` is sized for its
+    `literal` is the number of keys given when the map was made: `mutable.Map(a -> 1, b -> 2)` is sized for its
     arguments, `mutable.Map()` has 16 buckets.
     """
     buckets = 16 if literal == 0 else 2 << (max(int((literal + 1) / 0.75) - 1, 4).bit_length() - 1)
@@ -64,7 +62,7 @@ def scala_immutable_order(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def scala_hash_map_order(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """scala.collection.immutable.HashMap: the trie whatever its size (`groupBy` makes one)."""
+    """scala.collection.immutable.HashMap: the hash trie at any size (`groupBy` makes one)."""
     return tuple(_trie_order([(_improve(java_hash(key)), key) for key in keys], shift=0))
 
 
@@ -89,8 +87,7 @@ def _trie_order(items: Sequence[tuple[int, str]], shift: int) -> Iterable[str]:
 
 @lru_cache(maxsize=256)
 def java_hash_map_order(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """java.util.HashMap: 16 buckets, doubled when more than three quarters full; a bucket keeps insertion
-    order."""
+    """java.util.HashMap: 16 buckets, doubled when more than 3/4 full; a bucket keeps insertion order."""
     buckets = 16
     while len(keys) > buckets * 3 // 4:
         buckets *= 2
@@ -98,12 +95,10 @@ def java_hash_map_order(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def java_properties_order(keys: Sequence[str]) -> tuple[str, ...]:
-    """java.util.Properties, a ConcurrentHashMap of 16 buckets inside, doubled once it *is* three quarters
-    full.
+    """java.util.Properties, which is a ConcurrentHashMap of 16 buckets, doubled as soon as it is 3/4 full.
 
-    A bucket keeps insertion order until a doubling splits it: the run of keys at its end that go to one half
-    stays as it is, and those before it are put in front of their halves one by one
-    (ConcurrentHashMap.transfer).
+    A bucket keeps insertion order until a doubling splits it: the keys at its end that go to one half keep their
+    order, and those before are put in front of their halves one by one (ConcurrentHashMap.transfer).
     """
     table: list[list[str]] = [[] for _ in range(16)]
     for count, key in enumerate(keys, start=1):

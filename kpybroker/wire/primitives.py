@@ -1,6 +1,6 @@
-"""Variable-length integers, raw tagged fields and the small tables that compiled codecs lean on.
+"""Variable-length integers, raw tagged fields and the small tables that compiled codecs use.
 
-Rules: every reader takes (buffer, position) and gives (value, new position); anything a peer's bytes can
+Rules: every reader takes (buffer, position) and returns (value, new position); whatever a peer's bytes can
 cause is a ProtocolError, an IndexError or a struct.error, and `codec` turns the last two into the first.
 """
 
@@ -16,7 +16,7 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 BYTE: Final[tuple[bytes, ...]] = tuple(bytes((n,)) for n in range(256))
 MAX_STRING: Final = 0x7FFF
-"""Kafka refuses longer strings, also where the length is a varint."""
+"""Bytes of the longest string: Kafka rejects longer ones, also where the length is a varint."""
 
 FORMATS: Final = {
     "bool": "?",
@@ -47,7 +47,7 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def string_length(length_plus_one: int) -> bytes:
-    """The length of a compact string; ValueError where Kafka's own writer refuses."""
+    """The length of a compact string; ValueError where Kafka's own writer raises."""
     if length_plus_one > MAX_STRING + 1:
         raise ValueError(f"a string of {length_plus_one - 1} bytes is too long, at most {MAX_STRING}")
     return unsigned_varint(length_plus_one)
@@ -78,7 +78,7 @@ def varint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
 
 
 def string_length_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """As varint_tail, for a string's length plus one, which Kafka bounds."""
+    """As varint_tail, for a string's length plus one: at most MAX_STRING + 1."""
     value, position = varint_tail(buffer, position, first)
     if value > MAX_STRING + 1:
         raise ProtocolError(f"a string claims {value - 1} bytes, at most {MAX_STRING}")
@@ -90,7 +90,7 @@ def read_tagged_fields(
 ) -> tuple[tuple[tuple[int, bytes], ...], int, int]:
     """`count` tagged fields that are all unknown here; `count` may be the first byte of a longer varint.
 
-    Gives (fields, position, what is left of the element budget).
+    Returns (fields, position, what is left of the element budget).
     """
     if count > 127:
         count, position = varint_tail(buffer, position, count)
@@ -107,9 +107,9 @@ def read_tagged_fields(
 
 
 def claim(count: int, min_size: int, remaining: int, budget: int) -> int:
-    """What is left of the budget after `count` elements; ProtocolError when they cannot be or may not be."""
+    """What is left of the budget after `count` elements; ProtocolError if they do not fit the bytes or the budget."""
     if count < 0:
-        raise ProtocolError("an array that may not be null is null")
+        raise ProtocolError("an array that must not be null is null")
     if count * min_size > remaining:
         raise ProtocolError(f"{count} elements are claimed, {remaining} bytes are left")
     if count > budget:
@@ -118,11 +118,11 @@ def claim(count: int, min_size: int, remaining: int, budget: int) -> int:
 
 
 def write_tagged_fields(append: Callable[[bytes], Any], fields: Sequence[tuple[int, bytes]]) -> None:
-    """The fields themselves; their count has been written."""
+    """Appends the fields, whose count has been written. ValueError where tags do not rise."""
     last = -1
     for tag, value in fields:
         if tag <= last:
-            raise ValueError(f"tag {tag} comes after tag {last}")
+            raise ValueError(f"tag {tag} follows tag {last}")
         last = tag
         append(unsigned_varint(tag))
         append(unsigned_varint(len(value)))
@@ -142,7 +142,7 @@ _READY_COUNTS: Final = 16
 
 
 def array_packer(format_char: str) -> Callable[[Sequence[Any]], bytes]:
-    """A function that packs a list of fixed-size values; short lists use formats prepared here."""
+    """A function that packs a list of fixed-size values; short lists use formats that are compiled here."""
     ready = [struct.Struct(">" + format_char * count).pack for count in range(_READY_COUNTS)]
 
     def pack(values: Sequence[Any]) -> bytes:

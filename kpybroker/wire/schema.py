@@ -1,8 +1,8 @@
 """What a message class says about its bytes: fields, versions, tags. The compilers turn it into functions.
 
-Generated classes derive from `Message` (the one base class here: it saves some 500 copies of `__eq__` and
-`__repr__`) and carry their fields as constant tuples, so that importing them costs next to nothing;
-`struct_fields` makes `Field`s of those when a codec is compiled. Versions are inclusive ranges; FOREVER is
+Generated classes derive from `Message` (the only base class here: it saves some 500 copies of `__eq__` and
+`__repr__`) and hold their fields as constant tuples, so that importing them costs next to nothing;
+`struct_fields` makes `Field`s of them when a codec is compiled. Versions are inclusive ranges; FOREVER is
 the open upper end.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 FOREVER: Final = 32767
 EMPTY: Final[list[Any]] = []
-"""Marks an array argument that was not given: a new empty list is made. Never put anything into it."""
+"""Marks an array argument that was not given, for which a new list is made. It must stay empty."""
 ZERO_UUID: Final = bytes(16)
 
 Range: TypeAlias = "tuple[int, int]"
@@ -55,7 +55,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a struct, whatever the version."""
+    """One field of a struct, in all versions."""
 
     name: str
     type_name: str
@@ -71,12 +71,15 @@ class Field:
     struct: type[Message] | None
 
     def present(self, version: int) -> bool:
+        """Whether the field is on the wire in this version."""
         return self.versions[0] <= version <= self.versions[1]
 
     def is_tagged(self, version: int) -> bool:
+        """Whether this version writes it as a tagged field (KIP-482)."""
         return self.tagged is not None and self.tagged[0] <= version <= self.tagged[1]
 
     def is_nullable(self, version: int) -> bool:
+        """Whether it may be null in this version."""
         return self.nullable is not None and self.nullable[0] <= version <= self.nullable[1]
 
 
@@ -92,7 +95,7 @@ def struct_fields(message_class: type[Message], struct: type[Message] | None = N
 
 
 def default_value(field: Field) -> Any:
-    """A fresh value such as the constructor makes when the field is not given."""
+    """A new value, as the constructor makes it when the field is not given."""
     if field.default != ():
         return field.default
     if field.array:

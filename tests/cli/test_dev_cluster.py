@@ -68,10 +68,10 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
                 while not running.brokers:  # noqa: ASYNC110 -- what it announces with is what a program would read
                     await trio.sleep(0.01)
             first, second, third = running.brokers
-            assert first.control.is_active
+            assert first.controller.is_active
             if life == 0:
                 alone = NewTopic("alone", assignments={0: [2]})
-                await first.control.topics.create_topics([NewTopic("t"), alone], 10_000)
+                await first.topics.create_topics([NewTopic("t"), alone], 10_000)
             assert await third.metadata.wait_until(lambda snapshot: snapshot.has_leader("t", 0), 10)
             state = third.metadata.partition("t", 0)
             assert state is not None

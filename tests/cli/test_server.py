@@ -16,7 +16,12 @@ from kpybroker.cli.server import run_server
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
     """Collects what would be run instead of running it, and leaves logging as it was."""
     plans: list[run.Plan] = []
-    monkeypatch.setattr(run, "run", lambda plan: plans.append(plan) or 0)
+
+    def collect(plan: run.Plan) -> int:
+        plans.append(plan)
+        return 0
+
+    monkeypatch.setattr(run, "run", collect)
     root = logging.getLogger()
     handlers, level, raising = root.handlers[:], root.level, logging.raiseExceptions
     yield plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.config.broker import BrokerConfig, merged
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.values import ConfigError
 
 

@@ -22,7 +22,7 @@ from kpybroker.config.values import ConfigError
         ({"log.cleaner.io.buffer.load.factor": "x"}, "to a number (default: 0.9)"),
         ({"broker.id": "x"}, "to a whole number up to 2147483647"),
         ({"listeners": "x"}, "write listeners as NAME://host:port, e.g. listeners=PLAINTEXT://127.0.0.1:9092"),
-        ({"log.roll.ms": "0"}, "change log.roll.ms so that the two agree, or leave it out"),
+        ({"log.roll.ms": "0"}, "change log.roll.ms so that the settings agree, or leave it out"),
     ],
 )
 def test_it_says_what_would_do(props: dict[str, str], fix: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import did_you_mean, interpret
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.values import ConfigTextError
 
@@ -48,11 +49,23 @@ def test_kraft_keys_without_a_kraft_file_are_named() -> None:
 
 @pytest.mark.parametrize("name", sorted(BROKER_KEYS))
 def test_a_known_key_is_named_exactly_when_it_has_no_effect(name: str) -> None:
-    value = "broker" if name == "process.roles" else "1"
+    value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
-    is_silent = BROKER_KEYS[name].status == HONOURED or name == "node.id"
+    is_silent = BROKER_KEYS[name].status == HONOURED
     assert [note.key for note in notes] == ([] if is_silent else [name])
     assert not any(note.serious for note in notes)
+
+
+def test_a_replica_selector_that_is_not_available_is_reported() -> None:
+    (note,) = interpret({"replica.selector.class": "com.example.Selector"}).notes
+    assert note.text.startswith("replica.selector.class=com.example.Selector has no effect: only ")
+    assert note.serious
+
+
+def test_a_limit_for_one_listener_is_reported_as_without_effect() -> None:
+    (note,) = interpret({"listener.name.internal.max.connections": "5"}).notes
+    assert note.text.startswith("listener.name.internal.max.connections has no effect: ")
+    assert interpret({"max.connections": "5"}).notes == []
 
 
 @pytest.mark.parametrize(

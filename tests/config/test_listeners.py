@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.interpret import interpret
 from kpybroker.config.listeners import Endpoint, parse_endpoints, parse_map, security_protocol_map
 from kpybroker.config.values import ConfigError
 
@@ -55,8 +56,18 @@ def test_names_are_case_insensitive_and_protocols_checked() -> None:
         security_protocol_map("A:SSL,a:SSL")
 
 
-def test_a_kraft_controllers_listener_counts_as_plain() -> None:
-    assert security_protocol_map("A:SSL", ["controller"]) == {"A": "SSL", "CONTROLLER": "PLAINTEXT"}
+def test_a_listener_of_a_kraft_controller_needs_no_security_protocol() -> None:
+    file = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": "A://:9092,CONTROLLER://:9093",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "A:PLAINTEXT",
+        "inter.broker.listener.name": "A",
+    }
+    config = BrokerConfig(interpret(file).props)
+    assert config.security_protocols == security_protocol_map("a:plaintext") == {"A": "PLAINTEXT"}
+    assert [endpoint.listener_name for endpoint in config.listeners] == ["A"]
 
 
 def test_a_map_keeps_colons_of_its_names() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -92,7 +94,7 @@ async def test_events_wait_while_the_connection_is_cut() -> None:
 
 async def test_a_late_event_still_precedes_the_next_answer() -> None:
     store = fresh_store()
-    waiting = []
+    waiting: list[Callable[[], None]] = []
     tree = FaultyTree(store.session(), rates=FaultRates(late_watch=1.0), later=waiting.append)
     log = EventLog()
     tree.listen(log)

@@ -69,7 +69,7 @@ def test_progress_is_a_line_for_each_quarter_where_there_is_no_terminal() -> Non
 def test_tables_add_up() -> None:
     counts = [{**WINDOW, "page": page, "events": events} for page, events in (("/b", 4), ("/a", 12))]
     tops = [{**WINDOW, "rank": 1, "page": "/a", "events": 12}, {**WINDOW, "rank": 2, "page": "/b", "events": 4}]
-    session = {
+    session: dict[str, object] = {
         "visitor": "v" * 60,
         "session_start": "2024-03-05T01:02:03.004Z",
         "session_end": "2024-03-05T02:00:00.000Z",

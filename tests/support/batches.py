@@ -13,7 +13,7 @@ from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
 from kpybroker.wire.records.batch import Buffer, iter_batches
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,
     EndTransactionMarker,
@@ -24,9 +24,10 @@ from kpybroker.wire.records.record import iter_records
 NOW_MS = 1_000_000
 
 
-def batch(*values: bytes, timestamp: int = NOW_MS, **options: Any) -> bytearray:
-    """A batch with a record a value. `options` as of `build_batch`."""
-    return build_batch([(None, value, timestamp) for value in values or (b"value",)], **options)
+def batch(*values: bytes, timestamp: int = NOW_MS, base_offset: int = 0, **fields: Any) -> bytearray:
+    """A batch with one record for each value; `fields` are those of BatchFields."""
+    entries = [(None, value, timestamp) for value in values or (b"value",)]
+    return build_batch(entries, BatchFields(**fields), base_offset=base_offset)
 
 
 def marker(*, commit: bool, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> bytearray:

@@ -23,7 +23,7 @@ async def configured_broker(directory: Path, *topics: str, **props: str) -> Asyn
     fixed = {"broker.id": "0", "listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory / "logs")}
     async with Broker.open(BrokerConfig(fixed | keys)) as broker:
         if topics:
-            await broker.control.topics.create_topics([NewTopic(name, 1, 1) for name in topics], 10_000)
+            await broker.topics.create_topics([NewTopic(name, 1, 1) for name in topics], 10_000)
         yield broker
 
 

@@ -1,4 +1,4 @@
-"""A broker cut down to what the controller touches: the real Control, MetadataCache and topic administration over the
+"""A broker cut down to what the controller touches: the real controller, metadata and topic administration over the
 embedded tree, with replicas that obey and remember."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from kpybroker.broker.cluster.config_repository import BrokerListener, TopicListener
-from kpybroker.broker.cluster.controller import Control
+from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.replication.partition import Partition
@@ -68,7 +68,7 @@ class ObedientReplicas:
             return LeaderAndIsrResponse(topics=topics)
         return LeaderAndIsrResponse(partition_errors=[error for topic in topics for error in topic.partition_errors])
 
-    async def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         self.requests.append(request)
         errors = []
         for topic in request.topic_states:
@@ -139,7 +139,12 @@ class ControlBroker:
         self.metadata = MetadataCache(self.config)
         self._listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery = nursery
-        self.control = Control(self)  # type: ignore[arg-type]
+        self.controller = ClusterController(self)  # type: ignore[arg-type]
+        self.topics = self.controller.topics
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.controller.broker_epoch
 
     def on_tree_event(self, listener: Callable[[TreeEvent], None]) -> None:
         self._listeners.append(listener)
@@ -162,8 +167,8 @@ class ControlBroker:
     async def start(self) -> None:
         self.tree.listen(self.tree_event)
         await self.tree.start(1)
-        await self.control.register()
-        await self.control.elect()
+        await self.controller.register()
+        await self.controller.elect()
 
 
 @asynccontextmanager
@@ -175,7 +180,7 @@ async def running_broker(store: EmbeddedStore | None = None, **props: str) -> As
         broker = ControlBroker(store.session(), nursery, keys)
         await broker.start()
         yield broker
-        await broker.control.close()
+        await broker.controller.close()
         await broker.tree.close()
         nursery.cancel_scope.cancel()
 

@@ -22,6 +22,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_offsets
 from kpybroker.storage.disk.errors import CorruptCheckpointError
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.segments.txn_index import ENTRY_SIZE
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.delete_records import DeleteRecordsRequest
@@ -141,7 +142,7 @@ def _abort(broker: Broker, index: int, sequence: int, when: int) -> None:
     options = {"producer_id": 2, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
     partition = broker.replicas.partition(TOPIC, index)
     assert partition is not None
-    partition.append(batch(b"aborted", timestamp=when, **options), -1, 9, when)
+    partition.append(ProducedBatches(batch(b"aborted", timestamp=when, **options), when, 9))
     partition.append_marker(EndTransactionMarker(ControlRecordType.ABORT, 0, when), 2, 0)
 
 

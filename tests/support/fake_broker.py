@@ -15,12 +15,14 @@ from typing import Any
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import Node
-from kpybroker.broker.coordinators.groups import GROUP_METADATA_TOPIC, GroupCoordinators
+from kpybroker.broker.coordinators.groups import GroupCoordinators
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import Operation, Principal, ResourceType
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -73,7 +75,7 @@ class FakeLog:
 
 
 class FakePartition:
-    def __init__(self, index: int, topic: str = GROUP_METADATA_TOPIC) -> None:
+    def __init__(self, index: int, topic: str = GROUP_METADATA_TOPIC_NAME) -> None:
         self.topic = topic
         self.index = index
         self.log: FakeLog | None = FakeLog()
@@ -90,13 +92,14 @@ class FakePartition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return self.log
 
-    def append_internal(self, batch: bytearray, *, now_ms: int, guard: Any = None) -> SimpleNamespace:
+    def append(self, produced: ProducedBatches) -> SimpleNamespace:
         if self.append_error is not None:
             error, self.append_error = self.append_error, None
             raise error
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.online_log()
+        batch = bytearray(produced.records)
         header = parse_header(batch)
         first = log.log_end_offset
         stamp(batch, 0, first, self.leader_epoch)
@@ -207,14 +210,14 @@ class FakeBroker:
         self.node_id = 1
         self.clock = FakeClock()
         self.metadata = FakeMetadata()
-        self.metadata.topics[GROUP_METADATA_TOPIC] = partitions
+        self.metadata.topics[GROUP_METADATA_TOPIC_NAME] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}
-        self.replicas = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
-        self.control = SimpleNamespace(topics=FakeTopics(self.metadata))
+        self.replicas: Any = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
+        self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
-        self.groups = GroupCoordinators(self)  # type: ignore[arg-type]
+        self.groups = GroupCoordinators(self, self.metadata, self.replicas)  # type: ignore[arg-type]
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         self._nursery.start_soon(function, *args, name=name)

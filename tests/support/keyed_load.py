@@ -10,7 +10,7 @@ from kpybroker.core.log.producer_state import AppendOrigin
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
@@ -74,7 +74,7 @@ class KeyedLoad:
         elif self._legacy and kind < 0.5:
             self._append_legacy(log)
         elif kind < 0.45:
-            self._append(log, build_batch_of(self.records(), codec=self.chance.choice(self._codecs)))
+            self._append(log, build_batch_of(self.records(), BatchFields(codec=self.chance.choice(self._codecs))))
         elif kind < 0.6:
             self._append_of(log, self._producers[0], transactional=False)
         elif kind < 0.85 or not self._open:
@@ -99,11 +99,13 @@ class KeyedLoad:
         sequence = self._sequences.get(producer_id, 0)
         batch = build_batch_of(
             records,
-            codec=self.chance.choice(self._codecs),
-            producer_id=producer_id,
-            producer_epoch=self._epochs[producer_id],
-            base_sequence=sequence,
-            is_transactional=transactional,
+            BatchFields(
+                codec=self.chance.choice(self._codecs),
+                producer_id=producer_id,
+                producer_epoch=self._epochs[producer_id],
+                base_sequence=sequence,
+                is_transactional=transactional,
+            ),
         )
         self._append(log, batch)
         self._sequences[producer_id] = sequence + len(records)

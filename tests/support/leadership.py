@@ -23,5 +23,5 @@ async def tell(broker: Broker, leader: int, epoch: int, isr: list[int]) -> None:
         is_new=epoch == 0,
     )
     topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-    request = LISR(controller_epoch=9, broker_epoch=broker.control.broker_epoch, topic_states=[topic])
+    request = LISR(controller_epoch=9, broker_epoch=broker.broker_epoch, topic_states=[topic])
     assert (await ask(broker, request, 7)).error_code == ErrorCode.NONE

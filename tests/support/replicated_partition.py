@@ -12,12 +12,13 @@ from math import inf
 from typing import NamedTuple
 
 from kpybroker.broker.loop.offset_waiters import OffsetWaiter
-from kpybroker.broker.replication.fetch_service import Fetches, Visit
+from kpybroker.broker.replication.fetch_service import diverging_epoch
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession
 from kpybroker.core.replication.follower import FetchState, initial_state, out_of_range, truncation
 from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from kpybroker.core.replication.replica import IsrChange
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogCheckpoints
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -147,7 +148,7 @@ class Node:
             truncates_on_fetch=self._world.truncates_on_fetch,
         )
 
-    # --- as a follower, as `Fetcher` does it
+    # --- as a follower, as `FollowerFetcher` does it
 
     def cut(self, offset: int, *, is_complete: bool = True) -> None:
         assert offset >= self.log.high_watermark, "what is committed was cut off"
@@ -201,7 +202,7 @@ class Node:
             self.log.truncate_fully_and_start_at(step.restart_at, now_ms=self._world.now)
             self._stand_at(step.fetch_offset)
 
-    # --- as a leader, as `Fetches` does it
+    # --- as a leader, as `FetchService` does it
 
     def serve(self, fetch: Fetch, count: int) -> Answer:
         data = FetchResponse.PartitionData()
@@ -214,7 +215,8 @@ class Node:
     def _serve(self, fetch: Fetch, data: FetchResponse.PartitionData, count: int) -> bytes:
         asked = fetch.asked
         log = self.partition.readable_log(asked.current_leader_epoch, only_leader=True)
-        if Fetches._diverges(Visit(asked, data), log):
+        data.diverging_epoch = diverging_epoch(asked, log)
+        if data.diverging_epoch is not None:
             return b""
         found = log.read(asked.fetch_offset, count * BATCH_BYTES, min_one_message=count > 0)
         data.log_start_offset = log.log_start_offset
@@ -232,7 +234,7 @@ class Node:
     def write(self, value: int) -> Produced:
         """A Produce with acks=all; raises what the client would be told."""
         records = memoryview(batch(b"%04d" % value))
-        offset = self.partition.append(records, -1, VERSION, self._world.now).first_offset
+        offset = self.partition.append(ProducedBatches(records, self._world.now, VERSION)).first_offset
         waiter = self.partition.offset_waiters.add(offset + 1, inf)
         self.partition.offset_waiters.wake(self.partition.high_watermark)
         return Produced(value, offset, self.partition, waiter)

@@ -60,7 +60,7 @@ class RunningCluster:
 
     @property
     def controller(self) -> Broker:
-        return next(broker for broker in self.brokers.values() if broker.control.is_active)
+        return next(broker for broker in self.brokers.values() if broker.controller.is_active)
 
 
 @asynccontextmanager

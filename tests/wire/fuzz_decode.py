@@ -108,7 +108,7 @@ def _check_again(info: ApiInfo, message: Any, version: int) -> None:
     try:
         encoded = encode(message, version)
     except ValueError as error:
-        if "comes after tag" not in str(error):  # Java reads unordered tags, and refuses to write them
+        if "follows tag" not in str(error):  # Java reads unordered tags, and refuses to write them
             raise
         return
     assert encode(decode(info.request_class(), encoded, version), version) == encoded, "does not round-trip"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Generator
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,6 @@ from kpybroker.wire.codec import (
     encode_parts,
     encode_steps,
 )
-from kpybroker.wire.compile_decode import STEP_ELEMENTS
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -30,6 +30,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.schema import Message
+from kpybroker.wire.source import STEP_ELEMENTS
 from tests.wire.random_messages import message_classes, random_message
 from tests.wire.reference_codec import as_dict, reference_decode, reference_encode
 
@@ -61,8 +62,11 @@ def test_every_version_round_trips_its_defaults(message_class: type[Message]) ->
         assert decode_from(message_class, b"...." + encoded, 4, version)[1] == len(encoded) + 4
 
 
-def steps_of(message_class: type[Message], data: bytes, version: int) -> tuple[Message, int]:
-    steps = decode_steps(message_class, data, version)
+T = TypeVar("T")
+
+
+def run_steps(steps: Generator[None, None, T]) -> tuple[T, int]:
+    """What the generator returns, and how often it yielded."""
     yields = 0
     while True:
         try:
@@ -75,32 +79,21 @@ def steps_of(message_class: type[Message], data: bytes, version: int) -> tuple[M
 def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
     topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
     data = encode(MetadataRequest(topics=topics), 12)
-    message, yields = steps_of(MetadataRequest, data, 12)
+    message, yields = run_steps(decode_steps(MetadataRequest, data, 12))
     assert message == decode(MetadataRequest, data, 12)
     assert yields == 3
-    assert steps_of(HeartbeatRequest, encode(HeartbeatRequest(), 4), 4) == (HeartbeatRequest(), 0)
+    assert run_steps(decode_steps(HeartbeatRequest, encode(HeartbeatRequest(), 4), 4)) == (HeartbeatRequest(), 0)
     with pytest.raises(ProtocolError):
-        steps_of(MetadataRequest, data[:-1], 12)
-
-
-def encoded_in_steps(message: Message, version: int) -> tuple[list[Any], int]:
-    steps = encode_steps(message, version)
-    yields = 0
-    while True:
-        try:
-            next(steps)
-            yields += 1
-        except StopIteration as stop:
-            return stop.value, yields
+        run_steps(decode_steps(MetadataRequest, data[:-1], 12))
 
 
 def test_encoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
     topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
     message = MetadataResponse(topics=topics)
-    assert encoded_in_steps(message, 12) == (encode_parts(message, 12), 3)
-    assert encoded_in_steps(HeartbeatRequest(), 4) == (encode_parts(HeartbeatRequest(), 4), 0)
+    assert run_steps(encode_steps(message, 12)) == (encode_parts(message, 12), 3)
+    assert run_steps(encode_steps(HeartbeatRequest(), 4)) == (encode_parts(HeartbeatRequest(), 4), 0)
     with pytest.raises(UnsupportedFieldError):
-        encoded_in_steps(ProduceRequest(transactional_id="t"), 0)
+        run_steps(encode_steps(ProduceRequest(transactional_id="t"), 0))
 
 
 @pytest.mark.parametrize("message_class", message_classes(), ids=lambda cls: cls.__name__)
@@ -111,7 +104,7 @@ def test_encoding_in_steps_gives_the_same_for_any_message(
 ) -> None:
     version = data.draw(st.integers(*message_class.VERSIONS))
     message = random_message(message_class, version, random, 1.0)
-    assert encoded_in_steps(message, version)[0] == encode_parts(message, version)
+    assert run_steps(encode_steps(message, version))[0] == encode_parts(message, version)
 
 
 class FileSlice:
@@ -197,7 +190,7 @@ def test_unknown_tags_stand_in_order_between_known_ones() -> None:
     encoded = encode(response, 16)
     assert encoded.index(b"five") > encoded.index(b"h")
     assert decode(FetchResponse, encoded, 16) == response
-    with pytest.raises(ValueError, match="tag 0 comes after tag 0"):
+    with pytest.raises(ValueError, match="tag 0 follows tag 0"):
         encode(FetchResponse(node_endpoints=response.node_endpoints, unknown_tagged_fields=((0, b""),)), 16)
 
 

@@ -23,20 +23,20 @@ names = st.text(min_size=1, max_size=30)
 HEADER = b"header"
 
 
-def request(acks: int, timeout_ms: int, topic: str, index: int, records: bytes | None) -> ProduceRequest:
+def request(acks: int, timeout_ms: int, topic: str, index: int, records: bytes | memoryview) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=records)
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])
 
 
-def read(body: bytes, version: int) -> fast_produce.PlainProduce | None:
+def read(body: bytes, version: int) -> fast_produce.FastProduce | None:
     return fast_produce.read(memoryview(bytearray(HEADER + body)), len(HEADER), version)
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 @pytest.mark.parametrize("size", [0, 1, 100, 126, 127, 128, 16_383, 16_384, 3_000_000])
 def test_a_plain_request_is_read_whatever_its_size(version: int, size: int) -> None:
-    asked = (1, 30_000, "topic", 3, bytes(size))
+    asked = (1, 30_000, "topic", 3, memoryview(bytes(size)))
     assert read(encode(request(*asked), version), version) == asked
 
 
@@ -44,7 +44,7 @@ def test_a_plain_request_is_read_whatever_its_size(version: int, size: int) -> N
 def test_a_plain_request_is_read_whatever_it_says(
     version: int, acks: int, timeout_ms: int, topic: str, index: int, records: bytes
 ) -> None:
-    asked = (acks, timeout_ms, topic, index, records)
+    asked = (acks, timeout_ms, topic, index, memoryview(records))
     found = read(encode(request(*asked), version), version)
     assert found == asked or (found is None and len(topic.encode()) > 126 and version >= ProduceRequest.FLEXIBLE_FROM)
 

@@ -66,7 +66,7 @@ def test_tagged_fields_round_trip(fields: dict[int, bytes]) -> None:
 
 
 def test_tagged_fields_are_written_in_ascending_order_only() -> None:
-    with pytest.raises(ValueError, match="tag 1 comes after tag 2"):
+    with pytest.raises(ValueError, match="tag 1 follows tag 2"):
         write_tagged_fields(list[bytes]().append, [(2, b""), (1, b"")])
     assert merge_tagged_fields([(1, b"a"), (5, b"b")], ((3, b"c"),)) == [(1, b"a"), (3, b"c"), (5, b"b")]
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kpybroker.config.dynamic import usable_dynamic
+from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, retry_until_connected
@@ -236,7 +237,7 @@ class ConfigRepository:
             changed = await self._read_brokers()
         for listener in self._broker_listeners if changed else ():
             listener(frozenset(changed))
-        if any(name.startswith(_LOG_KEY_PREFIXES) for name in changed):
+        if not TOPIC_DEFAULT_KEYS.isdisjoint(changed):
             await self._apply_defaults()
 
     async def _read_brokers(self) -> Collection[str]:
@@ -288,9 +289,6 @@ class ConfigRepository:
             except ConfigError as error:
                 log.error("Topic %s: %s; its default is used", topic, error)
         return LogConfig.from_props(usable, self._broker.config.log_defaults)
-
-
-_LOG_KEY_PREFIXES: Final = ("log.", "message.", "compression.", "min.insync.", "unclean.")
 
 
 def _sequence(name: str) -> int:

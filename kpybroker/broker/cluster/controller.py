@@ -82,7 +82,7 @@ class _Ticket:
         return self._result
 
 
-class Control:
+class ClusterController:
     """Life: `register`, then `elect`, then events until `close`. `topics` administers topics."""
 
     def __init__(self, broker: Broker) -> None:

@@ -90,7 +90,7 @@ class MetadataCache:
         """Nobody needs `wait_first_update` any longer."""
         self.local_broker_id = -1
         self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
-        """The version of `/feature` (KIP-584), kept by `broker.control`."""
+        """The version of `/feature` (KIP-584), kept by `broker.controller`."""
 
     # --- queries ---------------------------------------------------------------------------------------
 

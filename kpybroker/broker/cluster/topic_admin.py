@@ -291,7 +291,7 @@ class TopicAdmin:
 
         if timeout_ms > 0:
             await self._broker.metadata.wait_until(gone, timeout_ms / 1000)
-            await self._broker.control.wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
+            await self._broker.controller.wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
             marked = [name for name in marked if self._broker.metadata.contains(name)]
         for name in marked:
             results[name] = ErrorCode.REQUEST_TIMED_OUT

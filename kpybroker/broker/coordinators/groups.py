@@ -1,9 +1,8 @@
 """The group coordinators of this broker: one shard for each partition of `__consumer_offsets` that it leads.
 
-`coordinator_partitions.py` loads them and drives their timers; a task of its own drops expired offsets.
+`partitions` loads them and drives their timers. A task here drops expired offsets.
 
-Not here: the rules of groups (`core/group`), the APIs (`handlers`), the topic's creation
-(`handlers/find_coordinator`).
+Not here: the rules of groups (`core.group`), the APIs and the creation of the topic (`handlers`).
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.coordinators.partitions import CoordinatorKind, CoordinatorPartitions
+from kpybroker.broker.coordinators.kind import CoordinatorKind
+from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import CLASSIC_GROUP_TYPE, GroupConfig, GroupOverview
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader
@@ -28,29 +29,29 @@ from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.default_record import Record
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.config.broker import BrokerConfig
-
-GROUP_METADATA_TOPIC = "__consumer_offsets"
 
 
 class GroupCoordinators:
-    """`broker.groups`. All methods run on the loop; none but the `async` ones has a checkpoint."""
+    """All groups of this broker. All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        config = broker.config
+    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas) -> None:
+        self._host = host
+        config = host.config
         self.config = group_config(config)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
-            topic=GROUP_METADATA_TOPIC,
+            topic=GROUP_METADATA_TOPIC_NAME,
             partitions_key="offsets.topic.num.partitions",
             load_buffer_key="offsets.load.buffer.size",
-            name=f"GroupCoordinator {broker.node_id}",
-            manager_name=f"GroupMetadataManager brokerId={broker.node_id}",
+            name=f"GroupCoordinator {host.node_id}",
+            manager_name=f"GroupMetadataManager brokerId={host.node_id}",
             contents="offsets and group metadata",
-            log=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
-            manager_log=logging.getLogger("kafka.coordinator.group.GroupMetadataManager"),
+            logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
+            manager_logger=logging.getLogger("kafka.coordinator.group.GroupMetadataManager"),
             new_machine=lambda _: GroupMachine(self.config),
             encode=partial(encode_record, versions=versions),
             decode=decode_record,
@@ -59,26 +60,29 @@ class GroupCoordinators:
             tasks={"delete-expired-group-metadata": self._run_cleanup},
             replay_control=_replay_marker,
         )
-        self.partitions = CoordinatorPartitions(broker, kind)
+        self.partitions = CoordinatorPartitions(host, metadata, replicas, kind)
         self.on_elected = self.partitions.on_elected
         self.on_resigned = self.partitions.on_resigned
         self.partition_for = self.partitions.partition_for
         self.stop = self.partitions.stop
 
-    # -- requests --------------------------------------------------------------------------------------------
+    # --- requests
 
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
-        """Raises COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
+        """The shard that holds a group.
+
+        Raises COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR.
+        """
         if not self.partitions.is_active:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self.partitions.shard_for(group_id)
 
     async def ask(self, request: Any) -> Any:
-        """The answer of the group's machine. Raises as `shard_for` does."""
+        """The response of the group's machine. Raises as `shard_for` does."""
         return await self.shard_for(request.group_id).ask(request)
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[ErrorCode, list[GroupOverview]]:
-        """Groups of this broker in one of the states and of one of the types, either empty for any."""
+        """The groups of this broker with one of these states and types, in any case; an empty filter matches all."""
         if not self.partitions.is_active:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         wanted_states = {state.lower() for state in states}
@@ -93,24 +97,24 @@ class GroupCoordinators:
             ]
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.partitions.is_loading else ErrorCode.NONE, groups
 
-    # -- news from elsewhere ---------------------------------------------------------------------------------
+    # --- events
 
     def on_transaction_completed(self, producer_id: int, partition_indexes: Collection[int], committed: bool) -> None:
         """The transaction's markers in these partitions of the offsets topic are committed."""
         for index in partition_indexes:
-            self.partitions.tell(index, lambda machine: machine.replay_marker(producer_id, committed))
+            self.partitions.update(index, lambda machine: machine.replay_marker(producer_id, committed))
 
     def on_topic_deleted(self, topic: str) -> None:
-        """Groups lose their offsets in a topic that is gone."""
+        """Groups lose their offsets in a deleted topic."""
         if self.partitions.shards:
-            self._broker.spawn(f"forget offsets of {topic}", self._forget_topic, topic)
+            self._host.spawn(f"forget offsets of {topic}", self._forget_topic, topic)
 
     async def _forget_topic(self, topic: str) -> None:
         await self.partitions.for_each(lambda shard, keys: shard.machine.forget_topic(keys[0], topic, shard.now()))
 
     async def _run_cleanup(self) -> None:
         while True:
-            await trio.sleep(self._broker.config.get_int("offsets.retention.check.interval.ms") / 1000)
+            await trio.sleep(self._host.config.get_int("offsets.retention.check.interval.ms") / 1000)
             await self.partitions.for_each(lambda shard, keys: shard.machine.cleanup(keys[0], shard.now()))
 
 
@@ -119,6 +123,7 @@ def _replay_marker(machine: GroupMachine, header: BatchHeader, control: Record) 
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:
+    """The broker's settings for groups."""
     return GroupConfig(
         group_min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),

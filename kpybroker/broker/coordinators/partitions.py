@@ -1,75 +1,54 @@
-"""The partitions of an internal topic that this broker leads, each with its shard: what the coordinators of groups and
-of transactions have in common.
+"""The partitions of an internal topic that this broker leads, each with its shard, for groups and for transactions.
 
-Loading runs in the background, a slice of the log at a time; meanwhile requests are answered
-COORDINATOR_LOAD_IN_PROGRESS, and NOT_COORDINATOR before and after. Losing the leadership ends the shard at once. One
+Loading runs in the background, a slice of the log at a time. While a partition loads, requests are refused with
+COORDINATOR_LOAD_IN_PROGRESS; without leadership, with NOT_COORDINATOR. Losing leadership ends the shard at once. One
 task serves the timers of all machines.
 
-Not here: which requests there are (`coordinators.py`, `transactions.py`), the rules (`core`), the topic's creation
-(`handlers/find_coordinator`).
+Not here: which requests there are (`groups`, `transactions`), the rules (`core`), the creation of the topic
+(`handlers`).
 """
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 import trio
 
-from kpybroker.broker.coordinators.shard import AnyOutcome, M, Shard
+from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, M
+from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import iter_records
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
-    from kpybroker.wire.records.default_record import Record
+    from kpybroker.broker.replication.replicas import Replicas
 
-SLICE_SECONDS = 0.005  # how long a task that walks many keys or records holds the loop
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorKind(Generic[M]):
-    """What tells the coordinators of one kind from those of the other."""
-
-    topic: str
-    partitions_key: str  # how many partitions the topic will have, until it exists
-    load_buffer_key: str
-    name: str  # [GroupCoordinator 1]
-    manager_name: str  # [GroupMetadataManager brokerId=1]
-    contents: str  # what is loaded, in words
-    log: logging.Logger
-    manager_log: logging.Logger
-    new_machine: Callable[[int], M]  # for a leader epoch
-    encode: Callable[[Any], tuple[bytes, bytes | None]]
-    decode: Callable[[bytes, bytes | None], Any]  # None: of a later Kafka. Raises ProtocolError
-    codec: Codec
-    commit_timeout_s: float
-    tasks: dict[str, Callable[[], Awaitable[None]]]  # started with the first partition
-    replay_control: Callable[[M, BatchHeader, Record], None] | None = None
-    perform: Callable[[Shard[M], Any], None] | None = None
+SLICE_SECONDS = 0.005  # how long a task with many keys or records may hold the loop
 
 
 @dataclass(slots=True)
 class Loading(Generic[M]):
-    """A partition being read; `later` is news for its machine that came meanwhile."""
+    """A partition that is being read; `updates` arrived for its machine in the meantime."""
 
     leader_epoch: int
-    later: list[Callable[[M], None]] = field(default_factory=list)
+    updates: list[Callable[[M], None]] = field(default_factory=list)
 
 
 class CoordinatorPartitions(Generic[M]):
     """All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, broker: Broker, kind: CoordinatorKind[M]) -> None:
-        self._broker = broker
+    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas, kind: CoordinatorKind[M]) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._replicas = replicas
         self._kind = kind
         self._loading: dict[int, Loading[M]] = {}
         self._has_tasks = False
@@ -78,19 +57,20 @@ class CoordinatorPartitions(Generic[M]):
         self.shards: dict[int, Shard[M]] = {}
         self.is_active = True
 
-    # -- who answers for a key -------------------------------------------------------------------------------
+    # --- the shard of a key
 
     @property
     def partition_count(self) -> int:
-        """Of the topic if it exists, else what it will be created with."""
-        existing = self._broker.metadata.partition_count(self._kind.topic)
-        return existing or self._broker.config.get_int(self._kind.partitions_key)
+        """The topic's partitions, or how many it will be created with."""
+        existing = self._metadata.partition_count(self._kind.topic)
+        return existing or self._host.config.get_int(self._kind.partitions_key)
 
     def partition_for(self, key: str) -> int:
+        """The partition that holds a group or transactional id."""
         return coordinator_partition(key, self.partition_count)
 
     def shard_for(self, key: str) -> Shard[M]:
-        """Raises COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
+        """The shard that holds a key. Raises COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
         index = self.partition_for(key)
         if index in self._loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -101,28 +81,33 @@ class CoordinatorPartitions(Generic[M]):
 
     @property
     def is_loading(self) -> bool:
+        """Whether any partition is being loaded."""
         return bool(self._loading)
 
     def is_loading_partition(self, index: int) -> bool:
+        """Whether this partition is being loaded."""
         return index in self._loading
 
     @property
     def machines(self) -> Iterator[M]:
+        """Of all partitions that are loaded."""
         return (shard.machine for shard in self.shards.values())
 
-    def tell(self, index: int, news: Callable[[M], None]) -> None:
-        """Let the machine of a partition know, at once or when it is loaded."""
+    def update(self, index: int, change: Callable[[M], None]) -> None:
+        """Change the machine of a partition, at once or when it is loaded; nothing if it is not led here."""
         if (loading := self._loading.get(index)) is not None:
-            loading.later.append(news)
+            loading.updates.append(change)
         elif (shard := self.shards.get(index)) is not None:
-            news(shard.machine)
+            change(shard.machine)
 
-    # -- leadership ------------------------------------------------------------------------------------------
+    # --- leadership
 
     def on_elected(self, index: int, leader_epoch: int) -> None:
-        """This broker leads the partition: read it, then answer for its keys."""
+        """This broker leads the partition: load it, then serve its keys."""
         kind = self._kind
-        kind.log.info("[%s]: Elected as the coordinator for partition %d in epoch %d", kind.name, index, leader_epoch)
+        kind.logger.info(
+            "[%s]: Elected as the coordinator for partition %d in epoch %d", kind.name, index, leader_epoch
+        )
         shard = self.shards.get(index)
         if shard is not None:
             shard.leader_epoch = max(shard.leader_epoch, leader_epoch)
@@ -132,29 +117,31 @@ class CoordinatorPartitions(Generic[M]):
             return
         self._start_tasks()
         loading = self._loading[index] = Loading(leader_epoch)
-        self._broker.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
+        self._host.spawn(f"load {kind.topic}-{index}", self._load, index, loading)
 
     def on_resigned(self, index: int, leader_epoch: int | None = None) -> None:
-        """Another broker leads it now, or nobody; an epoch older than the one it was taken in is ignored."""
+        """This broker does not lead the partition any more. An epoch older than its election's is ignored."""
         shard, loading = self.shards.get(index), self._loading.get(index)
         current = shard.leader_epoch if shard else loading.leader_epoch if loading else None
         if current is None or (leader_epoch is not None and leader_epoch < current):
             return
         kind = self._kind
-        kind.log.info("[%s]: Resigned as the coordinator for partition %d in epoch %s", kind.name, index, leader_epoch)
+        kind.logger.info(
+            "[%s]: Resigned as the coordinator for partition %d in epoch %s", kind.name, index, leader_epoch
+        )
         self._loading.pop(index, None)
         self.shards.pop(index, None)
         if shard is not None:
             shard.close()
 
     def stop(self) -> None:
-        """The broker goes down: answer whoever waits, take nothing more."""
+        """The broker shuts down: reply to all pending requests and take no more."""
         self.is_active = False
         for index in list(self.shards):
             self.on_resigned(index)
         self._loading.clear()
 
-    # -- loading ---------------------------------------------------------------------------------------------
+    # --- loading
 
     async def _load(self, index: int, loading: Loading[M]) -> None:
         def is_current() -> bool:
@@ -163,21 +150,21 @@ class CoordinatorPartitions(Generic[M]):
         if not is_current():
             return
         kind = self._kind
-        started = self._broker.clock.monotonic()
-        partition = self._broker.replicas.partition(kind.topic, index)
+        started = self._host.clock.monotonic()
+        partition = self._replicas.partition(kind.topic, index)
         if partition is None or partition.log is None:
-            kind.manager_log.warning(
+            kind.manager_logger.warning(
                 "Attempted to load %s from %s-%d, but found no log", kind.contents, kind.topic, index
             )
             del self._loading[index]
             return
-        shard = self._new_shard(partition, loading.leader_epoch)
+        shard = Shard(self._host, kind, partition, loading.leader_epoch, self._arm)
         try:
             if not await self._read_partition(partition, shard.machine, is_current):
                 return
         except KafkaError as error:
-            # Kafka goes on with what it has read, and answers with offsets of before, or none.
-            kind.manager_log.error(
+            # Kafka continues with what it has read, and serves old offsets, or none.
+            kind.manager_logger.error(
                 "[%s] Cannot load %s from %s, which stays without a coordinator here: %s",
                 kind.manager_name,
                 kind.contents,
@@ -191,45 +178,29 @@ class CoordinatorPartitions(Generic[M]):
             return
         del self._loading[index]
         self.shards[index] = shard
-        for news in loading.later:
-            news(shard.machine)
+        for change in loading.updates:
+            change(shard.machine)
         for outcome in outcomes:
             shard.run(outcome)
-        kind.manager_log.info(
+        kind.manager_logger.info(
             "[%s] Finished loading %s from %s-%d in %d milliseconds for epoch %d, %d of them",
             kind.manager_name,
             kind.contents,
             kind.topic,
             index,
-            (self._broker.clock.monotonic() - started) * 1000,
+            (self._host.clock.monotonic() - started) * 1000,
             loading.leader_epoch,
             len(shard.machine.ids()),
         )
 
-    def _new_shard(self, partition: Partition, leader_epoch: int) -> Shard[M]:
-        kind = self._kind
-        machine = kind.new_machine(leader_epoch)
-        return Shard(
-            self._broker,
-            partition,
-            machine,
-            leader_epoch=leader_epoch,
-            encode=kind.encode,
-            codec=kind.codec,
-            commit_timeout_s=kind.commit_timeout_s,
-            logger=kind.log,
-            timers_changed=lambda: self._arm(machine.deadline),
-            perform=kind.perform,
-        )
-
     async def _read_partition(self, partition: Partition, machine: M, is_current: Callable[[], bool]) -> bool:
-        """Replay everything up to the log's end. False: the leadership was lost on the way.
+        """Replay everything up to the log's end. False if leadership was lost on the way.
 
-        The last look at the log's end and the return have no checkpoint between them: nothing is missed. Raises
-        KafkaError where the log is damaged, LogDirError.
+        There is no checkpoint between the last look at the log's end and the return, so nothing is missed. Raises
+        KafkaError if the log is damaged, LogDirError.
         """
-        buffer_size = self._broker.config.get_int(self._kind.load_buffer_key)
-        pause = Pause(self._broker.clock.monotonic)
+        buffer_size = self._host.config.get_int(self._kind.load_buffer_key)
+        pause = Pause(self._host.clock.monotonic)
         offset = partition.online_log().log_start_offset
         while is_current():
             stored = partition.online_log()
@@ -269,12 +240,12 @@ class CoordinatorPartitions(Generic[M]):
             try:
                 record = None if stored.key is None else kind.decode(stored.key, stored.value)
             except ProtocolError as error:
-                kind.manager_log.error(
+                kind.manager_logger.error(
                     "Cannot read the record at offset %d of %s: %s", stored.offset, kind.topic, error
                 )
                 continue
             if record is None:
-                kind.manager_log.warning(
+                kind.manager_logger.warning(
                     "Unknown message key at offset %d while loading %s. Ignoring it. It could be a left over from an "
                     "aborted upgrade.",
                     stored.offset,
@@ -284,8 +255,8 @@ class CoordinatorPartitions(Generic[M]):
             machine.replay(record, stored.offset, producer_id)
 
     async def _activate(self, shard: Shard[M], is_current: Callable[[], bool]) -> list[AnyOutcome] | None:
-        """Let what was read come alive; None: the leadership was lost on the way."""
-        pause = Pause(self._broker.clock.monotonic)
+        """Start the timers of everything that was read. None if leadership was lost on the way."""
+        pause = Pause(self._host.clock.monotonic)
         outcomes = []
         for one in shard.machine.ids():
             outcome = shard.machine.activate((one,), shard.now())
@@ -296,22 +267,22 @@ class CoordinatorPartitions(Generic[M]):
                 return None
         return outcomes
 
-    # -- time ------------------------------------------------------------------------------------------------
+    # --- timers
 
     def _start_tasks(self) -> None:
         if not self._has_tasks:
             self._has_tasks = True
-            self._broker.spawn(f"timers of {self._kind.topic}", self._run_timers)
+            self._host.spawn(f"timers of {self._kind.topic}", self._run_timers)
             for name, task in self._kind.tasks.items():
-                self._broker.spawn(name, task)
+                self._host.spawn(name, task)
 
     def _arm(self, deadline: float | None) -> None:
-        """Some machine's next deadline is `deadline`: wake the timers' task if it sleeps past it."""
+        """Wake the task for timers if it would sleep past this deadline."""
         if deadline is not None and deadline < self._armed_at:
             self._wake.set()
 
     async def _run_timers(self) -> None:
-        clock = self._broker.clock
+        clock = self._host.clock
         while True:
             deadlines = [machine.deadline for machine in self.machines]
             self._armed_at = min((at for at in deadlines if at is not None), default=math.inf)
@@ -325,8 +296,8 @@ class CoordinatorPartitions(Generic[M]):
                     shard.expire()
 
     async def for_each(self, job: Callable[[Shard[M], list[str]], AnyOutcome], at_once: int = 1) -> None:
-        """Do `job` for every key there is now, `at_once` at a time, and give way to others every few milliseconds."""
-        pause = Pause(self._broker.clock.monotonic)
+        """Run `job` for every key there is now, `at_once` at a time; other tasks run every few milliseconds."""
+        pause = Pause(self._host.clock.monotonic)
         for shard, keys in [(shard, shard.machine.ids()) for shard in self.shards.values()]:
             for some in _slices(keys, at_once):
                 if shard.is_closed:
@@ -340,13 +311,14 @@ def _slices(keys: list[str], size: int) -> Iterable[list[str]]:
 
 
 class Pause:
-    """Gives way to other tasks when `SLICE_SECONDS` have passed since it last did."""
+    """Lets other tasks run once `SLICE_SECONDS` have passed since it last did."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._since = monotonic()
 
     async def maybe(self) -> None:
+        """A checkpoint, if it is time."""
         if self._monotonic() - self._since >= SLICE_SECONDS:
             await trio.lowlevel.checkpoint()
             self._since = self._monotonic()

@@ -1,56 +1,36 @@
-"""One partition of an internal topic that this broker leads, and the machine that lives in it.
+"""One partition of an internal topic that this broker leads, and the state machine that lives in it.
 
-The shell of `core/machine.py`: asks the machine, appends what it wants written, lets it replay what is in the
-log, and tells it when the high watermark has passed. Everything but the waiting runs between two checkpoints,
-so a machine never sees half a request. A failed append fails that request alone, as in Kafka; lost leadership
-ends the shard (`close`), and then every ticket still out is answered.
+The I/O driver of `core/machine.py`: it gives the machine requests, appends what the machine writes, lets it replay what
+is in the log, and reports when the high watermark has passed. Everything but the waiting runs between two checkpoints,
+so a machine never sees half a request. A failed append fails that request alone, as in Kafka. Lost leadership ends the
+shard (`close`), and then every request that still waits gets its reply.
 
-Not here: loading and the timers' task (`coordinator_partitions.py`), any knowledge of groups or transactions.
+Not here: loading and the task for timers (`partitions`), any knowledge of groups or transactions.
 """
 
 from __future__ import annotations
 
-import logging
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import trio
 
-from kpybroker.core.machine import LogLine, Now, Outcome, Ticket, Write
+from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, Done, M
+from kpybroker.core.machine import LogLine, Now, Write
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.wire.compression import Codec
+from kpybroker.storage.log.append import COORDINATOR, ProducedBatches
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
 
-AnyOutcome = Outcome[Any, Any]
-Done = Callable[[Any, ErrorCode], None]
 
-
-class Machine(Protocol):
-    """A log-backed machine, as `GroupMachine` and `TransactionMachine` are. Its ids are of groups or transactions."""
-
-    @property
-    def deadline(self) -> float | None: ...
-    def handle(self, request: Any, ticket: Ticket, now: Now) -> AnyOutcome: ...
-    def expire(self, now: Now) -> AnyOutcome: ...
-    def settle(self, done: Done, error: ErrorCode, now: Now) -> AnyOutcome: ...
-    def replay(self, record: Any, offset: int, producer_id: int = -1) -> None: ...
-    def ids(self) -> list[str]: ...
-    def activate(self, ids: Iterable[str], now: Now) -> AnyOutcome: ...
-    def unload(self, now: Now) -> AnyOutcome: ...
-
-
-M = TypeVar("M", bound=Machine)
-
-
-class Answer:
-    """A ticket: the place where one request's result will be."""
+class PendingReply:
+    """The ticket of one request: where the machine's result arrives."""
 
     __slots__ = ("_event", "result")
 
@@ -59,22 +39,24 @@ class Answer:
         self._event: trio.Event | None = None
 
     def give(self, result: object) -> None:
-        assert self.result is None, "a ticket was answered twice"
+        """Set the result, once, and wake `wait`."""
+        assert self.result is None, "a request got two replies"
         self.result = result
         if self._event is not None:
             self._event.set()
 
     async def wait(self) -> object:
+        """The result, which may be there already."""
         if self.result is None:
             self._event = trio.Event()
             await self._event.wait()
         return self.result
 
 
-class Held:
+class PendingCommit:
     """A write or read that waits, until `deadline`, for the high watermark to reach `offset`.
 
-    With `flush`, then for the disk as well: `flush.messages` of the topic asks for it.
+    With `flush` it waits for the disk as well: the topic has `flush.messages`.
     """
 
     __slots__ = ("deadline", "done", "flush", "offset")
@@ -87,49 +69,41 @@ class Held:
 
 
 class Shard(Generic[M]):
-    """`leader_epoch` is the epoch this broker was elected in; `timers_changed` is called when the machine's
-    next deadline may have come nearer. `commit_timeout_s` bounds the wait for the high watermark. `perform` does
-    what a machine's effects beside log lines ask for; results come back by `run`.
+    """`leader_epoch` is the epoch that this broker was elected in.
+
+    `deadline_changed` is called with the machine's next deadline after every step.
     """
 
     def __init__(
         self,
-        broker: Broker,
+        host: Host,
+        kind: CoordinatorKind[M],
         partition: Partition,
-        machine: M,
-        *,
         leader_epoch: int,
-        encode: Callable[[Any], tuple[bytes, bytes | None]],
-        codec: Codec,
-        commit_timeout_s: float,
-        logger: logging.Logger,
-        timers_changed: Callable[[], None],
-        perform: Callable[[Shard[M], Any], None] | None = None,
+        deadline_changed: Callable[[float | None], None],
     ) -> None:
-        self._broker = broker
+        self._host = host
+        self._kind = kind
         self.partition = partition
-        self.machine = machine
+        self.machine = kind.new_machine(leader_epoch)
         self.leader_epoch = leader_epoch
-        self._encode = encode
-        self._codec = codec
-        self._commit_timeout_s = commit_timeout_s
-        self._logger = logger
-        self._timers_changed = timers_changed
-        self._perform = perform
-        self._held: list[Held] = []
+        self._deadline_changed = deadline_changed
+        self._uncommitted: list[PendingCommit] = []
         self._is_settling = False
         self.is_closed = False
 
     def now(self) -> Now:
-        return Now(self._broker.clock.time_ms(), self._broker.clock.monotonic())
+        """The time, as machines take it."""
+        return Now(self._host.clock.time_ms(), self._host.clock.monotonic())
 
     async def ask(self, request: object) -> Any:
-        """The machine's result for one request, once all that it rests on is committed."""
-        answer = Answer()
-        self.run(self.machine.handle(request, answer, self.now()))
-        return await answer.wait()
+        """The machine's result for one request, once all that it depends on is committed."""
+        reply = PendingReply()
+        self.run(self.machine.handle(request, reply, self.now()))
+        return await reply.wait()
 
     def expire(self) -> None:
+        """Run the machine's timers that are due."""
         self.run(self.machine.expire(self.now()))
 
     def close(self) -> None:
@@ -138,32 +112,32 @@ class Shard(Generic[M]):
             return
         self.is_closed = True
         self.run(self.machine.unload(self.now()))
-        self._settle(self._take_held(lambda held: True), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._settle_all(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    # -- doing what the machine says -------------------------------------------------------------------------
+    # --- what the machine wants done
 
     def run(self, outcome: AnyOutcome) -> None:
-        """Log, reply, append, and settle at once what needs no waiting, until nothing more comes of it."""
+        """Log, reply and append; settle what need not wait, and run what that results in, until nothing is left."""
         outcomes = deque([outcome])
         while outcomes:
             outcome = outcomes.popleft()
             for effect in outcome.effects:
                 self._do(effect)
             for ticket, result in outcome.replies:
-                assert isinstance(ticket, Answer)
+                assert isinstance(ticket, PendingReply)
                 ticket.give(result)
             for write in outcome.writes:
                 outcomes.extend(self._write(write))
             for read in outcome.reads:
                 outcomes.extend(self._hold(read.offset, read.done))
-        self._timers_changed()
+        self._deadline_changed(self.machine.deadline)
 
     def _do(self, effect: object) -> None:
         if isinstance(effect, LogLine):
-            self._logger.log(effect.level, "%s", effect.text)
+            self._kind.logger.log(effect.level, "%s", effect.text)
         else:
-            assert self._perform is not None, effect
-            self._perform(self, effect)
+            assert self._kind.perform is not None, effect
+            self._kind.perform(self.machine, effect, self.run)
 
     def _write(self, write: Write[Any, Any]) -> Iterable[AnyOutcome]:
         """Append one batch; on success its records become the machine's state."""
@@ -171,17 +145,18 @@ class Shard(Generic[M]):
         if self.is_closed:
             return [self.machine.settle(write.done, ErrorCode.NOT_LEADER_OR_FOLLOWER, now)]
         try:
-            info = self.partition.append_internal(
-                self._batch(write, now.wall_ms), now_ms=now.wall_ms, guard=write.verification_guard
+            batch = self._batch(write, now.wall_ms)
+            info = self.partition.append(
+                ProducedBatches(batch, now.wall_ms, origin=COORDINATOR, guard=write.verification_guard)
             )
         except (ValueError, struct.error):
-            # A member id, made of the client's own, that the record's format has no room for.
-            self._logger.exception("A record of %s cannot be written", self.partition.topic)
+            # A member id contains the client id, which may be too long for the record's format.
+            self._kind.logger.exception("A record of %s cannot be written", self.partition.topic)
             return [self.machine.settle(write.done, ErrorCode.UNKNOWN_SERVER_ERROR, now)]
         except KafkaError as error:
             return [self.machine.settle(write.done, error.code, now)]
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
             return [self.machine.settle(write.done, ErrorCode.KAFKA_STORAGE_ERROR, now)]
         for index, record in enumerate(write.records):
             self.machine.replay(record, info.first_offset + index, write.producer_id)
@@ -189,68 +164,70 @@ class Shard(Generic[M]):
 
     def _batch(self, write: Write[Any, Any], timestamp_ms: int) -> bytearray:
         return build_batch(
-            [(*self._encode(record), timestamp_ms) for record in write.records],
-            codec=self._codec,
-            producer_id=write.producer_id,
-            producer_epoch=write.producer_epoch,
-            base_sequence=write.base_sequence,
-            is_transactional=write.producer_id >= 0,
+            [(*self._kind.encode(record), timestamp_ms) for record in write.records],
+            BatchFields(
+                codec=self._kind.codec,
+                producer_id=write.producer_id,
+                producer_epoch=write.producer_epoch,
+                base_sequence=write.base_sequence,
+                is_transactional=write.producer_id >= 0,
+            ),
         )
 
     def _hold(self, offset: int, done: Done, *, flush: bool = False) -> Iterable[AnyOutcome]:
-        """Settle now if `offset` is committed already, as it is where there is one replica; else later."""
+        """Settle now if `offset` is committed already, as with a single replica; else later."""
         try:
             if self.partition.high_watermark >= offset and not flush:
                 return [self.machine.settle(done, ErrorCode.NONE, self.now())]
         except KafkaError as error:
             return [self.machine.settle(done, error.code, self.now())]
-        self._held.append(Held(offset, self.now().monotonic + self._commit_timeout_s, done, flush))
+        deadline = self.now().monotonic + self._kind.commit_timeout_s
+        self._uncommitted.append(PendingCommit(offset, deadline, done, flush))
         if not self._is_settling:
             self._is_settling = True
-            self._broker.spawn(f"settle {self.partition.topic}-{self.partition.index}", self._settle_held)
+            self._host.spawn(f"settle {self.partition.topic}-{self.partition.index}", self._settle_uncommitted)
         return ()
 
-    # -- waiting for the high watermark ----------------------------------------------------------------------
+    # --- waiting for the high watermark
 
-    async def _settle_held(self) -> None:
-        """Runs while anything is held. Bounded by it: one entry for each request in progress."""
+    async def _settle_uncommitted(self) -> None:
+        """Runs while anything is uncommitted: at most one entry for each request in progress."""
         self._is_settling = True
         try:
-            while self._held:
+            while self._uncommitted:
                 await self._settle_some()
         finally:
             self._is_settling = False
 
     async def _settle_some(self) -> None:
-        offset = min(held.offset for held in self._held)
-        wait_s = min(held.deadline for held in self._held) - self.now().monotonic
+        offset = min(pending.offset for pending in self._uncommitted)
+        wait_s = min(pending.deadline for pending in self._uncommitted) - self.now().monotonic
         try:
-            # What is to be flushed is not below the high watermark before it is.
-            flushed = max((held.offset for held in self._held if held.flush), default=0)
+            # What must be flushed stays above the high watermark until it is.
+            flushed = max((pending.offset for pending in self._uncommitted if pending.flush), default=0)
             if flushed:
                 await self.partition.flush(flushed)
             with trio.move_on_after(max(wait_s, 0)):
                 await self.partition.wait_high_watermark(offset)
             reached = self.partition.high_watermark
         except KafkaError as error:
-            self._settle(self._take_held(lambda held: True), error.code)
+            self._settle_all(error.code)
             return
         except LogDirError as error:
-            self._settle(self._take_held(lambda held: True), ErrorCode.KAFKA_STORAGE_ERROR)
-            self._broker.log_dir_failed(error)
+            self._settle_all(ErrorCode.KAFKA_STORAGE_ERROR)
+            self._host.log_dir_failed(error)
             return
-        self._settle(
-            self._take_held(lambda held: held.offset <= (min(flushed, reached) if held.flush else reached)),
-            ErrorCode.NONE,
+        self._settle_where(
+            lambda pending: pending.offset <= (min(flushed, reached) if pending.flush else reached), ErrorCode.NONE
         )
         now = self.now().monotonic
-        self._settle(self._take_held(lambda held: held.deadline <= now), ErrorCode.REQUEST_TIMED_OUT)
+        self._settle_where(lambda pending: pending.deadline <= now, ErrorCode.REQUEST_TIMED_OUT)
 
-    def _take_held(self, wanted: Callable[[Held], bool]) -> list[Held]:
-        taken = [held for held in self._held if wanted(held)]
-        self._held = [held for held in self._held if not wanted(held)]
-        return taken
+    def _settle_all(self, error: ErrorCode) -> None:
+        self._settle_where(lambda _: True, error)
 
-    def _settle(self, taken: list[Held], error: ErrorCode) -> None:
-        for held in taken:
-            self.run(self.machine.settle(held.done, error, self.now()))
+    def _settle_where(self, is_over: Callable[[PendingCommit], bool], error: ErrorCode) -> None:
+        taken = [pending for pending in self._uncommitted if is_over(pending)]
+        self._uncommitted = [pending for pending in self._uncommitted if not is_over(pending)]
+        for pending in taken:
+            self.run(self.machine.settle(pending.done, error, self.now()))

@@ -1,10 +1,10 @@
 """The transaction coordinators of this broker: one shard for each partition of `__transaction_state` that it leads.
 
-`coordinator_partitions.py` loads them; two tasks of their own abort transactions that have been open for too long and
-forget ids that have not been used for long, at Kafka's intervals. Markers that a machine orders are written by
-`transaction_markers.py` in a task for each transaction.
+`partitions` loads them. Two tasks here abort transactions that have been open for too long and forget ids that have not
+been used for long, at Kafka's intervals. `transaction_markers` writes the markers that a machine orders, in a task for
+each transaction.
 
-Not here: the rules (`core/transaction`), the APIs (`handlers`), the topic's creation (`handlers/find_coordinator`).
+Not here: the rules (`core.transaction`), the APIs and the creation of the topic (`handlers`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.coordinators.partitions import CoordinatorKind, CoordinatorPartitions
-from kpybroker.broker.coordinators.shard import Shard
-from kpybroker.broker.coordinators.transaction_markers import write_markers
+from kpybroker.broker.coordinators.kind import CoordinatorKind, Run
+from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
+from kpybroker.core.machine import Now
 from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import decode_record, encode_record
 from kpybroker.core.transaction.values import (
@@ -35,37 +36,47 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.replicas import Replicas
 
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 EXPIRED_AT_ONCE = 500
-
-TransactionShard = Shard[TransactionMachine]
 
 
 class TransactionCoordinators:
-    """`broker.transactions`. All methods run on the loop; none but the `async` ones has a checkpoint."""
+    """All transactional ids of this broker. All methods run on the loop; none but the `async` ones has a checkpoint."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        config = broker.config
+    def __init__(
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        replicas: Replicas,
+        producer_ids: ProducerIds,
+        markers: TransactionMarkers,
+    ) -> None:
+        self._host = host
+        self._producer_ids = producer_ids
+        self._markers = markers
+        config = host.config
         self.config = TransactionConfig(
             transaction_max_timeout_ms=config.get_int("transaction.max.timeout.ms"),
             transactional_id_expiration_ms=config.get_int("transactional.id.expiration.ms"),
         )
         kind = CoordinatorKind(
-            topic=TRANSACTION_STATE_TOPIC,
+            topic=TRANSACTION_STATE_TOPIC_NAME,
             partitions_key="transaction.state.log.num.partitions",
             load_buffer_key="transaction.state.log.load.buffer.size",
-            name=f"TransactionCoordinator id={broker.node_id}",
-            manager_name=f"Transaction State Manager {broker.node_id}",
+            name=f"TransactionCoordinator id={host.node_id}",
+            manager_name=f"Transaction State Manager {host.node_id}",
             contents="transaction metadata",
-            log=logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator"),
-            manager_log=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
+            logger=logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator"),
+            manager_logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
             new_machine=lambda leader_epoch: TransactionMachine(self.config, leader_epoch),
             encode=encode_record,
             decode=decode_record,
-            codec=Codec.NONE,  # Kafka's choice, not to be configured
+            codec=Codec.NONE,  # as in Kafka, which has no setting for it
             commit_timeout_s=config.get_int("request.timeout.ms") / 1000,
             tasks={
                 "transaction-abort": self._abort_timed_out,
@@ -73,60 +84,64 @@ class TransactionCoordinators:
             },
             perform=self._order_markers,
         )
-        self.partitions = CoordinatorPartitions(broker, kind)
+        self.partitions = CoordinatorPartitions(host, metadata, replicas, kind)
         self.on_elected = self.partitions.on_elected
         self.on_resigned = self.partitions.on_resigned
         self.partition_for = self.partitions.partition_for
         self.stop = self.partitions.stop
 
-    # -- requests. All raise COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR -----------------------------------
+    # --- requests. All raise COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR
 
     async def init_producer_id(self, request: InitProducerId) -> InitResult:
+        """Give a producer its id and a new epoch, which fences its predecessors."""
         if not self.config.allows_timeout(request.timeout_ms):
             return InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         shard = self.partitions.shard_for(request.transactional_id)
         if shard.machine.needs_producer_id(request):
-            # Perhaps in vain: another request may come in between, and then it is not used.
-            request = replace(request, new_producer_id=await self._broker.producer_ids.generate())
+            # The new id stays unused if another request gets there first.
+            request = replace(request, new_producer_id=await self._producer_ids.generate())
             shard = self.partitions.shard_for(request.transactional_id)
         result: InitResult = await shard.ask(request)
         return result
 
     async def ask(self, request: Any) -> ErrorCode:
-        """AddPartitions and EndTransaction."""
+        """The result of an `AddPartitions` or `EndTransaction`."""
         error: ErrorCode = await self.partitions.shard_for(request.transactional_id).ask(request)
         return error
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
+        """Whether these partitions belong to the producer's open transaction (KIP-890)."""
         machine = self.partitions.shard_for(transactional_id).machine
         return machine.verify(transactional_id, producer_id, producer_epoch, partitions)
 
     def describe(self, transactional_id: str) -> DescribedTransaction:
+        """The state of one id, with an error inside for an unknown one. Raises COORDINATOR_NOT_AVAILABLE too."""
         if not self.partitions.is_active:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self.partitions.shard_for(transactional_id).machine.describe(transactional_id)
 
     def list_transactions(self, wanted: Callable[[TransactionOverview], bool]) -> list[TransactionOverview]:
-        """Raises COORDINATOR_NOT_AVAILABLE too."""
+        """All transactions that are `wanted`. Raises COORDINATOR_NOT_AVAILABLE too."""
         if not self.partitions.is_active:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self.partitions.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [row for machine in self.partitions.machines for row in machine.overviews() if wanted(row)]
 
-    # -- markers -----------------------------------------------------------------------------------------------
+    # --- markers
 
-    def _order_markers(self, shard: TransactionShard, order: WriteMarkers) -> None:
+    def _order_markers(self, machine: TransactionMachine, order: WriteMarkers, run: Run) -> None:
         name = f"write markers of {order.transactional_id}"
-        self._broker.spawn(name, self._write_markers, shard, order)
+        self._host.spawn(name, self._write_markers, machine, order, run)
 
-    async def _write_markers(self, shard: TransactionShard, order: WriteMarkers) -> None:
-        errors = await write_markers(self._broker, order)
-        shard.run(shard.machine.on_markers(MarkersWritten(order, errors), shard.now()))
+    async def _write_markers(self, machine: TransactionMachine, order: WriteMarkers, run: Run) -> None:
+        errors = await self._markers.write(order)
+        clock = self._host.clock
+        run(machine.on_markers(MarkersWritten(order, errors), Now(clock.time_ms(), clock.monotonic())))
 
-    # -- time --------------------------------------------------------------------------------------------------
+    # --- time
 
     async def _abort_timed_out(self) -> None:
         while True:
@@ -143,4 +158,4 @@ class TransactionCoordinators:
             )
 
     async def _sleep(self, key: str) -> None:
-        await trio.sleep(self._broker.config.get_int(key) / 1000)
+        await trio.sleep(self._host.config.get_int(key) / 1000)

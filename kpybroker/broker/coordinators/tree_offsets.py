@@ -1,7 +1,6 @@
 """Offsets in the tree: `/consumers/<group>/offsets/<topic>/<partition>`, as consumers of Kafka 0.8 keep them.
 
-Served by version 0 of OffsetCommit and OffsetFetch. Nothing expires here, and a topic's deletion leaves them,
-as in Kafka.
+Version 0 of OffsetCommit and OffsetFetch uses them. As in Kafka, they never expire and a topic's deletion leaves them.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 
 async def write_offset(tree: Tree, group_id: str, partition: TopicPartition, offset: int) -> ErrorCode:
+    """Commit one offset. UNKNOWN_SERVER_ERROR if the tree fails."""
     path, data = consumer_offset_path(group_id, *partition), encode_number(offset)
     try:
         (result,) = await retry_until_connected(tree, [SetData(path, data)])
@@ -28,12 +28,13 @@ async def write_offset(tree: Tree, group_id: str, partition: TopicPartition, off
         elif isinstance(result, TreeError):
             raise result
     except TreeError:
-        # Kafka's Errors.forException knows no ZooKeeper errors either.
+        # Kafka's Errors.forException has no codes for ZooKeeper errors either.
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE
 
 
 async def read_offset(tree: Tree, group_id: str, partition: TopicPartition) -> FetchedOffset:
+    """A committed offset. UNKNOWN_TOPIC_OR_PARTITION if there is none, UNKNOWN_SERVER_ERROR if the tree fails."""
     try:
         (result,) = await retry_until_connected(tree, [Get(consumer_offset_path(group_id, *partition))])
         if isinstance(result, NoNode):

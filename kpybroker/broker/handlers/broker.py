@@ -12,12 +12,15 @@ from kpybroker.broker.loop.host import Host
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
-    from kpybroker.broker.cluster.controller import Control
+    from kpybroker.broker.cluster.controller import ClusterController
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
-    from kpybroker.broker.replication.fetch_service import Fetches
+    from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.wire.api import ApiKey
@@ -31,8 +34,9 @@ class Broker(Host, Protocol):
     configs: ConfigRepository
     producer_ids: ProducerIds
     replicas: Replicas
-    fetches: Fetches
-    control: Control
+    fetch_service: FetchService
+    controller: ClusterController
+    topics: TopicAdmin
 
     @property
     def groups(self) -> GroupCoordinators:
@@ -41,6 +45,14 @@ class Broker(Host, Protocol):
     @property
     def transactions(self) -> TransactionCoordinators:
         """Built when the first transaction is asked for."""
+
+    @property
+    def markers(self) -> TransactionMarkers:
+        """Writes the ends of transactions."""
+
+    @property
+    def verifier(self) -> TransactionVerifier:
+        """Asks coordinators about the batches of transactions."""
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk next to the requests."""

@@ -51,8 +51,8 @@ async def _ask(broker: Broker) -> bool:
     from kpybroker.wire.messages.controlled_shutdown import ControlledShutdownRequest
 
     version = mv.controlled_shutdown_version(mv.parse(broker.config.get_str("inter.broker.protocol.version")))
-    request = ControlledShutdownRequest(broker_id=broker.node_id, broker_epoch=broker.control.broker_epoch)
-    controller_id = broker.control.controller_id
+    request = ControlledShutdownRequest(broker_id=broker.node_id, broker_epoch=broker.broker_epoch)
+    controller_id = broker.controller.controller_id
     try:
         if controller_id == broker.node_id:
             with trio.fail_after(broker.config.get_int("controller.socket.timeout.ms") / 1000):

@@ -156,14 +156,14 @@ def _bind_error(host: str, port: int, error: OSError) -> StartupError:
 
 async def register(broker: Broker) -> None:
     try:
-        await broker.control.register()
+        await broker.controller.register()
     except registration.BrokerIdTaken as error:
         raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error
 
 
 async def elect(broker: Broker) -> None:
     try:
-        await broker.control.elect()
+        await broker.controller.elect()
     except KafkaError as error:
         # The controller's queue was emptied under the start: its session has ended.
         raise t.SessionExpired(message="while a controller was elected") from error

@@ -36,6 +36,11 @@ class Host(Protocol):
     random: random.Random
     """The only source of randomness and of ids, so that a seed fixes a run."""
     node_id: int
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's present registration (KIP-380); -1 before the first."""
+
     tree: Tree
     logs: LogManager
     authorizer: Authorizer

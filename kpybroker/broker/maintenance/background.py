@@ -55,7 +55,7 @@ async def clean_logs(broker: Broker) -> None:
         for removed in broker.logs.cleanup_logs(broker.clock.time_ms()):
             await budget.spend(is_long=removed > 0)
         for partition in broker.replicas:
-            partition.tell_log_start()
+            partition.notify_log_start()
             await budget.spend()
 
 

@@ -130,7 +130,7 @@ class LogCleaner:
                 for removed in self._broker.logs.delete_old_segments(log, now_ms):
                     await budget.spend(is_long=removed > 0)
         for partition in self._broker.replicas:
-            partition.tell_log_start()
+            partition.notify_log_start()
         self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
         for notes in (self._crashes, self._not_before):
             for log in [log for log in notes if log.is_closed]:

@@ -61,7 +61,7 @@ class ControllerChannel:
     async def _ask_once(self, api_key: ApiKey, message: Any, version: int) -> Any:
         """Of the controller as known now. Raises OSError and its like where there is none, or no answer."""
         broker = self._broker
-        controller_id = broker.control.controller_id
+        controller_id = broker.controller.controller_id
         if controller_id == broker.node_id:
             return await answer_locally(broker, api_key, message, version)
         timeout_s = broker.config.get_int("controller.socket.timeout.ms") / 1000

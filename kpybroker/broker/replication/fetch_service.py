@@ -1,8 +1,8 @@
 """Serving fetches: which partitions to visit, what to read of each, and how long to wait for more.
 
 The parts of Kafka's `ReplicaManager.fetchMessages`, `DelayedFetch` and `FetchManager` that need the broker; sessions
-themselves are `core.fetch_session`. Records leave as slices of segment files and are never looked at, except for
-clients so old that they need an older format.
+themselves are in `core.replication.fetch_session`. Records are sent as slices of segment files and are not parsed,
+except for clients so old that they need an older format.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from kpybroker.wire.records.append_rules import UNCOMPRESSED_BYTES_MAX
 from kpybroker.wire.records.convert import down_convert, needs_down_conversion
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.log import Log
@@ -38,7 +40,7 @@ MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
 FOLLOWER_FETCHING_SINCE = 11
 OLD_FORMAT_READ_MAX = 1024 * 1024
-"""Bytes of one partition that are read and converted for an old client at once, or one batch."""
+"""Bytes of one partition that are read and converted for an old client at once; more if one batch is larger."""
 _MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -58,91 +60,111 @@ class FetchParams(NamedTuple):
 
     @property
     def is_follower(self) -> bool:
+        """Whether another broker asks, to replicate."""
         return self.replica_id >= 0
 
     @property
     def only_leader(self) -> bool:
-        """Consumers that know of KIP-392 may read from followers too."""
+        """Consumers that support KIP-392 may read from followers too."""
         return self.is_follower or self.version < FOLLOWER_FETCHING_SINCE
 
     @property
     def cuts_hard(self) -> bool:
-        """Versions 0-2 know no whole-batch rule (KIP-74): limits are hard and a batch may be cut."""
+        """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be cut."""
         return self.version <= 2
 
 
 class Visit:
-    """One partition's answer; `slices` are to be released after sending."""
+    """One partition's part of a response. `slice` must be released after it was sent (`release`)."""
 
     __slots__ = (
-        *("cached", "data", "size", "slice"),
-        *("is_cut_short", "is_on_older_segment", "is_out_of_sync", "is_special", "is_unread"),
+        *("cached", "data", "limit", "min_one", "size", "slice"),
+        *("is_cut_short", "is_first", "is_on_older_segment", "is_out_of_sync", "is_special", "is_unread"),
     )
 
-    def __init__(self, cached: CachedPartition, data: PartitionData) -> None:
+    def __init__(self, cached: CachedPartition, limit: int, *, min_one: bool, is_first: bool) -> None:
         self.cached = cached
-        self.data = data
+        self.data = PartitionData(partition_index=cached.key[2])
+        self.limit = limit
+        """Bytes that may be read."""
+        self.min_one = min_one
+        """Read one whole batch even if it is above the limit (KIP-74)."""
+        self.is_first = is_first
+        """The first visit to this partition in this request."""
         self.size = 0
         self.slice: FileSlice | None = None
         self.is_special = False
         self.is_cut_short = False
-        """There is more than was read: no room was left in this answer, or the follower is throttled."""
+        """There is more than was read: the response was full, or the follower is throttled."""
         self.is_on_older_segment = False
-        """A later segment has more: there is enough, though one read does not reach it (DelayedFetch, case F)."""
+        """A later segment has more: the fetch need not wait, though one read does not reach it (DelayedFetch, F)."""
         self.is_out_of_sync = False
-        """Of a follower outside the ISR: whether it may join is looked at in each of its fetches, as in Kafka."""
-        self.is_unread = False
+        """Of a follower outside the ISR: every fetch checks whether it may join, as in Kafka."""
+        self.is_unread = True
         """Refused before the partition was looked at."""
 
+    def describe(self, log: Log) -> None:
+        """Put the log's offsets into the response, and no records."""
+        data = self.data
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        data.aborted_transactions = None
+        data.records = b""
 
-class Fetches:
-    """Belongs to one Broker: its fetch sessions and the reading."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+class FetchService:
+    """The fetch sessions of this broker, and reading for consumers and followers."""
+
+    def __init__(self, host: Host, metadata: MetadataCache, replicas: Replicas) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._replicas = replicas
+        config = host.config
         self.sessions = FetchSessionCache(
-            broker.config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe
+            config.get_int("max.incremental.fetch.session.cache.slots"), self._unsubscribe_all
         )
-        self.selector = replica_selector(broker.config.get_str("replica.selector.class"))
-        self.quota = ReplicationQuota(broker, LEADER)
+        self._selector = replica_selector(config.get_str("replica.selector.class"))
+        self._quota = ReplicationQuota(config, LEADER)
 
     def new_session_ids(self) -> Iterator[int]:
+        """Random ids, without end: the cache takes the first that is free."""
         while True:
-            yield self._broker.random.randrange(1, 0x7FFFFFFF)
+            yield self._host.random.randrange(1, 0x7FFFFFFF)
 
     def fetch(self, session: FetchSession, params: FetchParams) -> Steps[list[Visit]]:
-        """Visit the dirty partitions, waiting until `min_bytes` or `max_wait_ms`; every visited one is reported.
+        """Visit the dirty partitions until there are `min_bytes` or `max_wait_ms` is over. Returns all visits.
 
-        The caller sends the answers and releases the slices, keeps the session or lets it go. The session hears of
-        news in what it visited from here on, so that nothing is missed in between.
+        The caller sends them, releases their slices, and then keeps the session or calls `let_go`. The session is
+        notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
-        clock = self._broker.clock
+        clock = self._host.clock
         deadline = clock.monotonic() + params.max_wait_ms / 1000
-        answers: dict[PartitionKey, Visit] = {}
+        visits: dict[PartitionKey, Visit] = {}
         try:
             while True:
                 marks = session.marks
-                yield from self._visit_dirty(session, params, answers)
-                missing = _bytes_missing(session, params.min_bytes, answers.values())
+                yield from self._visit_dirty(session, params, visits)
+                missing = _bytes_missing(session, params.min_bytes, visits.values())
                 if missing <= 0 or params.max_wait_ms <= 0 or deadline <= clock.monotonic():
-                    return list(answers.values())
+                    return list(visits.values())
                 if session.marks == marks:
-                    yield from _wait_for_news(session, missing, deadline)
+                    yield from _wait_for_changes(session, missing, deadline)
         except BaseException:
-            release(answers.values())
+            release(visits.values())
             self.let_go(session)
             raise
 
     def _visit_dirty(
-        self, session: FetchSession, params: FetchParams, answers: dict[PartitionKey, Visit]
+        self, session: FetchSession, params: FetchParams, visits: dict[PartitionKey, Visit]
     ) -> Steps[None]:
         left = params.max_bytes
         has_records = False
         for visited, key in enumerate(session.take_dirty(), start=1):
             if left <= 0 and session.session_id != 0 and not params.is_follower:
-                break  # stays dirty, its turn comes first next time; a follower's position is to be noted at once
+                break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             session.visiting(key)
-            before = answers.get(key)
+            before = visits.get(key)
             if before is not None:
                 release((before,))
             cached = session.partitions[key]
@@ -150,7 +172,7 @@ class Fetches:
             visit = self._visit(session, cached, params, max(left, 0), min_one=min_one, is_first=before is None)
             if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
                 yield partial(self._convert, visit, params)
-            answers[key] = visit
+            visits[key] = visit
             if visit.size or visit.is_special or visit.is_cut_short or visit.is_out_of_sync:
                 session.stays_dirty(key)
             left -= visit.size
@@ -168,64 +190,66 @@ class Fetches:
         min_one: bool,
         is_first: bool,
     ) -> Visit:
-        topic_id, _, index = cached.key
-        # A session knows its topics' names for ever: an id that is no more is then a topic that is no more.
-        known = self._topic_name(cached.key)
-        name = cached.resolved_name = known or cached.resolved_name
-        partition = self._broker.replicas.partition(name, index)
-        if known and partition is not None:
-            partition.subscribe(session, cached.key)
-        visit = Visit(cached, PartitionData(partition_index=index))
-        visit.is_unread = True
+        visit = Visit(cached, min(left, cached.max_bytes), min_one=min_one, is_first=is_first)
+        partition = self._resolve(session, cached)
         try:
-            if not name:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-            if not params.readable(name):
-                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            if partition is None:
-                raise self._broker.replicas.not_hosted(name, index)
+            partition = self._check_access(cached, partition, params)
             visit.is_unread = False
-            if params.version >= 13 and partition.topic_id != topic_id:
+            if params.version >= 13 and partition.topic_id != cached.key[0]:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
             log = partition.readable_log(cached.current_leader_epoch, only_leader=params.only_leader)
             if params.is_follower:
-                self._read_for_follower(visit, partition, session, params, left, min_one=min_one, is_first=is_first)
+                self._read_for_follower(visit, partition, session, params)
             elif not self._refers_to_nearer(visit, partition, params):
-                self._read(visit, log, params, min(left, cached.max_bytes), min_one=min_one)
+                self._read(visit, log, params)
         except KafkaError as error:
-            self._refuse(visit, error, name, params)
+            self._refuse(visit, error, params)
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
-            self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), name, params)
+            self._host.log_dir_failed(error)
+            self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), params)
         return visit
 
+    def _resolve(self, session: FetchSession, cached: CachedPartition) -> Partition | None:
+        """The partition, which notifies the session from now on; None if it is not here.
+
+        The name stays in the session: an id that has no name any more then belongs to a topic that was deleted.
+        """
+        known = self._topic_name(cached.key)
+        name = cached.resolved_name = known or cached.resolved_name
+        partition = self._replicas.partition(name, cached.key[2])
+        if known and partition is not None:
+            partition.subscribe(session, cached.key)
+        return partition
+
+    def _check_access(self, cached: CachedPartition, partition: Partition | None, params: FetchParams) -> Partition:
+        """Raises KafkaError if the client may not read the partition, or if it is not here."""
+        name = cached.resolved_name
+        if not name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if not params.readable(name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if partition is None:
+            raise self._replicas.not_hosted(name, cached.key[2])
+        return partition
+
     def _read_for_follower(
-        self,
-        visit: Visit,
-        partition: Partition,
-        session: FetchSession,
-        params: FetchParams,
-        left: int,
-        *,
-        min_one: bool,
-        is_first: bool,
+        self, visit: Visit, partition: Partition, session: FetchSession, params: FetchParams
     ) -> None:
-        """What it asks for tells what it has; noted once a request, and not where its log is to be cut first."""
+        """The fetch offset shows what the follower has. It counts once a request, and not if its log diverges."""
         cached, log = visit.cached, partition.leader_log()
         if params.replica_id not in partition.replicas:
-            # The right epoch of an assignment that has not come here yet, or no epoch to tell by.
+            # With an epoch: its assignment has not arrived here yet. Without one, there is no telling.
             is_late = cached.current_leader_epoch >= 0
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if is_late else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         visit.is_out_of_sync = params.replica_id not in partition.isr
-        limit = min(left, cached.max_bytes)
         if self._is_throttled(partition, params.replica_id):
-            limit, min_one = 0, False
-        self._read(visit, log, params, limit, min_one=min_one)
+            visit.limit, visit.min_one = 0, False
+        self._read(visit, log, params)
         data = visit.data
         if data.diverging_epoch is not None:
             return
-        if is_first:
-            now_ms = self._broker.clock.time_ms()
+        if visit.is_first:
+            now_ms = self._host.clock.time_ms()
             start = cached.log_start_offset
             partition.follower_fetched(params.replica_id, cached.fetch_offset, start, session, now_ms)
             data.high_watermark = log.high_watermark  # this very fetch may have moved it
@@ -234,48 +258,46 @@ class Fetches:
     def _is_throttled(self, partition: Partition, replica_id: int) -> bool:
         return (
             replica_id not in partition.isr
-            and self.quota.is_throttled(partition.topic, partition.index)
-            and self.quota.is_exceeded(self._broker.clock.time_ms())
+            and self._quota.is_throttled(partition)
+            and self._quota.is_exceeded(self._host.clock.time_ms())
         )
 
     def _refers_to_nearer(self, visit: Visit, partition: Partition, params: FetchParams) -> bool:
         """Send a consumer to the replica that is nearest to it (KIP-392), unless that is this leader."""
-        if self.selector is None or partition.leader is None or params.version < FOLLOWER_FETCHING_SINCE:
+        if self._selector is None or partition.leader is None or params.version < FOLLOWER_FETCHING_SINCE:
             return False
         preferred = self._preferred_replica(partition, params, visit.cached.fetch_offset)
         if preferred is None:
             return False
-        log, data = partition.leader_log(), visit.data
-        data.preferred_read_replica = preferred
-        data.high_watermark = log.high_watermark
-        data.last_stable_offset = log.last_stable_offset
-        data.log_start_offset = log.log_start_offset
-        data.aborted_transactions = None
-        data.records = b""
+        visit.describe(partition.leader_log())
+        visit.data.preferred_read_replica = preferred
         visit.is_special = True
         return True
 
     def _preferred_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
-        leader, now_ms = partition.leader, self._broker.clock.time_ms()
+        leader, now_ms = partition.leader, self._host.clock.time_ms()
         assert leader is not None
-        assert self.selector is not None
+        assert self._selector is not None
         replicas = []
         for replica, follower in leader.followers.items():
             has_it = follower.log_start_offset <= fetch_offset <= follower.log_end_offset
-            node = self._broker.metadata.endpoint_for(params.client, replica)
+            node = self._metadata.endpoint_for(params.client, replica)
             if replica in leader.isr and has_it and node is not None:
                 lag_ms = now_ms - follower.caught_up_ms
                 replicas.append(ReplicaView(replica, node.rack, follower.log_end_offset, lag_ms))
-        rack = self._broker.config.get_str("broker.rack") or None
+        rack = self._host.config.get_str("broker.rack") or None
         replicas.append(ReplicaView(partition.broker_id, rack, leader.log_end_offset, 0))
-        selected = self.selector(params.rack_id, replicas, partition.broker_id)
+        selected = self._selector(params.rack_id, replicas, partition.broker_id)
         return None if selected == partition.broker_id else selected
 
-    def _read(self, visit: Visit, log: Log, params: FetchParams, limit: int, *, min_one: bool) -> None:
+    def _read(self, visit: Visit, log: Log, params: FetchParams) -> None:
         cached, data = visit.cached, visit.data
         if cached.max_bytes < 0 or params.max_bytes < 0:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an invalid argument, which no code says
-        if self._diverges(visit, log):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # an invalid argument, for which there is no code
+        if (diverging := diverging_epoch(cached, log)) is not None:
+            visit.describe(log)
+            data.diverging_epoch = diverging
+            visit.is_special = True
             return
         if params.is_follower:
             bound = log.log_end_offset
@@ -283,26 +305,22 @@ class Fetches:
             bound = log.last_stable_offset
         else:
             bound = log.high_watermark
+        limit = visit.limit
         if params.version < RECORD_BATCHES_FROM:
             limit = min(limit, max(OLD_FORMAT_READ_MAX, log.config.max_message_bytes))
-        found = log.read(cached.fetch_offset, limit, max_offset=bound, min_one_message=min_one)
+        found = log.read(cached.fetch_offset, limit, max_offset=bound, min_one_message=visit.min_one)
         if found.first_entry_incomplete and found.slice is not None:
-            # A part of a batch is of no use to anyone: clients that know no whole-batch rule get conversions, which
-            # are of whole ones.
+            # No client can use a part of a batch: those without the whole-batch rule get converted, whole ones.
             found.slice.release()
             found = found._replace(slice=None)
         visit.slice = found.slice
         visit.is_on_older_segment = found.slice is not None and found.is_on_older_segment
-        data.high_watermark = log.high_watermark
-        data.last_stable_offset = log.last_stable_offset
-        data.log_start_offset = log.log_start_offset
-        data.aborted_transactions = None
+        visit.describe(log)
         if params.isolation_level == READ_COMMITTED and not params.is_follower:
             data.aborted_transactions = [
                 FetchResponse.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in log.aborted_transactions(cached.fetch_offset, found)
             ]
-        data.records = b""
         if found.slice is not None:
             self._fill_records(visit, log, found.slice, params.version)
         visit.is_cut_short = not visit.size and cached.fetch_offset < bound
@@ -315,26 +333,26 @@ class Fetches:
         visit.size = records.size
 
     async def _convert(self, visit: Visit, params: FetchParams) -> None:
-        """What was read, in the message format of an old client; in a thread, for each record is made anew."""
+        """Convert what was read to an old client's message format; in a thread, because every record is rebuilt."""
         assert visit.slice is not None
         magic = 1 if params.version >= MAGIC_1_FROM else 0
         _, name, index = visit.cached.key
         stored = visit.slice.read()
         try:
             if needs_down_conversion(stored, magic):
-                log = self._broker.replicas.hosted(name, index).online_log()
+                log = self._replicas.hosted(name, index).online_log()
                 if not log.config.message_downconversion_enable:
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 bound = max(UNCOMPRESSED_BYTES_MAX, log.config.max_message_bytes)
                 convert = partial(down_convert, stored, magic, visit.cached.fetch_offset, max_bytes=bound)
-                stored = await in_thread(convert, self._broker.validation_threads)
+                stored = await in_thread(convert, self._host.validation_threads)
         except KafkaError as error:
-            self._refuse(visit, error, name, params)
+            self._refuse(visit, error, params)
             return
         visit.data.records = stored
         visit.size = len(stored)
 
-    def _refuse(self, visit: Visit, error: KafkaError, topic: str, params: FetchParams) -> None:
+    def _refuse(self, visit: Visit, error: KafkaError, params: FetchParams) -> None:
         if visit.slice is not None:
             visit.slice.release()
             visit.slice = None
@@ -351,68 +369,64 @@ class Fetches:
         )
         visit.size = 0
         visit.is_special = True
-        partition = self._broker.replicas.partition(topic, index)
+        partition = self._replicas.partition(visit.cached.resolved_name, index)
         if params.version >= 16 and error.code in _MOVED and partition is not None:
             data.current_leader = FetchResponse.LeaderIdAndEpoch(
                 leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
             )
 
-    @staticmethod
-    def _diverges(visit: Visit, log: Log) -> bool:
-        """KIP-595's truncation on fetch: tell a reader whose last epoch ends elsewhere here."""
-        cached, data = visit.cached, visit.data
-        if cached.last_fetched_epoch < 0:
-            return False
-        epoch, end_offset = log.end_offset_for_epoch(cached.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch >= cached.last_fetched_epoch and end_offset >= cached.fetch_offset:
-            return False
-        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-        data.high_watermark = log.high_watermark
-        data.last_stable_offset = log.last_stable_offset
-        data.log_start_offset = log.log_start_offset
-        data.aborted_transactions = None
-        data.records = b""
-        visit.is_special = True
-        return True
-
     def record_throttled(self, visits: Iterable[Visit]) -> None:
-        """What leaves for a follower of a throttled partition counts, whether or not the follower is in sync."""
+        """Count what is sent to a follower of throttled partitions, whether or not the follower is in sync."""
         size = 0
         for visit in visits:
             partition = self._partition(visit.cached.key) if visit.size else None
-            if partition is not None and self.quota.is_throttled(partition.topic, partition.index):
+            if partition is not None and self._quota.is_throttled(partition):
                 size += visit.size
         if size:
-            self.quota.record(size, self._broker.clock.time_ms())
+            self._quota.record(size, self._host.clock.time_ms())
 
     def let_go(self, session: FetchSession) -> None:
-        """A session that is not kept hears no more of its partitions."""
+        """The response is ready: a session that is not kept is not notified any more."""
         if session.session_id == 0:
-            self._unsubscribe(session)
+            self._unsubscribe_all(session)
 
     def _topic_name(self, key: PartitionKey) -> str | None:
-        """A leader may hear of its topic by LeaderAndIsr first: its followers need not wait for the metadata."""
+        """LeaderAndIsr may reach a leader before the topic's metadata: its followers need not wait for those."""
         topic_id, name, _ = key
-        return name or self._broker.metadata.topic_name(topic_id) or self._broker.replicas.topic_names.get(topic_id)
+        return name or self._metadata.topic_name(topic_id) or self._replicas.topic_names.get(topic_id)
 
     def _partition(self, key: PartitionKey) -> Partition | None:
         name = self._topic_name(key)
-        return self._broker.replicas.partition(name, key[2]) if name else None
+        return self._replicas.partition(name, key[2]) if name else None
 
     def unsubscribe(self, session: FetchSession, key: PartitionKey) -> None:
+        """The session does not want this partition any more."""
         partition = self._partition(key)
         if partition is not None:
             partition.unsubscribe(session)
 
-    def _unsubscribe(self, session: FetchSession) -> None:
+    def _unsubscribe_all(self, session: FetchSession) -> None:
         for key in session.partitions:
             self.unsubscribe(session, key)
 
 
+def diverging_epoch(cached: CachedPartition, log: Log) -> FetchResponse.EpochEndOffset | None:
+    """Where the reader's last epoch ends in this log, if the reader has more of it (KIP-595's truncation on fetch).
+
+    Raises OFFSET_OUT_OF_RANGE if the epoch is unknown here.
+    """
+    if cached.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = log.end_offset_for_epoch(cached.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= cached.last_fetched_epoch and end_offset >= cached.fetch_offset:
+        return None
+    return FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+
+
 def _bytes_missing(session: FetchSession, min_bytes: int, visits: Iterable[Visit]) -> int:
-    """Until an answer is due; not above 0 where it is due whatever its size."""
+    """How many bytes the response still waits for; 0 or less if it is due."""
     missing = min_bytes
     unread = 0
     for visit in visits:
@@ -424,7 +438,7 @@ def _bytes_missing(session: FetchSession, min_bytes: int, visits: Iterable[Visit
     return 0 if unread >= len(session.partitions) else missing
 
 
-def _wait_for_news(session: FetchSession, bytes_missing: int, deadline: float) -> Steps[None]:
+def _wait_for_changes(session: FetchSession, bytes_missing: int, deadline: float) -> Steps[None]:
     wait = Wait(deadline)
     missing = bytes_missing
 

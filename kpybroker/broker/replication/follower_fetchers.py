@@ -1,7 +1,7 @@
 """Which fetcher follows which partition: Kafka's `ReplicaFetcherManager`.
 
-`num.replica.fetchers` fetchers a leader, made when the first partition needs one and ended with the last. All changes
-happen in one turn of the loop, between two steps of the fetchers.
+Each leader has up to `num.replica.fetchers` fetchers. One starts with its first partition and ends after its last. No
+method but `stop` has a checkpoint, so a change never interrupts a fetcher's step.
 """
 
 from __future__ import annotations
@@ -16,27 +16,31 @@ from kpybroker.core.replication.follower import FetchState, fetcher_id
 from kpybroker.storage.disk.names import TopicPartition
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.replication.follower_fetcher import Fetcher
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.follower_fetcher import FollowedReplicas, FollowerFetcher
+    from kpybroker.broker.replication.links import Links
 
 
-class Fetchers:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+class FollowerFetchers:
+    """All fetchers of this broker, by leader and number. `len` counts those that run."""
+
+    def __init__(self, host: Host, links: Links, replicas: FollowedReplicas) -> None:
+        self._host = host
+        self._links = links
+        self._replicas = replicas
+        self._fetchers: dict[tuple[int, int], FollowerFetcher] = {}
         self._where: dict[TopicPartition, tuple[int, int]] = {}
         self._running = 0
         self._all_ended = trio.Event()
         self._stopped = False
-        self._count = broker.config.get_int("num.replica.fetchers")
-        self.quota = ReplicationQuota(broker, FOLLOWER)
-        broker.configs.on_broker_change(self._resize)
+        self._count = host.config.get_int("num.replica.fetchers")
+        self._quota = ReplicationQuota(host.config, FOLLOWER)
 
     def __len__(self) -> int:
         return len(self._fetchers)
 
     def follow(self, leader_id: int, state: FetchState) -> None:
-        """Fetch a partition from a leader from now on; from nobody else."""
+        """Fetch a partition from this leader from now on, and from no other."""
         key = TopicPartition(state.topic, state.index)
         self.leave((key,))
         if self._stopped:
@@ -44,34 +48,40 @@ class Fetchers:
         place = (leader_id, fetcher_id(state.topic, state.index, self._count))
         fetcher = self._fetchers.get(place)
         if fetcher is None:
-            from kpybroker.broker.replication.follower_fetcher import Fetcher  # a broker alone needs none
-
-            fetcher = self._fetchers[place] = Fetcher(self._broker, *place, self.quota)
+            fetcher = self._fetchers[place] = self.new_fetcher(*place)
             self._running += 1
-            self._broker.spawn(f"ReplicaFetcherThread-{place[1]}-{leader_id}", self._run, fetcher)
+            self._host.spawn(f"ReplicaFetcherThread-{place[1]}-{leader_id}", self._run, fetcher)
         self._where[key] = place
         fetcher.follow(state)
 
+    def new_fetcher(self, leader_id: int, number: int) -> FollowerFetcher:
+        """One that does not run yet. Imported here: a single broker needs none."""
+        from kpybroker.broker.replication.follower_fetcher import FollowerFetcher
+        from kpybroker.broker.replication.leader_endpoint import LeaderEndpoint
+
+        endpoint = LeaderEndpoint(self._host, self._links, leader_id, number)
+        return FollowerFetcher(self._host, self._replicas, endpoint, self._quota)
+
     def leave(self, keys: Iterable[TopicPartition]) -> None:
-        """Fetch these no more."""
+        """Stop fetching these partitions; those that no fetcher has are passed over."""
         for key in keys:
             place = self._where.pop(key, None)
             if place is not None:
                 self._fetchers[place].leave(key)
 
     def set_topic_id(self, key: TopicPartition, topic_id: bytes) -> None:
-        """A topic of before KIP-516 got its id."""
+        """A topic from before KIP-516 has got its id."""
         if (place := self._where.get(key)) is not None:
             self._fetchers[place].set_topic_id(key, topic_id)
 
     def end_idle(self) -> None:
-        """Fetchers without partitions end."""
+        """End the fetchers that have no partitions left."""
         busy = set(self._where.values())
         for place in [place for place in self._fetchers if place not in busy]:
             self._fetchers.pop(place).end()
 
     async def stop(self) -> None:
-        """No more fetching; returns when no fetcher touches a log any more."""
+        """End all fetchers, for good; returns when none of them touches a log any more."""
         self._stopped = True
         for fetcher in self._fetchers.values():
             fetcher.end()
@@ -80,19 +90,19 @@ class Fetchers:
         if self._running:
             await self._all_ended.wait()
 
-    async def _run(self, fetcher: Fetcher) -> None:
+    async def _run(self, fetcher: FollowerFetcher) -> None:
         try:
             await fetcher.run()
         finally:
-            if fetcher.has_ended:  # else it failed, and is started again
+            if fetcher.has_ended:  # otherwise it failed and is restarted
                 self._running -= 1
                 if not self._running:
                     self._all_ended.set()
                     self._all_ended = trio.Event()
 
-    def _resize(self, _changed: frozenset[str]) -> None:
-        """`num.replica.fetchers` changed: every partition goes where it belongs by the new count."""
-        count = self._broker.config.get_int("num.replica.fetchers")
+    def resize(self, _changed: frozenset[str]) -> None:
+        """A listener for changes of broker keys: spread the partitions again if `num.replica.fetchers` has changed."""
+        count = self._host.config.get_int("num.replica.fetchers")
         if count == self._count:
             return
         self._count = count

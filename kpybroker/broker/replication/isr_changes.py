@@ -1,10 +1,10 @@
 """Asking the controller for changes of the ISR: Kafka's `AlterPartitionManager` (KIP-497).
 
-One request is under way at a time; what is asked meanwhile goes with the next one, all partitions together. A request
+One request is in flight at a time; changes that are submitted in the meantime go into the next one together. A request
 is repeated until a controller has answered it, a partition's change until it is decided or void
-(`core.replica.LeaderState.refused`).
+(`core.replication.replica.LeaderState.refused`).
 
-Not here: when a change is wanted, and what its answer does (`core.replica`, `broker.partition`).
+Not here: when to ask for a change, and what its outcome does (`core.replication.replica`, `partition`).
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from kpybroker.broker.peers.controller_channel import ControllerChannel
 from kpybroker.core import metadata_version as mv
+from kpybroker.core.controller.model import ZERO_UUID
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.controller_channel import ControllerChannel
+    from kpybroker.broker.replication.links import Links
     from kpybroker.broker.replication.partition import Partition
 
-log = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
+logger = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
 
 RETRY_S = 0.05
-ZERO_UUID = bytes(16)
 LAST_VERSION_WITH_NAMES = 1
 BROKER_EPOCHS_SINCE = 3
 TOPIC_IDS_SINCE = 2
@@ -36,45 +37,47 @@ TOPIC_IDS_SINCE = 2
 TopicPartition = tuple[str, int]
 
 
-class _Asked(NamedTuple):
+class _Change(NamedTuple):
     partition: Partition
     change: IsrChange
 
 
 class IsrChanges:
-    """`submit` never waits; `run` is the one task that asks."""
+    """Pending changes, at most one a partition. `submit` never waits; `run` is the one task that sends them."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._asked: dict[TopicPartition, _Asked] = {}
-        self._news = trio.Event()
+    def __init__(self, host: Host, links: Links) -> None:
+        self._host = host
+        self._links = links
+        self._pending: dict[TopicPartition, _Change] = {}
+        self._submitted = trio.Event()
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
-        """Ask for a change; an older one of the same partition is void by now."""
-        self._asked[partition.topic, partition.index] = _Asked(partition, change)
-        self._news.set()
+        """Ask for a change; it replaces an older one of the same partition, which is void."""
+        self._pending[partition.topic, partition.index] = _Change(partition, change)
+        self._submitted.set()
 
     async def run(self) -> None:
-        channel = ControllerChannel(self._broker, "alter-partition")
+        """Send what is submitted, for as long as the broker runs."""
+        channel = self._links.controller_channel("alter-partition")
         try:
             while True:
-                await self._news.wait()
-                self._news = trio.Event()
-                while self._asked:
-                    if not await self._ask(channel, dict(self._asked)):
+                await self._submitted.wait()
+                self._submitted = trio.Event()
+                while self._pending:
+                    if not await self._ask(channel, dict(self._pending)):
                         await trio.sleep(RETRY_S)
         finally:
             channel.close()
 
-    async def _ask(self, channel: ControllerChannel, asked: dict[TopicPartition, _Asked]) -> bool:
-        """One request about all of these; False where something is to be asked again, a little later."""
+    async def _ask(self, channel: ControllerChannel, asked: dict[TopicPartition, _Change]) -> bool:
+        """One request about all of these; False if some must be retried, a little later."""
         request, version = self._request(asked)
         response: AlterPartitionResponse = await channel.ask(ApiKey.ALTER_PARTITION, request, version)
         if response.error_code:
             level = logging.ERROR if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else logging.WARNING
-            log.log(
+            logger.log(
                 level,
-                "Controller refused AlterPartition with %s; it is asked again",
+                "Controller refused AlterPartition with %s; retrying",
                 ErrorCode(response.error_code).name,
             )
             return False
@@ -88,15 +91,15 @@ class IsrChanges:
                     settled = False
         return settled
 
-    def _settle(self, item: _Asked, data: AlterPartitionResponse.PartitionData) -> Verdict:
-        """Take the answer for one partition; unless it is to be asked again, it is no longer asked for."""
+    def _settle(self, item: _Change, data: AlterPartitionResponse.PartitionData) -> Verdict:
+        """Take the result for one partition; the change stays pending only if it must be retried."""
         partition, change = item
         leader = partition.leader
         if leader is None:
             verdict = Verdict.DROPPED
         elif data.error_code:
             verdict = leader.refused(change, data.error_code)
-            log.info(
+            logger.info(
                 "ISR change of %s-%d to %s was refused with %s",
                 partition.topic,
                 partition.index,
@@ -110,15 +113,15 @@ class IsrChanges:
             if verdict is Verdict.COMMITTED:
                 partition.isr_committed()
         key = (partition.topic, partition.index)
-        if verdict is not Verdict.RETRY and self._asked.get(key) is item:
-            del self._asked[key]
+        if verdict is not Verdict.RETRY and self._pending.get(key) is item:
+            del self._pending[key]
         return verdict
 
-    def _request(self, asked: dict[TopicPartition, _Asked]) -> tuple[AlterPartitionRequest, int]:
-        version = mv.alter_partition_version(mv.parse(self._broker.config.get_str("inter.broker.protocol.version")))
+    def _request(self, asked: dict[TopicPartition, _Change]) -> tuple[AlterPartitionRequest, int]:
+        version = mv.alter_partition_version(mv.parse(self._host.config.get_str("inter.broker.protocol.version")))
         if any(item.partition.topic_id == ZERO_UUID for item in asked.values()):
             version = min(version, LAST_VERSION_WITH_NAMES)
-        request = AlterPartitionRequest(broker_id=self._broker.node_id, broker_epoch=self._broker.control.broker_epoch)
+        request = AlterPartitionRequest(broker_id=self._host.node_id, broker_epoch=self._host.broker_epoch)
         topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for (name, index), (partition, change) in asked.items():
             topic = topics.get(name)
@@ -129,7 +132,7 @@ class IsrChanges:
                 partition_index=index, leader_epoch=change.leader_epoch, partition_epoch=change.partition_epoch
             )
             if version >= BROKER_EPOCHS_SINCE:
-                # Broker epochs in the ISR (KIP-903) are KRaft's: in ZooKeeper mode Kafka leaves them out too.
+                # Only KRaft uses broker epochs in the ISR (KIP-903): in ZooKeeper mode Kafka leaves them out too.
                 data.new_isr_with_epochs = [
                     AlterPartitionRequest.BrokerState(broker_id=broker_id) for broker_id in change.isr
                 ]

@@ -1,11 +1,11 @@
 """Changes of the ISR as they were before AlterPartition: Kafka's `ZkAlterPartitionManager`.
 
-Where `inter.broker.protocol.version` is below 2.7-IV2 a leader writes its partition's state to the tree itself, and
-tells the controller afterwards, of many partitions at once, by a node below `/isr_change_notification`. The partition
-epoch is the version of the state's node. A write that finds another version was overtaken by the controller, whose next
-word ends the change; unless what is there is what was to be written, for an answer may have been lost on its way.
+With `inter.broker.protocol.version` below 2.7-IV2 a leader writes its partition's state to the tree itself. It notifies
+the controller later, of many partitions at once, by a node below `/isr_change_notification`. The partition epoch is the
+version of the state's node. If a write finds another version, the controller was faster, and its next LeaderAndIsr ends
+the change. But if the node already holds what the leader wanted to write, only the response was lost.
 
-Not here: when a change is wanted, and what follows from it (`core.replica`, `broker.partition`).
+Not here: when to ask for a change, and what its outcome does (`core.replication.replica`, `partition`).
 """
 
 from __future__ import annotations
@@ -22,87 +22,89 @@ from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.partition import Partition
 
-log = logging.getLogger("kafka.server.ZkAlterPartitionManager")
+logger = logging.getLogger("kafka.server.ZkAlterPartitionManager")
 
 CHECK_INTERVAL_S, LINGER_S, MAX_DELAY_S = 2.5, 5.0, 60.0
-"""`IsrChangePropagationConfig`: the controller hears of changes when there were none for a while, or at last."""
+"""`IsrChangePropagationConfig`: the controller is notified after LINGER_S without a change, or every MAX_DELAY_S."""
 
 
 class IsrWrites:
-    """`submit` never waits; `run` writes, `tell_controller` notifies."""
+    """Pending changes. `submit` never waits; `run` writes them, `notify_controller` reports what was written."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._asked: dict[tuple[str, int], tuple[Partition, IsrChange]] = {}
-        self._news = trio.Event()
-        self._untold: dict[tuple[str, int], None] = {}
-        self._changed_at = self._told_at = broker.clock.monotonic()
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._pending: dict[tuple[str, int], tuple[Partition, IsrChange]] = {}
+        self._submitted = trio.Event()
+        self._unreported: dict[tuple[str, int], None] = {}
+        self._changed_at = self._reported_at = host.clock.monotonic()
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
-        """Write a change; an older one of the same partition is void by now."""
-        self._asked[partition.topic, partition.index] = (partition, change)
-        self._news.set()
+        """Write a change; it replaces an older one of the same partition, which is void."""
+        self._pending[partition.topic, partition.index] = (partition, change)
+        self._submitted.set()
 
     async def run(self) -> None:
+        """Write what is submitted, for as long as the broker runs."""
         while True:
-            await self._news.wait()
-            self._news = trio.Event()
-            while self._asked:
-                key = next(iter(self._asked))
+            await self._submitted.wait()
+            self._submitted = trio.Event()
+            while self._pending:
+                key = next(iter(self._pending))
                 try:
-                    await self._write(*self._asked.pop(key))
+                    await self._write(*self._pending.pop(key))
                 except t.SessionExpired:
-                    # Whoever leads after this session hears of it from the controller.
-                    log.warning("The session ended while the ISR of %s-%d was written", *key)
+                    # The controller will order a new leader for the time after this session.
+                    logger.warning("The session ended while the ISR of %s-%d was written", *key)
 
-    async def tell_controller(self) -> None:
+    async def notify_controller(self) -> None:
+        """Report written changes to the controller, at Kafka's intervals, for as long as the broker runs."""
         while True:
             await trio.sleep(CHECK_INTERVAL_S)
-            now = self._broker.clock.monotonic()
-            is_due = self._changed_at + LINGER_S < now or self._told_at + MAX_DELAY_S < now
-            if not (self._untold and is_due):
+            now = self._host.clock.monotonic()
+            is_due = self._changed_at + LINGER_S < now or self._reported_at + MAX_DELAY_S < now
+            if not (self._unreported and is_due):
                 continue
-            told = list(self._untold)
-            node = t.Create(znodes.isr_change_path(), znodes.encode_partitions(told), sequential=True)
+            reported = list(self._unreported)
+            node = t.Create(znodes.isr_change_path(), znodes.encode_partitions(reported), sequential=True)
             try:
-                (answer,) = await retry_until_connected(self._broker.tree, [node])
+                (answer,) = await retry_until_connected(self._host.tree, [node])
             except t.SessionExpired:
                 continue
             if isinstance(answer, t.TreeError):
                 raise answer
-            self._told_at = now
-            for key in told:
-                self._untold.pop(key, None)
+            self._reported_at = now
+            for key in reported:
+                self._unreported.pop(key, None)
 
     async def _write(self, partition: Partition, change: IsrChange) -> None:
         path = znodes.partition_state_path(partition.topic, partition.index)
-        state = znodes.PartitionState(self._broker.node_id, change.leader_epoch, change.isr, partition.controller_epoch)
+        state = znodes.PartitionState(self._host.node_id, change.leader_epoch, change.isr, partition.controller_epoch)
         write = t.SetData(path, znodes.encode_partition_state(state), change.partition_epoch)
-        (answer,) = await retry_until_connected(self._broker.tree, [write])
+        (answer,) = await retry_until_connected(self._host.tree, [write])
         version = answer.version if isinstance(answer, t.Stat) else await self._version_of(path, state, answer)
         leader = partition.leader
         if leader is None:
             return
         if version is None:
-            log.info("ISR of %s-%d was not updated: overtaken by the controller", partition.topic, partition.index)
+            logger.info("ISR of %s-%d was not updated: overtaken by the controller", partition.topic, partition.index)
             leader.refused(change, ErrorCode.INVALID_UPDATE_VERSION)
             partition.advance_again()
             return
         key = (partition.topic, partition.index)
-        self._untold[key] = None
-        self._changed_at = self._broker.clock.monotonic()
+        self._unreported[key] = None
+        self._changed_at = self._host.clock.monotonic()
         if leader.agreed(change, change.leader_epoch, version, change.isr) is Verdict.COMMITTED:
             partition.isr_committed()
 
     async def _version_of(self, path: str, state: znodes.PartitionState, answer: object) -> int | None:
-        """The node's version if it holds what was to be written, else None (checkLeaderAndIsrZkData)."""
+        """The node's version if it already holds `state`, else None (checkLeaderAndIsrZkData)."""
         if not isinstance(answer, t.BadVersion | t.NoNode):
             assert isinstance(answer, t.TreeError), answer
             raise answer
-        (found,) = await retry_until_connected(self._broker.tree, [t.Get(path)])
+        (found,) = await retry_until_connected(self._host.tree, [t.Get(path)])
         if not isinstance(found, t.NodeData):
             return None
         there = znodes.decode_partition_state(found.data)

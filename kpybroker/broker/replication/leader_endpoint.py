@@ -1,7 +1,7 @@
 """What a follower asks its leader: fetches, ends of epochs, and offsets. Kafka's `RemoteLeaderEndPoint`.
 
-Versions are those of `inter.broker.protocol.version`, for brokers do not negotiate here. Everything raises
-PEER_FAILURES where there is no answer.
+Versions are those of `inter.broker.protocol.version`: brokers do not negotiate. Every request raises PEER_FAILURES if
+there is no response.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.peers.connection import OnAnswer, PeerConnection, Request
+from kpybroker.broker.peers.connection import OnAnswer, Request
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.follower import FetchState
 from kpybroker.core.replication.follower_session import FollowerSession, Position
@@ -19,7 +19,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.links import Links
     from kpybroker.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 
 LATEST = -1
@@ -29,13 +30,15 @@ LIST_OFFSETS_V0_MAX = 1
 
 
 class LeaderEndpoint:
-    """`session` is the fetch session of this connection."""
+    """One connection of one fetcher to a leader. `session` is its fetch session."""
 
-    def __init__(self, broker: Broker, leader_id: int, number: int) -> None:
-        self._broker = broker
-        self._connection = PeerConnection(broker, leader_id, f"broker-{broker.node_id}-fetcher-{number}")
+    def __init__(self, host: Host, links: Links, leader_id: int, number: int) -> None:
+        self._host = host
+        self.leader_id = leader_id
+        self.number = number
+        self._connection = links.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
         self.session = FollowerSession()
-        version = mv.parse(broker.config.get_str("inter.broker.protocol.version"))
+        version = mv.parse(host.config.get_str("inter.broker.protocol.version"))
         self._fetch_version = mv.fetch_version(version)
         self._epoch_version = mv.offset_for_leader_epoch_version(version)
         self._list_version = mv.list_offsets_version(version)
@@ -43,44 +46,43 @@ class LeaderEndpoint:
         self.knows_epochs = mv.supports_offset_for_leader_epoch(version)
 
     def close(self) -> None:
+        """Close the connection, if there is one."""
         self._connection.close()
 
     def _timeout_s(self) -> float:
-        return self._broker.config.get_int("replica.socket.timeout.ms") / 1000
+        return self._host.config.get_int("replica.socket.timeout.ms") / 1000
 
     def fetch_request(self, positions: dict[tuple[str, int], Position]) -> Request | None:
-        """A fetch from these positions, which is to be sent then; None where there is nothing to ask for."""
+        """A fetch from these positions, which the caller must send; None if there is nothing to ask for."""
         asked = self.session.request(positions, self._fetch_version)
         return None if asked is None else self._request(*asked)
 
     def fetch_request_for_changes(self, changed: dict[tuple[str, int], Position]) -> Request:
-        """The same while the session `is_open`, where since the last fetch only these positions have changed."""
+        """A fetch where only these positions have changed since the last one. The session must be open."""
         return self._request(*self.session.request_changes(changed, self._fetch_version))
 
     def _request(self, request: FetchRequest, version: int) -> Request:
-        config = self._broker.config
+        config = self._host.config
         request.max_wait_ms = config.get_int("replica.fetch.wait.max.ms")
         request.min_bytes = config.get_int("replica.fetch.min.bytes")
         request.max_bytes = config.get_int("replica.fetch.response.max.bytes")
         if version >= REPLICA_STATE_SINCE:
             request.replica_state = FetchRequest.ReplicaState(
-                replica_id=self._broker.node_id, replica_epoch=self._broker.control.broker_epoch
+                replica_id=self._host.node_id, replica_epoch=self._host.broker_epoch
             )
         else:
-            request.replica_id = self._broker.node_id
+            request.replica_id = self._host.node_id
         return Request(ApiKey.FETCH, request, version)
 
     async def fetch(self, request: Request, on_answer: OnAnswer) -> None:
-        """Until `on_answer` has nothing more to fetch."""
+        """Send `request` and every request that `on_answer` returns, until it returns None."""
         await self._connection.converse(request, on_answer, self._timeout_s())
 
     async def epoch_ends(
         self, wanted: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, OffsetForLeaderEpochResponse.EpochEndOffset]:
-        """Where epochs end in the leader's log; `wanted` has each partition's current leader epoch and the epoch."""
-        from kpybroker.wire.messages.offset_for_leader_epoch import (
-            OffsetForLeaderEpochRequest,
-        )
+        """Where epochs end in the leader's log. `wanted`: each partition's current leader epoch, and the epoch."""
+        from kpybroker.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
         topics: dict[str, OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = {}
         for (name, index), (current, epoch) in wanted.items():
@@ -90,7 +92,7 @@ class LeaderEndpoint:
                     partition=index, current_leader_epoch=current, leader_epoch=epoch
                 )
             )
-        request = OffsetForLeaderEpochRequest(replica_id=self._broker.node_id, topics=list(topics.values()))
+        request = OffsetForLeaderEpochRequest(replica_id=self._host.node_id, topics=list(topics.values()))
         response: OffsetForLeaderEpochResponse = await self._connection.ask(
             Request(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, self._epoch_version), self._timeout_s()
         )
@@ -117,7 +119,7 @@ class LeaderEndpoint:
             max_num_offsets=LIST_OFFSETS_V0_MAX,
         )
         topic = ListOffsetsRequest.ListOffsetsTopic(name=state.topic, partitions=[partition])
-        request = ListOffsetsRequest(replica_id=self._broker.node_id, topics=[topic])
+        request = ListOffsetsRequest(replica_id=self._host.node_id, topics=[topic])
         response: ListOffsetsResponse = await self._connection.ask(
             Request(ApiKey.LIST_OFFSETS, request, self._list_version), self._timeout_s()
         )

@@ -1,7 +1,7 @@
-"""One partition hosted here: its log, its part in replication, and whoever waits for it.
+"""One partition hosted here: its log, its part in replication, and the requests that wait for it.
 
-All methods run on the loop, and none of those that read state and append to it has a checkpoint in between. Rules as
-in Kafka's `Partition.scala`.
+All methods run on the loop. Between reading state and appending there is no checkpoint. Rules as in Kafka's
+`Partition.scala`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import trio
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
-from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
+from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
 from kpybroker.storage.log.append import (
     CLIENT,
@@ -28,7 +29,7 @@ from kpybroker.storage.log.append import (
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
-from kpybroker.wire.records.expensive import is_expensive
+from kpybroker.wire.records.slow_validation import is_slow_to_validate
 from kpybroker.wire.records.validate import validate_and_assign
 
 if TYPE_CHECKING:
@@ -40,19 +41,24 @@ if TYPE_CHECKING:
 isr_log = logging.getLogger("kafka.cluster.Partition")
 
 ALL_IN_SYNC = -1
-NO_LEADER = -1
+"""acks=all."""
 
 
 class PartitionHost(Protocol):
-    """What a partition asks of the broker it lives in (`broker.replicas`)."""
+    """What a partition asks of the broker it lives in (`replicas.Replicas`)."""
 
     @property
-    def lag_time_max_ms(self) -> int: ...
-    def now_ms(self) -> int: ...
-    def is_alive(self, broker_id: int) -> bool: ...
+    def lag_time_max_ms(self) -> int:
+        """How long a replica may be behind and stay in the ISR."""
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds."""
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered."""
+
     def change_isr(self, partition: Partition, change: IsrChange) -> None:
-        """Ask the controller: agreed comes back as `Partition.isr_committed`, refused as `Partition.advance_again`."""
-        ...
+        """Ask the controller. If it agrees, `Partition.isr_committed` is called, else `Partition.advance_again`."""
 
 
 class Partition:
@@ -63,8 +69,8 @@ class Partition:
         "_follower_sessions",
         "_host",
         "_log_start_waiters",
+        "_notified_log_start",
         "_sessions",
-        "_told_log_start",
         "_unread_bytes",
         "broker_id",
         "controller_epoch",
@@ -100,18 +106,18 @@ class Partition:
         self._sessions: dict[FetchSession, PartitionKey] = {}
         self._follower_sessions: dict[FetchSession, PartitionKey] = {}
         self._flushing: trio.Event | None = None
-        self._told_log_start = -1
+        self._notified_log_start = -1
         self._unread_bytes = 0
 
     # --- leadership
 
     @property
     def isr(self) -> frozenset[int]:
-        """The committed one, as this leader knows it; empty on a follower, as in Kafka."""
+        """The committed ISR as this leader knows it; empty on a follower, as in Kafka."""
         return frozenset() if self.leader is None else self.leader.isr
 
     def lead(self, leader_epoch: int, partition_epoch: int, isr: list[int], replicas: list[int]) -> None:
-        """The controller's word: lead in a new epoch, which starts at the log's end (Partition.makeLeader)."""
+        """Lead in a new epoch, which starts at the log's end (Partition.makeLeader)."""
         log = self.online_log()
         log.assign_epoch(leader_epoch, log.log_end_offset)
         if self.leader is None:
@@ -123,12 +129,12 @@ class Partition:
         self.notify(0)
 
     def follow(self, leader_id: int, leader_epoch: int, replicas: list[int]) -> None:
-        """The controller's word: follow another broker, or nobody (Partition.makeFollower)."""
+        """Follow another broker, or none (Partition.makeFollower)."""
         self._take(leader_id, leader_epoch, replicas)
         self._resign()
 
     def take_offline(self) -> None:
-        """The log's directory failed, or the replica is to be deleted."""
+        """The log's directory failed, or the replica is about to be deleted."""
         self.log = None
         self._resign()
 
@@ -143,6 +149,7 @@ class Partition:
         self.notify(0)
 
     def online_log(self) -> Log:
+        """The log. Raises KAFKA_STORAGE_ERROR while its directory is offline."""
         if self.log is None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is in an offline log directory")
         return self.log
@@ -156,7 +163,7 @@ class Partition:
         return log
 
     def readable_log(self, current_leader_epoch: int, *, only_leader: bool) -> Log:
-        """The log, for one who believes in this leader epoch (Partition.getLocalLog)."""
+        """The log, for a client with this leader epoch (Partition.getLocalLog). Raises KafkaError."""
         log = self.online_log()
         self.check_leader_epoch(current_leader_epoch)
         if only_leader and self.leader is None:
@@ -164,7 +171,10 @@ class Partition:
         return log
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """The client's idea of the epoch (KIP-320); -1 asks for no check."""
+        """Compare with the epoch the client knows (KIP-320); -1 asks for no check.
+
+        Raises FENCED_LEADER_EPOCH if the client's is older, UNKNOWN_LEADER_EPOCH if it is newer.
+        """
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -173,14 +183,14 @@ class Partition:
 
     # --- writing
 
-    def is_expensive(self, records: memoryview) -> bool:
-        """Whether validating `records` would hold the loop, so that `validate_in_thread` is to do it for `append`."""
-        return is_expensive(records, self.leader_log().rules)
+    def is_slow_to_validate(self, records: memoryview) -> bool:
+        """Whether validating `records` would hold the loop: then call `validate_in_thread` before `append`."""
+        return is_slow_to_validate(records, self.leader_log().rules)
 
     async def validate_in_thread(
         self, records: memoryview, request_version: int, now_ms: int, limiter: trio.CapacityLimiter
     ) -> ValidatedRecords:
-        """`records` validated as if the log were empty. Others append meanwhile; `append` sees to that."""
+        """`records`, validated as if the log were empty; `append` moves them behind what was appended since."""
         log = self.leader_log()
         validate = partial(
             validate_and_assign,
@@ -194,55 +204,42 @@ class Partition:
         )
         return await in_thread(validate, limiter)
 
-    def append(
-        self,
-        records: bytearray | memoryview,
-        required_acks: int,
-        request_version: int,
-        now_ms: int,
-        checked: ValidatedRecords | None = None,
-        guard: VerificationGuard = NO_VERIFICATION,
-    ) -> AppendInfo:
-        """Append a client's batches as leader. Raises KafkaError; stamps offsets into `records`."""
+    def append(self, produced: ProducedBatches, required_acks: int = ALL_IN_SYNC) -> AppendInfo:
+        """Append batches as leader. Raises KafkaError, LogDirError.
+
+        Stamps offsets and leader epoch into the records, where they are writable. With acks=all, and for coordinators,
+        `min.insync.replicas` must be met.
+        """
         log = self.leader_log()
         leader = self.leader
         assert leader is not None
         if required_acks == ALL_IN_SYNC:
             try:
                 self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
-            except KafkaError:  # refused, what is there already would be written twice: docs/decisions/duplicates.md
-                if (known := find_duplicate(log, records)) is not None:
-                    return known
-                raise
-        produced = ProducedBatches(records, now_ms, request_version, CLIENT, guard, checked)
-        info = log.append_as_leader(produced, self.leader_epoch)
-        self._after_append(log, leader, info)
-        return info
-
-    def append_internal(
-        self, batch: bytes | bytearray, *, now_ms: int, guard: VerificationGuard = NO_VERIFICATION
-    ) -> AppendInfo:
-        """Append a coordinator's own batch, held to min.insync.replicas as acks=all is."""
-        log = self.leader_log()
-        leader = self.leader
-        assert leader is not None
-        self._check_min_isr(log, leader, len(leader.isr), ErrorCode.NOT_ENOUGH_REPLICAS)
-        produced = ProducedBatches(batch, now_ms, origin=COORDINATOR, guard=guard)
+            except KafkaError:
+                # A client that is refused sends again what may be here already: docs/decisions/duplicates.md
+                known = find_duplicate(log, produced.records) if produced.origin is CLIENT else None
+                if known is None:
+                    raise
+                return known
         info = log.append_as_leader(produced, self.leader_epoch)
         self._after_append(log, leader, info)
         return info
 
     def append_marker(self, marker: EndTransactionMarker, producer_id: int, producer_epoch: int) -> AppendInfo:
-        """Append the end of a transaction. Readers of committed data hear of it whatever its size: it may make much
-        visible that they counted when it was written.
+        """Append the end of a transaction. Waiting readers are notified whatever its size: it may make much more
+        visible, which they counted when it was written.
         """
         batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch)
-        info = self.append_internal(batch, now_ms=marker.timestamp)
+        info = self.append(ProducedBatches(batch, marker.timestamp, origin=COORDINATOR))
         self.notify(0)
         return info
 
     def start_verification(self, producer_id: int, sequence: int, epoch: int, now_ms: int) -> VerificationGuard:
-        """Begin to verify that a produce belongs to a transaction (KIP-890); NO_VERIFICATION: one is open here."""
+        """Begin to verify that a produce belongs to a transaction (KIP-890).
+
+        NO_VERIFICATION if the producer's transaction is open here already. Raises as `leader_log`.
+        """
         return self.leader_log().start_verification(producer_id, sequence, epoch, now_ms)
 
     def _check_min_isr(self, log: Log, leader: LeaderState, in_sync: int, error: ErrorCode) -> None:
@@ -259,7 +256,7 @@ class Partition:
         if self._follower_sessions:
             for session, key in self._follower_sessions.items():
                 session.mark_dirty(key, info.size)
-        # What is to be on disk before it is acknowledged is not to be read before either: see `flush`.
+        # What must be on disk before it is acknowledged must not be read before either: see `flush`.
         if not info.flush_required:
             self._advance(log, leader, log.log_end_offset)
 
@@ -271,9 +268,9 @@ class Partition:
             self._commit_to(log, high_watermark)
 
     def _advance_with_followers(self, log: Log, leader: LeaderState) -> None:
-        around = self._host
+        host = self._host
         min_isr = log.config.min_insync_replicas
-        high_watermark = leader.advance(min_isr, around.now_ms(), around.lag_time_max_ms, around.is_alive)
+        high_watermark = leader.advance(min_isr, host.now_ms(), host.lag_time_max_ms, host.is_alive)
         if high_watermark > log.high_watermark:
             self._commit_to(log, high_watermark)
 
@@ -290,22 +287,23 @@ class Partition:
 
     @property
     def lags_behind_epoch_start(self) -> bool:
-        """A new leader whose high watermark has not reached the start of its own epoch yet."""
+        """Whether this is a new leader whose high watermark has not reached the start of its epoch yet."""
         leader = self.leader
         return leader is not None and leader.high_watermark < leader.epoch_start_offset
 
     @property
     def high_watermark(self) -> int:
+        """Records below it are committed. Raises KAFKA_STORAGE_ERROR."""
         return self.online_log().high_watermark
 
     async def flush(self, offset: int) -> None:
-        """Until everything below `offset` is on disk; one fsync in a thread serves all who wait.
+        """Until everything below `offset` is on disk; one fsync in a thread serves all callers.
 
         Raises LogDirError, KafkaError.
         """
         while (log := self.online_log()).recovery_point < offset:
             if log.log_end_offset < offset:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it was cut off meanwhile
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it was truncated in the meantime
             if self._flushing is not None:
                 await self._flushing.wait()
                 continue
@@ -321,32 +319,35 @@ class Partition:
     # --- waiting
 
     def until_committed(self, offset: int, deadline: float) -> Steps[bool]:
-        """Whether everything below `offset` is committed in time. Raises KafkaError when leadership is lost first."""
+        """Whether everything below `offset` is committed by `deadline`. Raises KafkaError if leadership is lost."""
         if self.leader_log().high_watermark >= offset:
             return True
         if not (yield from self.offset_waiters.until(offset, deadline)):
             return False
-        if self.leader is not None:  # the ISR may have shrunk meanwhile: committed, but not as widely as asked
+        if self.leader is not None:  # the ISR may have shrunk: committed, but on fewer replicas than asked for
             in_sync = len(self.leader.maximal_isr)
             self._check_min_isr(self.online_log(), self.leader, in_sync, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
     async def wait_high_watermark(self, offset: int) -> None:
-        """`until_committed`, for as long as it takes, in a task."""
+        """`until_committed` without a deadline, in a task."""
         await run_to_end(self.until_committed(offset, inf))
 
     def fail_waiters(self, error: KafkaError) -> None:
+        """Raise `error` in all requests that wait for an offset to be committed."""
         self._wake_log_start_waiters()
         self.offset_waiters.fail(error)
 
     def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
+        """Mark the session's `key` dirty whenever this partition has something new for it."""
         (self._follower_sessions if session.is_follower else self._sessions)[session] = key
 
     def unsubscribe(self, session: FetchSession) -> None:
+        """Stop notifying the session."""
         (self._follower_sessions if session.is_follower else self._sessions).pop(session, None)
 
     def notify(self, appended_bytes: int) -> None:
-        """Tell all fetch sessions that this partition has news."""
+        """Mark this partition dirty in all fetch sessions; 0 bytes: they look at once."""
         self._notify_consumers(appended_bytes)
         for session, key in list(self._follower_sessions.items()):
             session.mark_dirty(key, appended_bytes)
@@ -360,7 +361,7 @@ class Partition:
     def follower_fetched(
         self, replica_id: int, offset: int, log_start_offset: int, contact: FetchSession, now_ms: int
     ) -> None:
-        """A follower asks for `offset` (Partition.updateFollowerFetchState); it is one of the replicas."""
+        """A replica fetches from `offset`, so it has everything below (Partition.updateFollowerFetchState)."""
         log, leader = self.leader_log(), self.leader
         assert leader is not None
         if leader.followers[replica_id].log_start_offset != log_start_offset:
@@ -372,7 +373,7 @@ class Partition:
             self._advance_with_followers(log, leader)
 
     def maybe_shrink_isr(self) -> None:
-        """Ask that those be taken out of the ISR who have been behind for too long."""
+        """Ask the controller to remove replicas from the ISR that have been behind for too long."""
         self.advance_again()
         leader = self.leader
         if leader is None or not leader.followers or self.log is None:
@@ -394,7 +395,7 @@ class Partition:
             self._host.change_isr(self, leader.propose(leader.isr - out_of_sync))
 
     def isr_committed(self) -> None:
-        """The controller agreed to a change: the high watermark may have waited for it."""
+        """The controller agreed to a change, for which the high watermark may have waited."""
         leader = self.leader
         assert leader is not None
         isr_log.info(
@@ -406,13 +407,15 @@ class Partition:
             leader.partition_epoch,
         )
         for session, key in self._follower_sessions.items():
-            session.mention(key)  # whoever has left the ISR is looked at in its next fetch, though nothing is appended
+            session.mention(key)  # the next fetch of a replica that left the ISR checks it, even if nothing is appended
         self.advance_again()
 
     def advance_again(self) -> None:
-        """The high watermark may have waited for a replica that is not to be waited for any more: the controller has
-        refused it, it is gone, or it has been behind for too long. Followers that have everything do not say so again,
-        so nobody else would notice."""
+        """Advance the high watermark if it waited for a replica that does not count any more.
+
+        The controller has refused that replica, it is gone, or it has been behind for too long. Followers that have
+        everything do not send it again, so nothing else would trigger this.
+        """
         leader = self.leader
         if leader is None or not leader.followers or self.log is None:
             return
@@ -421,7 +424,7 @@ class Partition:
     # --- following another broker
 
     def append_as_follower(self, records: memoryview, high_watermark: int, log_start_offset: int) -> AppendInfo:
-        """What the leader sent for the log's end: its batches, high watermark and log start.
+        """Append what the leader sent for the log's end, and take its high watermark and log start.
 
         Raises KafkaError, UnexpectedAppendOffsetError, LogDirError.
         """
@@ -429,7 +432,7 @@ class Partition:
         try:
             info = log.append_as_follower(records, now_ms=now_ms)
         except UnexpectedAppendOffsetError as error:
-            # An empty log that starts within a batch: the leader's own start is there, by DeleteRecords.
+            # The log is empty and starts within a batch: DeleteRecords has moved the leader's log start there.
             end = log.log_end_offset
             if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
                 raise
@@ -444,14 +447,17 @@ class Partition:
 
     # --- moving the log start
 
-    def tell_log_start(self) -> None:
-        """Retention ran: if it moved the log start, that is news to the fetch sessions."""
-        if self.log is not None and self.log.log_start_offset != self._told_log_start:
-            self._told_log_start = self.log.log_start_offset
+    def notify_log_start(self) -> None:
+        """Notify the fetch sessions if retention has moved the log start since the last call."""
+        if self.log is not None and self.log.log_start_offset != self._notified_log_start:
+            self._notified_log_start = self.log.log_start_offset
             self.notify(0)
 
     def delete_records(self, offset: int) -> int:
-        """DeleteRecords: move the log start to `offset` (-1: the high watermark); returns where it is to be."""
+        """DeleteRecords: move the log start to `offset` (-1: the high watermark). Returns the new log start.
+
+        Raises POLICY_VIOLATION, OFFSET_OUT_OF_RANGE, or as `leader_log`.
+        """
         log = self.leader_log()
         if "delete" not in log.config.cleanup_policy:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
@@ -470,7 +476,7 @@ class Partition:
         return leader.low_watermark(log.log_start_offset, self._host.is_alive)
 
     async def wait_low_watermark(self, offset: int) -> int:
-        """Until what lies below `offset` is gone from every live replica; returns the low watermark."""
+        """Until every live replica has deleted what is below `offset`. Returns the low watermark."""
         while (low_watermark := self.low_watermark) < offset:
             woken = trio.Event()
             self._log_start_waiters.append(woken)

@@ -1,23 +1,33 @@
 """The partitions this broker hosts, and the controller's orders about them: Kafka's `ReplicaManager`.
 
-A partition appears by LeaderAndIsr and goes by StopReplica, never otherwise. The controller's requests are carried out
-one at a time, whoever sent them, under `state_change_lock` (Kafka's replicaStateChangeLock); between the partitions of
-one request others have their turn, and each partition changes in one.
+LeaderAndIsr makes a partition and StopReplica removes it; nothing else does. The controller's requests are carried out
+one at a time under `state_change_lock` (Kafka's replicaStateChangeLock), whichever connection they arrive on. Other
+tasks run between the partitions of one request, but each partition changes without a checkpoint.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.broker.replication.follower_fetchers import Fetchers
+from kpybroker.broker.replication.controller_requests import (
+    PartitionError,
+    PartitionState,
+    StopOrder,
+    TopicOrder,
+    add_errors,
+    stop_orders,
+    topic_orders,
+)
+from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
-from kpybroker.broker.replication.partition import NO_LEADER, Partition
+from kpybroker.broker.replication.partition import Partition
 from kpybroker.core import metadata_version as mv
+from kpybroker.core.controller.model import NO_LEADER, ZERO_UUID
 from kpybroker.core.replication.follower import initial_state
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.names import TopicPartition
@@ -26,34 +36,52 @@ from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAn
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.isr_changes import IsrChanges
     from kpybroker.broker.replication.isr_writes import IsrWrites
+    from kpybroker.broker.replication.links import Links
     from kpybroker.core.replication.replica import IsrChange
     from kpybroker.storage.log.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 state_log = logging.getLogger("state.change.logger")
 
-ZERO_UUID = bytes(16)
-DELETED_LEADER_EPOCH = -2  # EpochDuringDelete: the topic goes, whatever the epoch
-NO_EPOCH = -1  # a controller too old to say
 
-PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
-PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
-TopicError = LeaderAndIsrResponse.LeaderAndIsrTopicError
+class ReplicaEvents(NamedTuple):
+    """What the rest of the broker does when a replica changes. None of these may block."""
+
+    elected: Callable[[Partition], None]
+    """This broker begins to lead the partition."""
+    resigned: Callable[[Partition], None]
+    """This broker follows from now on, or the replica is offline or about to be deleted."""
+    log_deleted: Callable[[], None]
+    """A log was removed together with its replica."""
+    segment_rolled: Callable[[Partition], None]
+    """A follower's log has a new segment: the old one should reach the disk soon."""
 
 
 class Replicas:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    """All partitions hosted here. Iteration is over a copy; `len` counts offline ones as well."""
+
+    def __init__(
+        self, host: Host, metadata: MetadataCache, configs: ConfigRepository, links: Links, events: ReplicaEvents
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._configs = configs
+        self._links = links
+        self._events = events
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.topic_names: dict[bytes, str] = {}
         """Of topics hosted here, by id."""
         self.controller_epoch = 0
         self.state_change_lock = trio.Lock()
-        self.fetchers = Fetchers(broker)
-        self.log_dir_moves = LogDirMoves(broker)
+        self.flush_soon = events.segment_rolled
+        self.fetchers = FollowerFetchers(host, links, self)
+        configs.on_broker_change(self.fetchers.resize)
+        self.log_dir_moves = LogDirMoves(host, metadata, self.partition)
         self._isr_changes: IsrChanges | IsrWrites | None = None
 
     def __iter__(self) -> Iterator[Partition]:
@@ -64,104 +92,100 @@ class Replicas:
 
     @property
     def leader_count(self) -> int:
+        """How many partitions this broker leads."""
         return sum(partition.leader is not None for partition in self._partitions.values())
 
     def partition(self, topic: str, index: int) -> Partition | None:
+        """The partition, or None if it is not hosted here."""
         return self._partitions.get((topic, index))
 
-    # --- what partitions ask of their host
-
-    @property
-    def lag_time_max_ms(self) -> int:
-        return self._broker.config.get_int("replica.lag.time.max.ms")
-
-    def now_ms(self) -> int:
-        return self._broker.clock.time_ms()
-
-    def is_alive(self, broker_id: int) -> bool:
-        return self._broker.metadata.is_alive(broker_id)
-
-    def change_isr(self, partition: Partition, change: IsrChange) -> None:
-        if self._isr_changes is None:
-            self._isr_changes = self._start_isr_changes()
-        self._isr_changes.submit(partition, change)
-
-    def _start_isr_changes(self) -> IsrChanges | IsrWrites:
-        """Imported here: a broker alone has none."""
-        broker = self._broker
-        if mv.is_alter_partition_supported(mv.parse(broker.config.get_str("inter.broker.protocol.version"))):
-            from kpybroker.broker.replication.isr_changes import IsrChanges
-
-            asking = IsrChanges(broker)
-            broker.spawn("alter-partition", asking.run)
-            return asking
-        from kpybroker.broker.replication.isr_writes import IsrWrites
-
-        writing = IsrWrites(broker)
-        broker.spawn("isr-writes", writing.run)
-        broker.spawn("isr-change-propagation", writing.tell_controller)
-        return writing
-
     def hosted(self, topic: str, index: int) -> Partition:
-        """The partition, or what Kafka answers for one that is not here.
-
-        NOT_LEADER_OR_FOLLOWER when the cluster knows it, so that the client looks for its leader anew, else
-        UNKNOWN_TOPIC_OR_PARTITION.
-        """
+        """The partition. Raises what Kafka answers for one that is not here, see `not_hosted`."""
         partition = self._partitions.get((topic, index))
         if partition is None:
             raise self.not_hosted(topic, index)
         return partition
 
     def not_hosted(self, topic: str, index: int) -> KafkaError:
-        is_known = self._broker.metadata.contains(topic, index)
+        """NOT_LEADER_OR_FOLLOWER if the cluster has the partition, so that the client looks for its leader again; else
+        UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        is_known = self._metadata.contains(topic, index)
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    # --- what partitions ask of their host
+
+    @property
+    def lag_time_max_ms(self) -> int:
+        """`replica.lag.time.max.ms`: how long a replica may be behind and stay in the ISR."""
+        return self._host.config.get_int("replica.lag.time.max.ms")
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds."""
+        return self._host.clock.time_ms()
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the metadata lists the broker as live."""
+        return self._metadata.is_alive(broker_id)
+
+    def change_isr(self, partition: Partition, change: IsrChange) -> None:
+        """Ask the controller for a change, or write it to the tree below inter-broker protocol 2.7-IV2."""
+        if self._isr_changes is None:
+            self._isr_changes = self._start_isr_changes()
+        self._isr_changes.submit(partition, change)
+
+    def _start_isr_changes(self) -> IsrChanges | IsrWrites:
+        """Imported here: a single broker never needs them."""
+        host = self._host
+        if mv.is_alter_partition_supported(mv.parse(host.config.get_str("inter.broker.protocol.version"))):
+            from kpybroker.broker.replication.isr_changes import IsrChanges
+
+            changes = IsrChanges(host, self._links)
+            host.spawn("alter-partition", changes.run)
+            return changes
+        from kpybroker.broker.replication.isr_writes import IsrWrites
+
+        writes = IsrWrites(host)
+        host.spawn("isr-writes", writes.run)
+        host.spawn("isr-change-propagation", writes.notify_controller)
+        return writes
 
     # --- LeaderAndIsr
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest, version: int) -> LeaderAndIsrResponse:
-        """Take the controller's word on who leads what. The handler has the lock, and has checked the broker epoch."""
+        """Lead and follow as the controller says. The caller holds the lock and has checked the broker epoch."""
         if request.controller_epoch < self.controller_epoch:
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
         response, budget = LeaderAndIsrResponse(), YieldBudget()
-        for state in request.ungrouped_partition_states:
-            code = await self._in_turn(budget, self._take_partition_state, request, state, state.topic_name, ZERO_UUID)
-            response.partition_errors.append(
-                PartitionError(topic_name=state.topic_name, partition_index=state.partition_index, error_code=code)
-            )
-        for topic in request.topic_states:
-            name, topic_id = topic.topic_name, topic.topic_id
+        for order in topic_orders(request):
             errors = []
-            for state in topic.partition_states:
-                code = await self._in_turn(budget, self._take_partition_state, request, state, name, topic_id)
-                errors.append(PartitionError(topic_name=name, partition_index=state.partition_index, error_code=code))
-            if version >= 5:
-                response.topics.append(TopicError(topic_id=topic_id, partition_errors=errors))
-            else:
-                response.partition_errors += errors
+            for state in order.states:
+                code = await self._within(budget, self._take_state, request, order, state)
+                errors.append(
+                    PartitionError(topic_name=order.name, partition_index=state.partition_index, error_code=code)
+                )
+            add_errors(response, order, errors, version)
             await budget.spend()
         self.fetchers.end_idle()
         return response
 
-    async def _in_turn(self, budget: YieldBudget, change: Callable[..., ErrorCode], *args: Any) -> ErrorCode:
-        """One partition's change; others run after some of them, and after each that made or deleted files."""
-        logs = len(self._broker.logs)
+    async def _within(self, budget: YieldBudget, change: Callable[..., ErrorCode], *args: Any) -> ErrorCode:
+        """Change one partition. A change that makes or deletes files uses up the budget by itself."""
+        logs = len(self._host.logs)
         code = change(*args)
-        await budget.spend(is_long=len(self._broker.logs) != logs)
+        await budget.spend(is_long=len(self._host.logs) != logs)
         return code
 
-    def _take_partition_state(
-        self, request: LeaderAndIsrRequest, state: PartitionState, name: str, topic_id: bytes
-    ) -> ErrorCode:
+    def _take_state(self, request: LeaderAndIsrRequest, order: TopicOrder, state: PartitionState) -> ErrorCode:
         try:
-            self._become(request, state, name, topic_id)
+            self._become(order, state)
         except KafkaError as error:
             state_log.log(
                 logging.INFO if error.code == ErrorCode.STALE_CONTROLLER_EPOCH else logging.ERROR,
                 "[Broker id=%d] Cannot take the state of partition %s-%d from controller %d epoch %d: %s",
-                self._broker.node_id,
-                name,
+                self._host.node_id,
+                order.name,
                 state.partition_index,
                 request.controller_id,
                 request.controller_epoch,
@@ -169,17 +193,18 @@ class Replicas:
             )
             return error.code
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def _become(self, request: LeaderAndIsrRequest, state: PartitionState, name: str, topic_id: bytes) -> None:
-        key = TopicPartition(name, state.partition_index)
+    def _become(self, order: TopicOrder, state: PartitionState) -> None:
+        topic_id = order.topic_id
+        key = TopicPartition(order.name, state.partition_index)
         partition = self._partitions.get(key)
         if partition is None:
-            partition = Partition(*key, ZERO_UUID, self._broker.node_id, None, self)
+            partition = Partition(*key, ZERO_UUID, self._host.node_id, None, self)
             self._partitions[key] = partition
-        if self._is_id_alone(state, partition, topic_id):
+        if self._only_adds_id(state, partition, topic_id):
             partition.online_log().assign_topic_id(topic_id)
             partition.topic_id = topic_id
             self.fetchers.set_topic_id(key, topic_id)
@@ -192,21 +217,21 @@ class Replicas:
         if topic_id != ZERO_UUID:
             partition.log.assign_topic_id(topic_id)
             partition.topic_id = topic_id
-            self.topic_names[topic_id] = name
+            self.topic_names[topic_id] = order.name
         partition.controller_epoch = state.controller_epoch
-        if state.leader == self._broker.node_id:
+        if state.leader == self._host.node_id:
             self._lead(partition, state)
         else:
             self._follow(partition, state)
 
     @staticmethod
-    def _is_id_alone(state: PartitionState, partition: Partition, topic_id: bytes) -> bool:
-        """The upgrade to topic ids comes without a new epoch."""
+    def _only_adds_id(state: PartitionState, partition: Partition, topic_id: bytes) -> bool:
+        """A cluster that is upgraded to topic ids assigns them without a new leader epoch."""
         is_known = state.leader_epoch == partition.leader_epoch and partition.log is not None
         return is_known and partition.topic_id == ZERO_UUID != topic_id
 
     def _check(self, state: PartitionState, partition: Partition, topic_id: bytes) -> None:
-        """What the controller says must be about this very topic, and news."""
+        """The order must be about this very topic and newer than the last one. Raises KafkaError."""
         if partition.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         if topic_id not in (ZERO_UUID, partition.topic_id) and partition.topic_id != ZERO_UUID:
@@ -221,12 +246,12 @@ class Replicas:
                 ErrorCode.STALE_CONTROLLER_EPOCH,
                 f"its leader epoch {state.leader_epoch} is smaller than the current one {partition.leader_epoch}",
             )
-        if self._broker.node_id not in state.replicas:
+        if self._host.node_id not in state.replicas:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "this broker is not one of its replicas")
 
     def _log(self, key: TopicPartition, topic_id: bytes, *, is_new: bool) -> Log:
-        config = self._broker.configs.topic_config(key.topic)
-        return self._broker.logs.get_or_create(*key, topic_id, config, self.now_ms(), is_new=is_new)
+        config = self._configs.topic_config(key.topic)
+        return self._host.logs.get_or_create(*key, topic_id, config, self.now_ms(), is_new=is_new)
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
         was_leader = partition.leader is not None
@@ -235,7 +260,7 @@ class Replicas:
         state_log.info(
             "[Broker id=%d] Leader %s-%d with topic id %s starts at leader epoch %d from offset %d with partition "
             "epoch %d, high watermark %d, ISR %s",
-            self._broker.node_id,
+            self._host.node_id,
             partition.topic,
             partition.index,
             partition.topic_id.hex(),
@@ -246,14 +271,14 @@ class Replicas:
             state.isr,
         )
         if not was_leader:
-            self._broker.on_elected(partition)
+            self._events.elected(partition)
 
     def _follow(self, partition: Partition, state: PartitionState) -> None:
         log = partition.online_log()
         state_log.info(
             "[Broker id=%d] Follower %s-%d starts at leader epoch %d from offset %d with partition epoch %d and high "
             "watermark %d. Current leader is %d. Previous leader %d and previous leader epoch was %d.",
-            self._broker.node_id,
+            self._host.node_id,
             partition.topic,
             partition.index,
             state.leader_epoch,
@@ -265,13 +290,13 @@ class Replicas:
             partition.leader_epoch,
         )
         partition.follow(state.leader, state.leader_epoch, state.replicas)
-        self._broker.on_resigned(partition)
+        self._events.resigned(partition)
         if state.leader != NO_LEADER:
             self._fetch(partition)
 
     def _fetch(self, partition: Partition) -> None:
         log = partition.online_log()
-        version = mv.parse(self._broker.config.get_str("inter.broker.protocol.version"))
+        version = mv.parse(self._host.config.get_str("inter.broker.protocol.version"))
         state = initial_state(
             partition.topic,
             partition.index,
@@ -284,94 +309,82 @@ class Replicas:
         )
         self.fetchers.follow(partition.leader_id, state)
 
-    # --- the log of a follower is cut
+    # --- truncating a follower's log
 
     async def truncate(self, partition: Partition, offset: int) -> None:
-        """Cut a follower's log; the caller holds `state_change_lock`. Raises LogDirError."""
+        """Truncate a follower's log to `offset`. The caller holds `state_change_lock`. Raises LogDirError."""
         log = partition.online_log()
         if offset < log.high_watermark:
             logger.warning(
                 "[ReplicaManager broker=%d] Truncating %s-%d to offset %d below high watermark %d",
-                self._broker.node_id,
+                self._host.node_id,
                 partition.topic,
                 partition.index,
                 offset,
                 log.high_watermark,
             )
         if offset < log.log_end_offset:
-            job = self._broker.logs.prepare_truncation({TopicPartition(partition.topic, partition.index): offset})
+            job = self._host.logs.prepare_truncation({TopicPartition(partition.topic, partition.index): offset})
             await trio.to_thread.run_sync(job)
-        if partition.log is log:  # its directory may have failed meanwhile
+        if partition.log is log:  # its directory may have failed in the thread
             log.truncate_to(offset, now_ms=self.now_ms())
             self.log_dir_moves.truncated(partition)
             partition.notify(0)
 
     def restart_log(self, partition: Partition, offset: int) -> None:
-        """Give up a follower's records and begin anew at an offset. Raises LogDirError."""
+        """Discard all of a follower's records; its log starts again at `offset`. Raises LogDirError."""
         partition.online_log().truncate_fully_and_start_at(offset, now_ms=self.now_ms())
         self.log_dir_moves.truncated(partition)
         partition.notify(0)
 
     # --- StopReplica
 
-    async def stop_replicas(self, request: StopReplicaRequest, version: int) -> StopReplicaResponse:
-        """Stop serving replicas and, where asked, delete their logs. The handler has the lock."""
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop serving replicas and, where the order says so, delete their logs. The caller holds the lock."""
         if request.controller_epoch < self.controller_epoch:
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_epoch = request.controller_epoch
-        wanted = [
-            (state.topic_name, state.partition_index, NO_EPOCH, request.delete_partitions)
-            for state in request.ungrouped_partitions
-        ]
-        for topic_v1 in request.topics:
-            wanted += [
-                (topic_v1.name, index, NO_EPOCH, request.delete_partitions) for index in topic_v1.partition_indexes
-            ]
-        for topic in request.topic_states:
-            wanted += [
-                (topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
-                for state in topic.partition_states
-            ]
-        errors = []
-        budget = YieldBudget()
-        for name, index, epoch, delete in wanted:
-            code = await self._in_turn(budget, self._stop, name, index, epoch, delete)
+        errors, budget = [], YieldBudget()
+        for order in stop_orders(request):
+            code = await self._within(budget, self._stop, order)
             errors.append(
-                StopReplicaResponse.StopReplicaPartitionError(topic_name=name, partition_index=index, error_code=code)
+                StopReplicaResponse.StopReplicaPartitionError(
+                    topic_name=order.topic, partition_index=order.partition, error_code=code
+                )
             )
         self.fetchers.end_idle()
         try:
-            await trio.to_thread.run_sync(self._broker.logs.sync_deletions())
+            await trio.to_thread.run_sync(self._host.logs.sync_deletions())
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
         return StopReplicaResponse(partition_errors=errors)
 
-    def _stop(self, name: str, index: int, leader_epoch: int, delete: bool) -> ErrorCode:
-        key = TopicPartition(name, index)
+    def _stop(self, order: StopOrder) -> ErrorCode:
+        key = TopicPartition(order.topic, order.partition)
         partition = self._partitions.get(key)
         if partition is not None and partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if partition is not None and 0 <= leader_epoch < partition.leader_epoch:
+        if partition is not None and 0 <= order.leader_epoch < partition.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         self.fetchers.leave((key,))
         try:
-            if partition is not None and delete:
-                self._broker.on_resigned(partition)
+            if partition is not None and order.delete:
+                self._events.resigned(partition)
                 partition.take_offline()
                 del self._partitions[key]
                 self.topic_names.pop(partition.topic_id, None)
-            if delete:
-                self._broker.logs.delete(name, index, self.now_ms())
-                self._broker.log_deleted()
+            if order.delete:
+                self._host.logs.delete(*key, self.now_ms())
+                self._events.log_deleted()
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     # --- in the background
 
     async def shrink_isrs(self) -> None:
-        """Look for followers that fell behind, twice in `replica.lag.time.max.ms` (Kafka's isr-expiration)."""
+        """Look for followers that lag, twice in every `replica.lag.time.max.ms` (Kafka's isr-expiration)."""
         while True:
             await trio.sleep(self.lag_time_max_ms / 2000)
             budget = YieldBudget()
@@ -382,11 +395,11 @@ class Replicas:
     # --- failures
 
     def log_dir_failed(self, directory: str) -> None:
-        """Every partition with its log there stops serving, until the broker starts again."""
+        """Every partition with its log in this directory stops serving until the broker restarts."""
         for key, partition in list(self._partitions.items()):
             if partition.log is not None and partition.log.log_dir == directory:
                 self.fetchers.leave((TopicPartition(*key),))
-                self._broker.on_resigned(partition)
+                self._events.resigned(partition)
                 partition.take_offline()
                 partition.is_offline = True
         self.fetchers.end_idle()

@@ -1,4 +1,4 @@
-"""What the group keys are for, in our words. Loaded only when somebody asks for documentation."""
+"""One sentence on each group key. Imported only for DescribeConfigs with documentation and for the page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ DOCS: Final[dict[str, str]] = {
     "group.max.size": "How many members a classic group may have.",
     "group.coordinator.rebalance.protocols": "Group protocols that the coordinator serves.",
     "group.coordinator.threads": "Threads of the new group coordinator.",
-    "group.coordinator.append.linger.ms": "How long the new coordinator gathers records before it appends them.",
+    "group.coordinator.append.linger.ms": "How long the new coordinator collects records before it appends them.",
     "group.coordinator.new.enable": "Whether the new group coordinator is used.",
-    "offset.metadata.max.bytes": "How much text a client may commit along with an offset.",
-    "offsets.load.buffer.size": "Bytes read at once from the offsets topic when a coordinator loads its groups.",
+    "offset.metadata.max.bytes": "Bytes of metadata that a client may commit with an offset.",
+    "offsets.load.buffer.size": "Bytes read in one batch from the offsets topic when a coordinator loads its groups.",
     "offsets.topic.replication.factor": (
-        "Replicas of the offsets topic. Its creation fails until there are as many brokers."
+        "Replicas of the offsets topic. Its creation fails while there are fewer brokers."
     ),
-    "offsets.topic.num.partitions": "Partitions of the offsets topic. Not to be changed once it exists.",
+    "offsets.topic.num.partitions": "Partitions of the offsets topic. Not to change once it exists.",
     "offsets.topic.segment.bytes": (
         "Segment size of the offsets topic; small, so that compaction and loading are quick."
     ),
@@ -29,9 +29,9 @@ DOCS: Final[dict[str, str]] = {
     "offsets.retention.minutes": (
         "How long offsets are kept after a group has lost its last member, or a simple consumer its last commit."
     ),
-    "offsets.retention.check.interval.ms": "How often the coordinator looks for offsets that have expired.",
-    "offsets.commit.timeout.ms": "How long a commit may wait for its replication.",
-    "offsets.commit.required.acks": "Acknowledgements that a commit waits for. Deprecated, and to be left at -1.",
+    "offsets.retention.check.interval.ms": "How often the coordinator removes expired offsets.",
+    "offsets.commit.timeout.ms": "How long a commit waits to be replicated.",
+    "offsets.commit.required.acks": "Acknowledgements that a commit waits for. Deprecated: leave it at -1.",
     "group.consumer.session.timeout.ms": "Session timeout of members under the consumer group protocol.",
     "group.consumer.min.session.timeout.ms": "Shortest session timeout under the consumer group protocol.",
     "group.consumer.max.session.timeout.ms": "Longest session timeout under the consumer group protocol.",
@@ -40,10 +40,10 @@ DOCS: Final[dict[str, str]] = {
     "group.consumer.max.heartbeat.interval.ms": "Longest heartbeat interval under the consumer group protocol.",
     "group.consumer.max.size": "How many members a group under the consumer group protocol may have.",
     "group.consumer.assignors": (
-        "Java classes that assign partitions on the broker's side, the first being the default."
+        "Java classes of the broker that assign partitions. The first is the default."
     ),
     "group.consumer.migration.policy": (
-        "Which classic groups may become groups of the consumer group protocol, and the other way round."
+        "Whether classic groups may be converted to the consumer group protocol, and back."
     ),
     "group.share.session.timeout.ms": "Session timeout of members of share groups.",
     "group.share.min.session.timeout.ms": "Shortest session timeout in share groups.",
@@ -53,7 +53,7 @@ DOCS: Final[dict[str, str]] = {
     "group.share.max.heartbeat.interval.ms": "Longest heartbeat interval in share groups.",
     "group.share.max.size": "How many members a share group may have.",
     "group.share.enable": "Whether share groups are served.",
-    "group.share.delivery.count.limit": "How often a record of a share group is delivered before it is given up.",
+    "group.share.delivery.count.limit": "How many times a record is delivered to a share group before it is given up.",
     "group.share.record.lock.duration.ms": "How long a member of a share group may hold a record.",
     "group.share.min.record.lock.duration.ms": "Shortest time that a group may choose for holding a record.",
     "group.share.max.record.lock.duration.ms": "Longest time that a group may choose for holding a record.",
@@ -61,25 +61,25 @@ DOCS: Final[dict[str, str]] = {
     "group.share.partition.max.record.locks": "How many records of a partition share groups may hold at once.",
     "transaction.state.log.min.isr": "min.insync.replicas of the transaction topic.",
     "transaction.state.log.load.buffer.size": (
-        "Bytes read at once from the transaction topic when a coordinator loads its state."
+        "Bytes read in one batch from the transaction topic when a coordinator loads its state."
     ),
     "transaction.state.log.replication.factor": (
-        "Replicas of the transaction topic. Its creation fails until there are as many brokers."
+        "Replicas of the transaction topic. Its creation fails while there are fewer brokers."
     ),
-    "transaction.state.log.num.partitions": "Partitions of the transaction topic. Not to be changed once it exists.",
+    "transaction.state.log.num.partitions": "Partitions of the transaction topic. Not to change once it exists.",
     "transaction.state.log.segment.bytes": "Segment size of the transaction topic.",
     "transaction.partition.verification.enable": (
-        "Whether a transactional append first asks the coordinator if its partition belongs to the transaction."
+        "Whether a transactional append first asks the coordinator whether its partition is part of the transaction."
     ),
-    "producer.id.expiration.ms": "How long a partition remembers an idempotent producer that writes no more.",
-    "producer.id.expiration.check.interval.ms": "How often partitions look for producers to forget.",
-    "transactional.id.expiration.ms": "How long a transactional id is remembered after its last transaction.",
+    "producer.id.expiration.ms": "How long a partition keeps the state of an idempotent producer after its last write.",
+    "producer.id.expiration.check.interval.ms": "How often partitions remove the state of expired producers.",
+    "transactional.id.expiration.ms": "How long the state of a transactional id is kept after its last transaction.",
     "transaction.max.timeout.ms": "Longest transaction timeout that a producer may ask for.",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
-        "How often the coordinator looks for transactions that have timed out."
+        "How often the coordinator aborts transactions that have timed out."
     ),
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
-        "How often the coordinator looks for transactional ids that have expired."
+        "How often the coordinator removes expired transactional ids."
     ),
 }
 # fmt: on

@@ -1,4 +1,4 @@
-"""What the kraft keys are for, in our words. Loaded only when somebody asks for documentation."""
+"""One sentence on each KRaft key. Imported only for DescribeConfigs with documentation and for the page."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ DOCS: Final[dict[str, str]] = {
     "metadata.log.max.record.bytes.between.snapshots": "Bytes of KRaft metadata log after which a snapshot is taken.",
     "metadata.log.max.snapshot.interval.ms": "Time after which a snapshot of the KRaft metadata log is taken.",
     "process.roles": "Roles of a KRaft process: broker, controller, or both. Here the process is always a broker.",
-    "node.id": "A KRaft node's number. Here another name of broker.id.",
+    "node.id": "Id of a KRaft node. Here another name of broker.id.",
     "initial.broker.registration.timeout.ms": "How long a KRaft broker tries to register before it gives up.",
-    "broker.heartbeat.interval.ms": "How often a KRaft broker calls its controller.",
-    "broker.session.timeout.ms": "How long a KRaft controller keeps a broker that does not call.",
-    "controller.listener.names": "Listeners of the KRaft controller. Here they are not opened.",
-    "sasl.mechanism.controller.protocol": "SASL mechanism towards the KRaft controller.",
+    "broker.heartbeat.interval.ms": "How often a KRaft broker sends a heartbeat to its controller.",
+    "broker.session.timeout.ms": "How long a KRaft controller waits for a heartbeat before it fences a broker.",
+    "controller.listener.names": "Listeners of the KRaft controller. They are not opened here.",
+    "sasl.mechanism.controller.protocol": "SASL mechanism for connections to the KRaft controller.",
     "metadata.log.dir": "Directory of the KRaft metadata log.",
     "metadata.log.segment.bytes": "Segment size of the KRaft metadata log.",
     "metadata.log.segment.min.bytes": "Smallest segment size allowed for the KRaft metadata log.",
     "metadata.log.segment.ms": "Age at which a segment of the KRaft metadata log is closed.",
     "metadata.max.retention.bytes": "How much of the KRaft metadata log and its snapshots is kept.",
     "metadata.max.retention.ms": "How long the KRaft metadata log and its snapshots are kept.",
-    "metadata.max.idle.interval.ms": "How often a KRaft controller writes when there is nothing to write.",
+    "metadata.max.idle.interval.ms": "How often an idle KRaft controller writes a no-op record.",
     "server.max.startup.time.ms": "How long a KRaft server may take to start.",
-    "zookeeper.metadata.migration.enable": "Whether the cluster is on its way from ZooKeeper to KRaft.",
+    "zookeeper.metadata.migration.enable": "Whether the cluster migrates from ZooKeeper to KRaft.",
     "eligible.leader.replicas.enable": "Whether eligible leader replicas are tracked.",
-    "zookeeper.metadata.migration.min.batch.size": "Records written at once on the way from ZooKeeper to KRaft.",
+    "zookeeper.metadata.migration.min.batch.size": "Records in one batch of the migration from ZooKeeper to KRaft.",
     "controller.quorum.voters": "Voters of the KRaft quorum, as id@host:port.",
-    "controller.quorum.bootstrap.servers": "Where a KRaft node finds the quorum at first.",
+    "controller.quorum.bootstrap.servers": "Addresses at which a KRaft node finds the quorum.",
     "controller.quorum.election.timeout.ms": (
         "How long a KRaft voter waits for votes before it starts a new election."
     ),
     "controller.quorum.fetch.timeout.ms": (
-        "How long a KRaft node does without its leader before it stands for election."
+        "How long a KRaft node goes without its leader before it starts an election."
     ),
-    "controller.quorum.election.backoff.max.ms": "Longest rest between two KRaft elections.",
-    "controller.quorum.append.linger.ms": "How long a KRaft leader gathers records before it writes them.",
-    "controller.quorum.request.timeout.ms": "How long a KRaft node waits for an answer.",
-    "controller.quorum.retry.backoff.ms": "How long a KRaft node rests before it asks again.",
+    "controller.quorum.election.backoff.max.ms": "Longest wait between two KRaft elections.",
+    "controller.quorum.append.linger.ms": "How long a KRaft leader collects records before it writes them.",
+    "controller.quorum.request.timeout.ms": "How long a KRaft node waits for a response.",
+    "controller.quorum.retry.backoff.ms": "How long a KRaft node waits before it retries.",
 }
 # fmt: on

@@ -1,12 +1,12 @@
-"""What our own keys are for. Loaded only when somebody asks for documentation."""
+"""One sentence on each key of our own. Imported only for DescribeConfigs with documentation and for the page."""
 
 from __future__ import annotations
 
 from typing import Final
 
 DOCS: Final[dict[str, str]] = {
-    "kpybroker.validate.records": "Whether every produced record is walked and validated as Kafka does. Otherwise "
-    "records are looked at only where the answer depends on them; batch headers and checksums always are.",
+    "kpybroker.validate.records": "Whether every produced record is read and validated, as in Kafka. If false, "
+    "records are read only where the response depends on them; batch headers and checksums are always checked.",
     "kpybroker.jaas.config.file": "JAAS login file with the credentials for ZooKeeper, in its Client context. "
-    "KAFKA_OPTS names it too, by -Djava.security.auth.login.config.",
+    "KAFKA_OPTS can name it too, with -Djava.security.auth.login.config.",
 }

@@ -1,59 +1,80 @@
-"""Writes `docs/CONFIGURATION.md` from the tables: `python -m kpybroker.config.docs.page`. A test keeps it fresh."""
+"""Writes the configuration page from the tables: `python -m kpybroker.config.docs.page`. A test keeps it up to date."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import import_module
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kpybroker.config.docs import topic as docs_topic
+from kpybroker.config.docs.lookup import BROKER_SENTENCES
+from kpybroker.config.docs.topic import DOCS as TOPIC_SENTENCES
+from kpybroker.config.dynamic import FIXED_AT_START, QUOTA_KEYS
+from kpybroker.config.keys import group, kraft, log, network, own, remote, replication, security, zookeeper
 from kpybroker.config.keys.definition import READ_ONLY, Row
 from kpybroker.config.keys.network import LOOPBACK_LISTENER
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 
 PLACE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
+"""The file of the page."""
 
-AREAS: Final = (
-    ("log", "Logs"),
-    ("network", "Network, limits, metrics"),
-    ("group", "Groups, offsets, transactions"),
-    ("replication", "Identity, replication, controller"),
-    ("zookeeper", "ZooKeeper"),
-    ("security", "Security"),
-    ("kraft", "KRaft"),
-    ("remote", "Tiered storage"),
-    ("own", "kpybroker's own"),
+_AREAS: Final = (
+    ("Logs", log.ROWS),
+    ("Network, limits, metrics", network.ROWS),
+    ("Groups, offsets, transactions", group.ROWS),
+    ("Identity, replication, controller", replication.ROWS),
+    ("ZooKeeper", zookeeper.ROWS),
+    ("Security", security.ROWS),
+    ("KRaft", kraft.ROWS),
+    ("Tiered storage", remote.ROWS),
+    ("kpybroker's own", own.ROWS),
 )
+
+
+def _bullets(keys: Iterable[str], indent: str = "") -> str:
+    return "\n".join(f"{indent}- `{key}`" for key in keys)
+
 
 _HEAD: Final = f"""\
 # Configuration
 
 <!-- Written by `python -m kpybroker.config.docs.page`: change the tables in kpybroker/config, not this page. -->
 
-Every key of Kafka 3.9.1 is accepted, checked and shown by `kafka-configs --describe`. The column *here* says **yes**
-where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker names every key you
-set that has none, and every key that is none (with the one you probably meant).
+Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
+where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
+that has no effect, and each name that is not a key, with the key you probably meant.
 
 ## Where values come from
 
-Highest first, as in Kafka: dynamic for one broker, dynamic for all (both by `kafka-configs`, kept in the tree), then
-what the broker was started with, then the default. What it was started with is, highest first: `--override
-KEY=VALUE`; `KAFKA_*` environment variables (`kpybroker server` only), named as by the container images:
-`KAFKA_LOG_RETENTION_HOURS` is `log.retention.hours`, `__` is `_`, `___` is `-`; the `server.properties` file.
+Highest first, as in Kafka:
 
-A KRaft file works too: `node.id` is taken as `broker.id`, the controller's listeners are left out of `listeners` and
-`advertised.listeners`, and what else belongs to the quorum is named as having no effect.
+1. dynamic values for one broker, set with `kafka-configs` and kept in the tree
+2. dynamic defaults for all brokers, set and kept in the same way
+3. the values at start, highest first: `--override KEY=VALUE`, `KAFKA_*` environment variables, the
+   `server.properties` file
+4. the default
+
+Environment variables are read by `kpybroker server` only and are named as in the container images:
+`KAFKA_LOG_RETENTION_HOURS` is `log.retention.hours`, `__` is `_`, `___` is `-`.
+
+A KRaft file works too: `node.id` becomes `broker.id`, the controller's listeners are removed from `listeners` and
+`advertised.listeners`, and every other key of the quorum is logged as having no effect.
+
+The quotas of replication can be set dynamically only, as in Kafka:
+
+{_bullets(QUOTA_KEYS)}
 
 ## Differences from Kafka
 
-- Without `listeners`, the broker binds `{LOOPBACK_LISTENER}` and not every interface. `listeners=PLAINTEXT://:9092`
-says every interface, as in Kafka.
-- Without `advertised.listeners`, a client of a broker that is alone, or has embedded coordination, is told the address
-by which it came.
-- Without `zookeeper.connect`, coordination is embedded: `coordination.sqlite`, made in the first log directory.
-- `listeners`, `advertised.listeners` and `listener.security.protocol.map` cannot be changed while the broker runs.
+- Without `listeners`, the broker binds `{LOOPBACK_LISTENER}`, not every interface.
+  `listeners=PLAINTEXT://:9092` binds every interface, as in Kafka.
+- Without `advertised.listeners`, a broker that is alone or has embedded coordination gives each client the address
+  that the client connected to.
+- Without `zookeeper.connect`, coordination is embedded: `coordination.sqlite` in the first log directory.
+- These keys cannot be changed while the broker runs:
+{_bullets(FIXED_AT_START, "  ")}
+- A limit for one listener (`listener.name.<listener>.max.connections`) has no effect: `max.connections` counts the
+  connections of all listeners together.
 - Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.
 
 ## Exit codes
@@ -61,7 +82,7 @@ by which it came.
 | code | meaning |
 |---|---|
 | 0 | stopped in order |
-| 1 | a failure that nobody foresaw: the log has its details |
+| 1 | an unexpected failure: the log has the details |
 | 2 | a bad option, key or value, or an unreadable file |
 | 3 | a log directory cannot be used, or the last one failed |
 | 4 | a log directory is locked by another broker |
@@ -70,22 +91,22 @@ by which it came.
 | 7 | the log directories belong to another cluster or another broker |
 | 130, 143 | ended at once by a second SIGINT or SIGTERM |
 
-SIGUSR1 ends nothing: it logs how long the event loop was held since the last one, at most and at the 99.9th percentile.
+SIGUSR1 does not stop the broker. It logs the longest time and the 99.9th percentile for which the event loop was
+blocked since the last SIGUSR1.
 
-`kpybroker log`: 0 nothing is wrong, 1 damage was met (`dump`) or an error found (`verify`), 2 a bad option, a path
-that is not of a log, or an unreadable file.
+`kpybroker log` exits with 0 if nothing is wrong, 1 if it found damage (`dump`) or an error (`verify`), 2 for a bad
+option, a path that does not belong to a log, or an unreadable file.
 
-An error is two lines on standard error: `kpybroker: <cause>` and `fix: <what to do>`. Once ready, the first line of
-the banner on standard output is `kpybroker ready at HOST:PORT` with the bound address, and stays as it is.
+An error is two lines on standard error: `kpybroker: <cause>` and `fix: <what to do>`. When the broker is ready, it
+writes `kpybroker ready at HOST:PORT` with the bound address to standard output. Scripts may rely on this line.
 """
 
 
 def page() -> str:
+    """The text of the page, as Markdown."""
     parts = [_HEAD, "\n## Topics\n", *_topic_table()]
-    for area, title in AREAS:
-        rows: tuple[Row, ...] = import_module(f"kpybroker.config.keys.{area}").ROWS
-        docs: dict[str, str] = import_module(f"kpybroker.config.docs.{area}").DOCS
-        parts += [f"\n## {title}\n", *_broker_table(rows, docs)]
+    for title, rows in _AREAS:
+        parts += [f"\n## {title}\n", *_broker_table(rows)]
     return "\n".join(parts) + "\n"
 
 
@@ -94,15 +115,15 @@ def _topic_table() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, type_name, default, _, _, synonyms, status in TOPIC_ROWS:
         default_from = ", ".join(f"`{synonym}`" for synonym in synonyms)
-        yield _row(f"`{name}`", type_name, _shown(default), default_from, _here(status), docs_topic.DOCS[name])
+        yield _row(f"`{name}`", type_name, _shown(default), default_from, _here(status), TOPIC_SENTENCES[name])
 
 
-def _broker_table(rows: tuple[Row, ...], docs: dict[str, str]) -> Iterator[str]:
+def _broker_table(rows: tuple[Row, ...]) -> Iterator[str]:
     yield "| key | type | default | changes while running | here | |"
     yield "|---|---|---|---|---|---|"
     for name, type_name, default, _, _, mode, status in rows:
-        changes = "no" if mode == READ_ONLY else mode
-        yield _row(f"`{name}`", type_name, _shown(default), changes, _here(status), docs[name])
+        changes = "no" if mode == READ_ONLY or name in FIXED_AT_START else mode
+        yield _row(f"`{name}`", type_name, _shown(default), changes, _here(status), BROKER_SENTENCES[name])
 
 
 def _row(*cells: str) -> str:

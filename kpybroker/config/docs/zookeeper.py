@@ -1,4 +1,4 @@
-"""What the zookeeper keys are for, in our words. Loaded only when somebody asks for documentation."""
+"""One sentence on each ZooKeeper key. Imported only for DescribeConfigs with documentation and for the page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 # fmt: off
 DOCS: Final[dict[str, str]] = {
     "zookeeper.connect": (
-        "ZooKeeper servers as host:port,host:port, with an optional /path at the end. Without it, the tree is "
+        "ZooKeeper servers as host:port,host:port, with an optional /path at the end. Without it, coordination is "
         "embedded."
     ),
-    "zookeeper.session.timeout.ms": "How long ZooKeeper keeps this broker's session without hearing of it.",
+    "zookeeper.session.timeout.ms": "How long ZooKeeper keeps this broker's session without a heartbeat.",
     "zookeeper.connection.timeout.ms": (
-        "How long the broker waits for ZooKeeper at start. Without it, the session timeout counts."
+        "How long the broker waits for ZooKeeper at start. Without it, the session timeout is used."
     ),
-    "zookeeper.set.acl": "Whether znodes are made with ACLs.",
-    "zookeeper.max.in.flight.requests": "How many requests may be under way to ZooKeeper at once.",
+    "zookeeper.set.acl": "Whether znodes are created with ACLs.",
+    "zookeeper.max.in.flight.requests": "How many requests to ZooKeeper may be in flight.",
     "zookeeper.ssl.client.enable": "Whether ZooKeeper is reached over TLS.",
-    "zookeeper.clientCnxnSocket": "Java class of the connection to ZooKeeper; TLS needs the one of Netty.",
+    "zookeeper.clientCnxnSocket": "Java class of the connection to ZooKeeper; Kafka needs the one of Netty for TLS.",
     "zookeeper.ssl.keystore.location": "File of the key store for ZooKeeper.",
     "zookeeper.ssl.keystore.password": "Password of the key store for ZooKeeper.",
     "zookeeper.ssl.keystore.type": "Format of the key store for ZooKeeper.",

@@ -1,11 +1,10 @@
-"""Every broker configuration key of Kafka 3.9.1 (`KafkaConfig`), gathered from the `keys_*` tables.
+"""What a broker key is: the row that defines it, and `Key`, the row with names.
 
-A row is a plain tuple, so that the whole table costs a millisecond at start:
-name, type, default (as text, None when Kafka's is null), validator, importance, dynamic mode, status.
+A row is a plain tuple, so that all tables together cost a millisecond at start: name, type, default (as text, None
+where Kafka's is null), validator, importance, mode, status.
 
-The mode is Kafka's (KIP-226): READ_ONLY needs a restart; PER_BROKER may be set for one broker only;
-CLUSTER_WIDE may be set for one broker or as the default of all. Sentences about keys stand in `docs_*.py`,
-which only `DescribeConfigs` with `include_documentation` and the generated `docs/CONFIGURATION.md` load.
+The mode is Kafka's (KIP-226): READ_ONLY needs a restart, PER_BROKER may be set for one broker only, CLUSTER_WIDE for
+one broker or as the default of all. The rows are in the other modules of this package, `registry` has all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Row = tuple[str, str, str | None, Validator, str, str, str]
 
 
 class Key(NamedTuple):
-    """One row of the tables."""
+    """One broker key: a row of the tables, with names."""
 
     name: str
     type: str
@@ -38,7 +37,7 @@ class Key(NamedTuple):
 
     @property
     def sensitive(self) -> bool:
-        """Never shown, not even to whoever set it."""
+        """Whether the value is never shown, not even to the user who set it."""
         return self.type == PASSWORD
 
     def parse(self, text: str | None) -> Value:
@@ -67,31 +66,4 @@ INTERNAL: Final = frozenset(
         "zookeeper.metadata.migration.min.batch.size",
     }
 )
-
-
-def _all_keys() -> dict[str, Key]:
-    from kpybroker.config.keys import group as keys_group
-    from kpybroker.config.keys import kraft as keys_kraft
-    from kpybroker.config.keys import log as keys_log
-    from kpybroker.config.keys import network as keys_network
-    from kpybroker.config.keys import own as keys_own
-    from kpybroker.config.keys import remote as keys_remote
-    from kpybroker.config.keys import replication as keys_replication
-    from kpybroker.config.keys import security as keys_security
-    from kpybroker.config.keys import zookeeper as keys_zookeeper
-
-    tables = (
-        keys_remote,
-        keys_zookeeper,
-        keys_replication,
-        keys_network,
-        keys_log,
-        keys_group,
-        keys_kraft,
-        keys_security,
-        keys_own,
-    )
-    return {row[0]: Key._make(row) for table in tables for row in table.ROWS}
-
-
-BROKER_KEYS: Final[dict[str, Key]] = _all_keys()
+"""Keys that Kafka accepts but does not list in DescribeConfigs."""

@@ -1,6 +1,6 @@
 """Group coordinator, offsets topic and transaction keys.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpybroker.config.keys.definition import (
     Row,
 )
 from kpybroker.config.keys.status import (
-    ASYNC_COMMIT,
+    ALL_ACKS,
     HONOURED,
     NO_CONSUMER_PROTOCOL,
     NO_SHARE_GROUPS,
@@ -56,7 +56,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("offsets.retention.minutes", INT, "10080", at_least(1), HIGH, READ_ONLY, HONOURED),
     ("offsets.retention.check.interval.ms", LONG, "600000", at_least(1), HIGH, READ_ONLY, HONOURED),
     ("offsets.commit.timeout.ms", INT, "5000", at_least(1), HIGH, READ_ONLY, HONOURED),
-    ("offsets.commit.required.acks", SHORT, "-1", ANYTHING, HIGH, READ_ONLY, ASYNC_COMMIT),
+    ("offsets.commit.required.acks", SHORT, "-1", ANYTHING, HIGH, READ_ONLY, ALL_ACKS),
     ("group.consumer.session.timeout.ms", INT, "45000", at_least(1), MEDIUM, READ_ONLY, NO_CONSUMER_PROTOCOL),
     ("group.consumer.min.session.timeout.ms", INT, "45000", at_least(1), MEDIUM, READ_ONLY,
      NO_CONSUMER_PROTOCOL),

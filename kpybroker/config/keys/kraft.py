@@ -1,6 +1,6 @@
-"""Keys that only a KRaft cluster reads: accepted from a newer `server.properties` and reported.
+"""KRaft keys: accepted in a newer `server.properties`, mapped or reported.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kpybroker.config.keys.definition import (
     Row,
 )
 from kpybroker.config.keys.status import (
+    HONOURED,
     KRAFT_MAPPED,
     NO_KRAFT,
 )
@@ -37,8 +38,8 @@ ROWS: Final[tuple[Row, ...]] = (
     ("metadata.log.max.record.bytes.between.snapshots", LONG, "20971520", at_least(1), HIGH,
      READ_ONLY, NO_KRAFT),
     ("metadata.log.max.snapshot.interval.ms", LONG, "3600000", at_least(0), HIGH, READ_ONLY, NO_KRAFT),
-    ("process.roles", LIST, "", list_of("broker", "controller"), HIGH, READ_ONLY, NO_KRAFT),
-    ("node.id", INT, "-1", ANYTHING, HIGH, READ_ONLY, KRAFT_MAPPED),
+    ("process.roles", LIST, "", list_of("broker", "controller"), HIGH, READ_ONLY, KRAFT_MAPPED),
+    ("node.id", INT, "-1", ANYTHING, HIGH, READ_ONLY, HONOURED),
     ("initial.broker.registration.timeout.ms", INT, "60000", ANYTHING, MEDIUM, READ_ONLY, NO_KRAFT),
     ("broker.heartbeat.interval.ms", INT, "2000", ANYTHING, MEDIUM, READ_ONLY, NO_KRAFT),
     ("broker.session.timeout.ms", INT, "9000", ANYTHING, MEDIUM, READ_ONLY, NO_KRAFT),

@@ -1,6 +1,6 @@
-"""Log keys: what topics inherit, where data lie, when they are flushed, cleaned and removed.
+"""Log keys: defaults of topics, log directories, flushing, cleaning, retention.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations

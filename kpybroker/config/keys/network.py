@@ -1,6 +1,6 @@
 """Network, request limits, quotas and metrics keys.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from kpybroker.config.keys.status import (
     NO_JMX,
     NO_JVM_PLUGIN,
     NO_PURGATORY,
+    NO_QUEUE,
+    NO_TELEMETRY,
     NO_THREADS,
     WITH_QUOTAS,
 )
@@ -36,7 +38,7 @@ from kpybroker.config.values import (
 )
 
 LOOPBACK_LISTENER: Final = "PLAINTEXT://127.0.0.1:9092"
-"""Our one other default: Kafka's is `PLAINTEXT://:9092`, every interface; we bind those only when told."""
+"""The one default that differs from Kafka's, `PLAINTEXT://:9092`, which binds every interface."""
 
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
@@ -59,7 +61,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("max.connections", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
     ("max.connection.creation.rate", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, WITH_QUOTAS),
     ("connections.max.idle.ms", LONG, "600000", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
-    ("queued.max.requests", INT, "500", at_least(1), HIGH, READ_ONLY, NO_THREADS),
+    ("queued.max.requests", INT, "500", at_least(1), HIGH, READ_ONLY, NO_QUEUE),
     ("queued.max.request.bytes", LONG, "-1", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("num.network.threads", INT, "3", at_least(1), HIGH, CLUSTER_WIDE, NO_THREADS),
     ("fetch.purgatory.purge.interval.requests", INT, "1000", ANYTHING, MEDIUM, READ_ONLY, NO_PURGATORY),
@@ -72,7 +74,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("auto.include.jmx.reporter", BOOLEAN, "true", ANYTHING, LOW, READ_ONLY, NO_JMX),
     ("kafka.metrics.reporters", LIST, "", ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("kafka.metrics.polling.interval.secs", INT, "10", at_least(1), LOW, READ_ONLY, NO_JVM_PLUGIN),
-    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_JMX),
+    ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_TELEMETRY),
     ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
     ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),

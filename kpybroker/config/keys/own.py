@@ -1,4 +1,4 @@
-"""Our own keys, which Kafka does not have. Rows as `definition.py` describes them."""
+"""Keys of kpybroker that Kafka does not have. Rows as in `keys.definition`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Security keys: TLS, SASL, delegation tokens, authorizer.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations

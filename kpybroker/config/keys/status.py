@@ -1,8 +1,8 @@
-"""What becomes of a key: honoured, or without effect and why.
+"""The status of a key: honoured, or without effect and why.
 
-A row names one of these codes; the sentence is what the start-up report and `docs/CONFIGURATION.md` print.
-Every key of Kafka 3.9.1 is accepted, validated and described; a key without effect is never dropped in
-silence.
+Each row names one of these codes. The start-up report and the configuration page print its sentence, and
+`tests/config/keys/test_status.py` holds it against the code that reads the key. Every key of Kafka 3.9.1 is accepted,
+validated and described; a key without effect is always reported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 HONOURED: Final = "honoured"
-WITH_REPLICATION: Final = "with-replication"
+REQUEST_TIMEOUTS: Final = "request-timeouts"
+SYSTEM_BUFFER: Final = "system-buffer"
 WITH_QUOTAS: Final = "with-quotas"
 NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
@@ -22,7 +23,9 @@ NO_CONSUMER_PROTOCOL: Final = "no-consumer-protocol"
 NO_SHARE_GROUPS: Final = "no-share-groups"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
 NO_JMX: Final = "no-jmx"
+NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
+NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
 NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
 NO_PASSWORD_ENCODER: Final = "no-password-encoder"
@@ -31,32 +34,37 @@ SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
 OWN_INTERVAL: Final = "own-interval"
 WITH_RETENTION_CHECK: Final = "with-retention-check"
-ONE_LISTENER_PLANE: Final = "one-listener-plane"
-ASYNC_COMMIT: Final = "async-commit"
+ALL_ACKS: Final = "all-acks"
 
 REASONS: Final[dict[str, str]] = {
     HONOURED: "",
-    WITH_REPLICATION: "brokers among themselves use what the system gives",
-    WITH_QUOTAS: "quotas are not built yet",
+    REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
+    SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
+    WITH_QUOTAS: "quotas are not available yet",
     NO_TLS: "TLS listeners are not available yet",
     NO_SASL: "SASL listeners are not available yet",
     NO_AUTHORIZER: "no authorizer is available yet: every request is allowed",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
-    KRAFT_MAPPED: "KRaft key: mapped to its ZooKeeper-mode counterpart",
-    NO_TIERED_STORAGE: "there is no tiered storage: all data stay in the local log directories",
+    KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
+    NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
     NO_CONSUMER_PROTOCOL: "the consumer group protocol of KIP-848 is not served",
     NO_SHARE_GROUPS: "share groups (KIP-932) are not served",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
-    NO_JMX: "there is no JMX: metrics are read over HTTP",
+    NO_JMX: "there is no JMX here, and no metrics endpoint yet",
+    NO_TELEMETRY: "client telemetry (KIP-714) is not served",
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
+    NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
     NO_DELEGATION_TOKENS: "delegation tokens are not available yet",
-    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none has to be encoded",
-    NO_CNXN_SOCKET: "it names a Java class: here zookeeper.ssl.client.enable is enough for TLS",
+    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none is encoded",
+    NO_CNXN_SOCKET: "it names a Java class; zookeeper.ssl.client.enable alone turns TLS on here",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
-    NO_REVOCATION: "no revocation is checked: with true the broker does not start",
+    NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",
     OWN_INTERVAL: "each background task first runs after its own interval",
-    WITH_RETENTION_CHECK: "producers are forgotten along with the retention check",
-    ONE_LISTENER_PLANE: "requests are not queued, so no separate plane is needed to overtake a queue",
-    ASYNC_COMMIT: "as in Kafka, only -1 is accepted",
+    WITH_RETENTION_CHECK: "expired producers are removed by the retention check (log.retention.check.interval.ms)",
+    ALL_ACKS: "a commit always waits for all in-sync replicas, as with -1",
 }
+"""Code -> why the key has no effect; empty for HONOURED."""
+
+PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"
+"""Of a listener's own key (`listener.name.<listener>.<key>`) whose plain key is honoured."""

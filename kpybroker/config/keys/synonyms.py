@@ -1,8 +1,8 @@
-"""Which keys speak of the same thing.
+"""Keys that give one another a value.
 
-Three kinds, as in Kafka: broker keys in several units (`log.retention.hours|minutes|ms`: the finest one set
-wins), topic keys with the broker keys that give their default (`topic_keys.py`), and keys of one listener
-(`listener.name.<listener>.<key>`, KIP-103) that stand before the plain key.
+Three kinds, as in Kafka: broker keys in several units (`log.retention.hours|minutes|ms`: the finest unit that is set
+wins), topic keys with the broker keys that give their default (`keys.topic`), and keys of one listener
+(`listener.name.<listener>.<key>`, KIP-103), which take precedence over the plain key.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ LISTENER_MECHANISM_KEYS: Final = (
 
 TOPIC_SYNONYMS: Final[dict[str, str]] = {row[0]: row[5][0] for row in TOPIC_ROWS if row[5]}
 """Topic key -> the first broker key that gives its default."""
+
+TOPIC_DEFAULT_KEYS: Final = frozenset(name for row in TOPIC_ROWS for name in row[5])
+"""Every broker key that gives the default of a topic key: a change of one changes topics."""
 
 MILLISECONDS_PER: Final = {"hours": 3_600_000, "minutes": 60_000, "ms": 1}
 

@@ -1,8 +1,7 @@
-"""The topic configuration keys of Kafka 3.9.1 (`LogConfig`), in the order in which Kafka lists them.
+"""The topic keys of Kafka 3.9.1 (`LogConfig`), in the order in which Kafka lists them.
 
-A row: name, type, default, validator, importance, the broker keys that give its default (first one set
-wins; see `synonyms.py` for units), status. Docs stand in `docs_topic.py`, which only `DescribeConfigs`
-loads.
+A row is: name, type, default, validator, importance, the broker keys that give its default (the first that is set wins;
+`synonyms` has the units), status.
 """
 
 from __future__ import annotations

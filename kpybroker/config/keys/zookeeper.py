@@ -1,6 +1,6 @@
-"""ZooKeeper: where the cluster coordinates when it is not the embedded tree.
+"""ZooKeeper keys, for a cluster whose coordination is not embedded.
 
-Rows as `definition.py` describes them, in Kafka's order.
+Rows as in `keys.definition`, in Kafka's order.
 """
 
 from __future__ import annotations

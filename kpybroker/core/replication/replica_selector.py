@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+
 
 class ReplicaView(NamedTuple):
     """One replica that has what the consumer asks for."""
@@ -33,8 +35,8 @@ def rack_aware(rack_id: str, replicas: Sequence[ReplicaView], leader_id: int) ->
 
 _SELECTORS: dict[str, ReplicaSelector | None] = {
     "": None,
-    "org.apache.kafka.common.replica.LeaderSelector": None,
-    "org.apache.kafka.common.replica.RackAwareReplicaSelector": rack_aware,
+    LEADER_SELECTOR: None,
+    RACK_AWARE_SELECTOR: rack_aware,
 }
 
 

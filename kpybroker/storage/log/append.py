@@ -26,7 +26,7 @@ from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
-from kpybroker.wire.records.expensive import move_to
+from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int
     """Append batches, giving them offsets and the leader epoch. Raises KafkaError as Kafka does, and LogDirError."""
     records, now_ms, request_version, origin, guard, checked = produced
     if checked is not None:
-        checked = move_to(checked, log.log_end_offset, leader_epoch)
+        checked = place_at(checked, log.log_end_offset, leader_epoch)
     else:
         checked = validate_and_assign(
             records,

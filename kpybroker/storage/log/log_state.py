@@ -55,7 +55,7 @@ class LogState:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
-        self.rules = append_rules(config, walk=settings.walk_records)
+        self.rules = append_rules(config, check_every_record=settings.walk_records)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = settings.verification_enabled
         is_new = make_directory(files, directory)
@@ -124,7 +124,7 @@ class LogState:
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
-        self.rules = append_rules(config, walk=self._settings.walk_records)
+        self.rules = append_rules(config, check_every_record=self._settings.walk_records)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)

@@ -19,8 +19,8 @@ from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader
-from kpybroker.wire.records.expensive import is_long_search
 from kpybroker.wire.records.lookup import find_in_batch
+from kpybroker.wire.records.slow_validation import is_slow_to_search
 
 if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
@@ -193,7 +193,7 @@ class BatchSearch(NamedTuple):
     @property
     def is_long(self) -> bool:
         """Whether the search may hold the loop for long."""
-        return is_long_search(self.header)
+        return is_slow_to_search(self.header)
 
     def run(self) -> TimestampAndOffset | None:
         """Search the batch; None where it has no such record. Raises OSError, KafkaError."""

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class AddOffsetsToTxnRequest(Message):
-    """AddOffsetsToTxn request, versions 0-4."""
+    """AddOffsetsToTxn request, versions 0-4: make a group's offsets part of a transaction."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
@@ -36,7 +36,7 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    """AddOffsetsToTxn response, versions 0-4."""
+    """AddOffsetsToTxn response, versions 0-4: make a group's offsets part of a transaction."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3

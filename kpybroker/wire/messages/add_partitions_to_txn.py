@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AddPartitionsToTxnRequest(Message):
-    """AddPartitionsToTxn request, versions 0-5."""
+    """AddPartitionsToTxn request, versions 0-5: make partitions part of a transaction."""
 
     class AddPartitionsToTxnTransaction(Message):
+        """An element of `transactions` (several only from brokers)."""
+
         __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'verify_only', 'topics')
         FIELDS = (
             ("transactional_id", "string", (4, 32767), None, None, None, False, ""),
@@ -25,7 +27,7 @@ class AddPartitionsToTxnRequest(Message):
             transactional_id: str = "",
             producer_id: int = 0,
             producer_epoch: int = 0,
-            # only tell whether they are part of it
+            # only report whether they are part of it
             verify_only: bool = False,
             topics: list[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic] = EMPTY,
             unknown_tagged_fields: TaggedFields = (),
@@ -38,6 +40,8 @@ class AddPartitionsToTxnRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnTopic(Message):
+        """An element of `v3_and_below_topics`, or an element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -86,9 +90,11 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnResponse(Message):
-    """AddPartitionsToTxn response, versions 0-5."""
+    """AddPartitionsToTxn response, versions 0-5: make partitions part of a transaction."""
 
     class AddPartitionsToTxnResult(Message):
+        """An element of `results_by_transaction`."""
+
         __slots__ = ('transactional_id', 'topic_results')
         FIELDS = (
             ("transactional_id", "string", (4, 32767), None, None, None, False, ""),
@@ -107,6 +113,8 @@ class AddPartitionsToTxnResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnTopicResult(Message):
+        """An element of `results_by_topic_v3_and_below`, or an element of `topic_results`."""
+
         __slots__ = ('name', 'results_by_partition')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -125,6 +133,8 @@ class AddPartitionsToTxnResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AddPartitionsToTxnPartitionResult(Message):
+        """An element of `results_by_partition`."""
+
         __slots__ = ('partition_index', 'partition_error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class AllocateProducerIdsRequest(Message):
-    """AllocateProducerIds request, versions 0-0."""
+    """AllocateProducerIds request, versions 0-0: a broker asks the controller for a block of producer ids."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
@@ -30,7 +30,7 @@ class AllocateProducerIdsRequest(Message):
 
 
 class AllocateProducerIdsResponse(Message):
-    """AllocateProducerIds response, versions 0-0."""
+    """AllocateProducerIds response, versions 0-0: a broker asks the controller for a block of producer ids."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterClientQuotasRequest(Message):
-    """AlterClientQuotas request, versions 0-1."""
+    """AlterClientQuotas request, versions 0-1: set or remove client quotas."""
 
     class EntityData(Message):
+        """An element of `entity`."""
+
         __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
@@ -30,6 +32,8 @@ class AlterClientQuotasRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OpData(Message):
+        """An element of `ops`."""
+
         __slots__ = ('key', 'value', 'remove')
         FIELDS = (
             ("key", "string", (0, 32767), None, None, None, False, ""),
@@ -52,6 +56,8 @@ class AlterClientQuotasRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
+        """An element of `entries`."""
+
         __slots__ = ('entity', 'ops')
         FIELDS = (
             ("entity", "[EntityData]", (0, 32767), None, None, None, False, ()),
@@ -90,9 +96,11 @@ class AlterClientQuotasRequest(Message):
 
 
 class AlterClientQuotasResponse(Message):
-    """AlterClientQuotas response, versions 0-1."""
+    """AlterClientQuotas response, versions 0-1: set or remove client quotas."""
 
     class EntityData(Message):
+        """An element of `entity`."""
+
         __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
@@ -113,6 +121,8 @@ class AlterClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
+        """An element of `entries`."""
+
         __slots__ = ('error_code', 'error_message', 'entity')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

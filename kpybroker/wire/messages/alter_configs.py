@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterConfigsRequest(Message):
-    """AlterConfigs request, versions 0-2."""
+    """AlterConfigs request, versions 0-2: replace the whole configuration of resources."""
 
     class AlterableConfig(Message):
+        """An element of `configs`."""
+
         __slots__ = ('name', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -29,6 +31,8 @@ class AlterConfigsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterConfigsResource(Message):
+        """An element of `resources`."""
+
         __slots__ = ('resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
@@ -72,9 +76,11 @@ class AlterConfigsRequest(Message):
 
 
 class AlterConfigsResponse(Message):
-    """AlterConfigs response, versions 0-2."""
+    """AlterConfigs response, versions 0-2: replace the whole configuration of resources."""
 
     class AlterConfigsResourceResponse(Message):
+        """An element of `responses`."""
+
         __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

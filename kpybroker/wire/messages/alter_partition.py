@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class AlterPartitionRequest(Message):
-    """AlterPartition request, versions 0-3."""
+    """AlterPartition request, versions 0-3: a leader asks the controller to change its partitions' ISR."""
 
     class BrokerState(Message):
+        """An element of `new_isr_with_epochs` (broker epochs keep out a replica that has restarted (KIP-903))."""
+
         __slots__ = ('broker_id', 'broker_epoch')
         FIELDS = (
             ("broker_id", "int32", (3, 32767), None, None, None, False, 0),
@@ -28,6 +30,8 @@ class AlterPartitionRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionData(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'leader_epoch', 'new_isr', 'new_isr_with_epochs', 'leader_recovery_state', 'partition_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -60,6 +64,8 @@ class AlterPartitionRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicData(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic_name', 'topic_id', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 1), None, None, None, True, ""),
@@ -104,9 +110,11 @@ class AlterPartitionRequest(Message):
 
 
 class AlterPartitionResponse(Message):
-    """AlterPartition response, versions 0-3."""
+    """AlterPartition response, versions 0-3: a leader asks the controller to change its partitions' ISR."""
 
     class PartitionData(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'isr', 'leader_recovery_state', 'partition_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -141,6 +149,8 @@ class AlterPartitionResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicData(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic_name', 'topic_id', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 1), None, None, None, True, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignments request, versions 0-0."""
+    """AlterPartitionReassignments request, versions 0-0: start or cancel moving partitions to other brokers."""
 
     class ReassignablePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'replicas')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -29,6 +31,8 @@ class AlterPartitionReassignmentsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReassignableTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -67,9 +71,11 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignments response, versions 0-0."""
+    """AlterPartitionReassignments response, versions 0-0: start or cancel moving partitions to other brokers."""
 
     class ReassignablePartitionResponse(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code', 'error_message')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -91,6 +97,8 @@ class AlterPartitionReassignmentsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReassignableTopicResponse(Message):
+        """An element of `responses`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """AlterReplicaLogDirs request, versions 0-2."""
+    """AlterReplicaLogDirs request, versions 0-2: move replicas between log directories of one broker."""
 
     class AlterReplicaLogDirTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -28,6 +30,8 @@ class AlterReplicaLogDirsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterReplicaLogDir(Message):
+        """An element of `dirs`."""
+
         __slots__ = ('path', 'topics')
         FIELDS = (
             ("path", "string", (0, 32767), None, None, None, False, ""),
@@ -63,9 +67,11 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirs response, versions 0-2."""
+    """AlterReplicaLogDirs response, versions 0-2: move replicas between log directories of one broker."""
 
     class AlterReplicaLogDirPartitionResult(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -84,6 +90,8 @@ class AlterReplicaLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterReplicaLogDirTopicResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('topic_name', 'partitions')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),

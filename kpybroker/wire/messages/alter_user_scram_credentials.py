@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class AlterUserScramCredentialsRequest(Message):
-    """AlterUserScramCredentials request, versions 0-0."""
+    """AlterUserScramCredentials request, versions 0-0: set or delete users' SCRAM credentials."""
 
     class ScramCredentialDeletion(Message):
+        """An element of `deletions`."""
+
         __slots__ = ('name', 'mechanism')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -29,6 +31,8 @@ class AlterUserScramCredentialsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ScramCredentialUpsertion(Message):
+        """An element of `upsertions`."""
+
         __slots__ = ('name', 'mechanism', 'iterations', 'salt', 'salted_password')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -77,9 +81,11 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """AlterUserScramCredentials response, versions 0-0."""
+    """AlterUserScramCredentials response, versions 0-0: set or delete users' SCRAM credentials."""
 
     class AlterUserScramCredentialsResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('user', 'error_code', 'error_message')
         FIELDS = (
             ("user", "string", (0, 32767), None, None, None, False, ""),

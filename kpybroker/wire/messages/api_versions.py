@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ApiVersionsRequest(Message):
-    """ApiVersions request, versions 0-4."""
+    """ApiVersions request, versions 0-4: which APIs and versions this broker serves."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
@@ -30,9 +30,11 @@ class ApiVersionsRequest(Message):
 
 
 class ApiVersionsResponse(Message):
-    """ApiVersions response, versions 0-4."""
+    """ApiVersions response, versions 0-4: which APIs and versions this broker serves."""
 
     class ApiVersion(Message):
+        """An element of `api_keys`."""
+
         __slots__ = ('api_key', 'min_version', 'max_version')
         FIELDS = (
             ("api_key", "int16", (0, 32767), None, None, None, False, 0),
@@ -54,6 +56,8 @@ class ApiVersionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class SupportedFeatureKey(Message):
+        """An element of `supported_features`."""
+
         __slots__ = ('name', 'min_version', 'max_version')
         FIELDS = (
             ("name", "string", (3, 32767), None, None, None, False, ""),
@@ -75,6 +79,8 @@ class ApiVersionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FinalizedFeatureKey(Message):
+        """An element of `finalized_features`."""
+
         __slots__ = ('name', 'max_version_level', 'min_version_level')
         FIELDS = (
             ("name", "string", (3, 32767), None, None, None, False, ""),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """ConsumerGroupCurrentMemberAssignmentKey record, versions 8-8."""
+    """ConsumerGroupCurrentMemberAssignmentKey record, versions 8-8: key of a new-protocol member's current assignment."""
 
     VERSIONS = (8, 8)
     FLEXIBLE_FROM = 32767

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """ConsumerGroupCurrentMemberAssignmentValue record, versions 0-0."""
+    """ConsumerGroupCurrentMemberAssignmentValue record, versions 0-0: a new-protocol member's current assignment."""
 
     class TopicPartitions(Message):
+        """An element of `assigned_partitions`, or an element of `partitions_pending_revocation`."""
+
         __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),

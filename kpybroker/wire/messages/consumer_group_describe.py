@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribe request, versions 0-0."""
+    """ConsumerGroupDescribe request, versions 0-0: state, members and assignments of groups of the new protocol (KIP-848)."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
@@ -30,9 +30,11 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribe response, versions 0-0."""
+    """ConsumerGroupDescribe response, versions 0-0: state, members and assignments of groups of the new protocol (KIP-848)."""
 
     class Member(Message):
+        """An element of `members`."""
+
         __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
@@ -75,6 +77,8 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedGroup(Message):
+        """An element of `groups`."""
+
         __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'assignor_name', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -115,6 +119,8 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicPartitions(Message):
+        """An element of `topic_partitions`."""
+
         __slots__ = ('topic_id', 'topic_name', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
@@ -136,6 +142,8 @@ class ConsumerGroupDescribeResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Assignment(Message):
+        """The value of `assignment`, or the value of `target_assignment`."""
+
         __slots__ = ('topic_partitions',)
         FIELDS = (
             ("topic_partitions", "[TopicPartitions]", (0, 32767), None, None, None, False, ()),

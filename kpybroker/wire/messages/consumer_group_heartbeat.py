@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """ConsumerGroupHeartbeat request, versions 0-0."""
+    """ConsumerGroupHeartbeat request, versions 0-0: join, stay in and leave a group of the new protocol (KIP-848)."""
 
     class TopicPartitions(Message):
+        """An element of `topic_partitions` (what the member owns; null when unchanged)."""
+
         __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),
@@ -74,9 +76,11 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """ConsumerGroupHeartbeat response, versions 0-0."""
+    """ConsumerGroupHeartbeat response, versions 0-0: join, stay in and leave a group of the new protocol (KIP-848)."""
 
     class Assignment(Message):
+        """The value of `assignment` (null when unchanged)."""
+
         __slots__ = ('topic_partitions',)
         FIELDS = (
             ("topic_partitions", "[TopicPartitions]", (0, 32767), None, None, None, False, ()),
@@ -92,6 +96,8 @@ class ConsumerGroupHeartbeatResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicPartitions(Message):
+        """An element of `topic_partitions`."""
+
         __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupMemberMetadataKey(Message):
-    """ConsumerGroupMemberMetadataKey record, versions 5-5."""
+    """ConsumerGroupMemberMetadataKey record, versions 5-5: key of a new-protocol member."""
 
     VERSIONS = (5, 5)
     FLEXIBLE_FROM = 32767

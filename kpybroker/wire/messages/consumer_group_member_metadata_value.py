@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    """ConsumerGroupMemberMetadataValue record, versions 0-0."""
+    """ConsumerGroupMemberMetadataValue record, versions 0-0: subscription and client facts of a new-protocol member."""
 
     class ClassicProtocol(Message):
+        """An element of `supported_protocols`."""
+
         __slots__ = ('name', 'metadata')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -28,6 +30,8 @@ class ConsumerGroupMemberMetadataValue(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ClassicMemberMetadata(Message):
+        """The value of `classic_member_metadata`."""
+
         __slots__ = ('session_timeout_ms', 'supported_protocols')
         FIELDS = (
             ("session_timeout_ms", "int32", (0, 32767), None, None, None, False, 0),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupMetadataKey(Message):
-    """ConsumerGroupMetadataKey record, versions 3-3."""
+    """ConsumerGroupMetadataKey record, versions 3-3: key of a new-protocol group in __consumer_offsets (KIP-848)."""
 
     VERSIONS = (3, 3)
     FLEXIBLE_FROM = 32767

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupMetadataValue(Message):
-    """ConsumerGroupMetadataValue record, versions 0-0."""
+    """ConsumerGroupMetadataValue record, versions 0-0: epoch of a new-protocol group."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupPartitionMetadataKey(Message):
-    """ConsumerGroupPartitionMetadataKey record, versions 4-4."""
+    """ConsumerGroupPartitionMetadataKey record, versions 4-4: key of a new-protocol group's view of its topics."""
 
     VERSIONS = (4, 4)
     FLEXIBLE_FROM = 32767

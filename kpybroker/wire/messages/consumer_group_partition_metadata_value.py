@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """ConsumerGroupPartitionMetadataValue record, versions 0-0."""
+    """ConsumerGroupPartitionMetadataValue record, versions 0-0: a new-protocol group's view of its topics."""
 
     class PartitionMetadata(Message):
+        """An element of `partition_metadata`."""
+
         __slots__ = ('partition', 'racks')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
@@ -28,6 +30,8 @@ class ConsumerGroupPartitionMetadataValue(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicMetadata(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic_id', 'topic_name', 'num_partitions', 'partition_metadata')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """ConsumerGroupTargetAssignmentMemberKey record, versions 7-7."""
+    """ConsumerGroupTargetAssignmentMemberKey record, versions 7-7: key of a new-protocol member's target assignment."""
 
     VERSIONS = (7, 7)
     FLEXIBLE_FROM = 32767

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """ConsumerGroupTargetAssignmentMemberValue record, versions 0-0."""
+    """ConsumerGroupTargetAssignmentMemberValue record, versions 0-0: a new-protocol member's target assignment."""
 
     class TopicPartition(Message):
+        """An element of `topic_partitions`."""
+
         __slots__ = ('topic_id', 'partitions')
         FIELDS = (
             ("topic_id", "uuid", (0, 32767), None, None, None, False, ZERO_UUID),

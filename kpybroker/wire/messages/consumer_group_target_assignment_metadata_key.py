@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    """ConsumerGroupTargetAssignmentMetadataKey record, versions 6-6."""
+    """ConsumerGroupTargetAssignmentMetadataKey record, versions 6-6: key of a new-protocol group's target assignment epoch."""
 
     VERSIONS = (6, 6)
     FLEXIBLE_FROM = 32767

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    """ConsumerGroupTargetAssignmentMetadataValue record, versions 0-0."""
+    """ConsumerGroupTargetAssignmentMetadataValue record, versions 0-0: epoch of a new-protocol group's target assignment."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ControlledShutdownRequest(Message):
-    """ControlledShutdown request, versions 0-3."""
+    """ControlledShutdown request, versions 0-3: a broker asks the controller to move its leaderships away before it stops."""
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 3
@@ -30,9 +30,11 @@ class ControlledShutdownRequest(Message):
 
 
 class ControlledShutdownResponse(Message):
-    """ControlledShutdown response, versions 0-3."""
+    """ControlledShutdown response, versions 0-3: a broker asks the controller to move its leaderships away before it stops."""
 
     class RemainingPartition(Message):
+        """An element of `remaining_partitions` (still led by the broker)."""
+
         __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class CreateAclsRequest(Message):
-    """CreateAcls request, versions 0-3."""
+    """CreateAcls request, versions 0-3: add ACLs."""
 
     class AclCreation(Message):
+        """An element of `creations`."""
+
         __slots__ = ('resource_type', 'resource_name', 'resource_pattern_type', 'principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
@@ -64,9 +66,11 @@ class CreateAclsRequest(Message):
 
 
 class CreateAclsResponse(Message):
-    """CreateAcls response, versions 0-3."""
+    """CreateAcls response, versions 0-3: add ACLs."""
 
     class AclCreationResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('error_code', 'error_message')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationToken request, versions 0-3."""
+    """CreateDelegationToken request, versions 0-3: issue a delegation token."""
 
     class CreatableRenewers(Message):
+        """An element of `renewers`."""
+
         __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
@@ -55,7 +57,7 @@ class CreateDelegationTokenRequest(Message):
 
 
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationToken response, versions 0-3."""
+    """CreateDelegationToken response, versions 0-3: issue a delegation token."""
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class CreatePartitionsRequest(Message):
-    """CreatePartitions request, versions 0-3."""
+    """CreatePartitions request, versions 0-3: raise the number of partitions of topics."""
 
     class CreatePartitionsAssignment(Message):
+        """An element of `assignments` (of the added partitions; null lets the controller choose)."""
+
         __slots__ = ('broker_ids',)
         FIELDS = (
             ("broker_ids", "[int32]", (0, 32767), None, None, None, False, ()),
@@ -25,6 +27,8 @@ class CreatePartitionsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatePartitionsTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'count', 'assignments')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -72,9 +76,11 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsResponse(Message):
-    """CreatePartitions response, versions 0-3."""
+    """CreatePartitions response, versions 0-3: raise the number of partitions of topics."""
 
     class CreatePartitionsTopicResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('name', 'error_code', 'error_message')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class CreateTopicsRequest(Message):
-    """CreateTopics request, versions 0-7."""
+    """CreateTopics request, versions 0-7: create topics."""
 
     class CreatableReplicaAssignment(Message):
+        """An element of `assignments`."""
+
         __slots__ = ('partition_index', 'broker_ids')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -28,6 +30,8 @@ class CreateTopicsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopicConfig(Message):
+        """An element of `configs`."""
+
         __slots__ = ('name', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -46,6 +50,8 @@ class CreateTopicsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'num_partitions', 'replication_factor', 'assignments', 'configs')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -99,9 +105,11 @@ class CreateTopicsRequest(Message):
 
 
 class CreateTopicsResponse(Message):
-    """CreateTopics response, versions 0-7."""
+    """CreateTopics response, versions 0-7: create topics."""
 
     class CreatableTopicConfigs(Message):
+        """An element of `configs`."""
+
         __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive')
         FIELDS = (
             ("name", "string", (5, 32767), None, None, None, False, ""),
@@ -130,6 +138,8 @@ class CreateTopicsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class CreatableTopicResult(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'topic_id', 'error_code', 'error_message', 'topic_config_error_code', 'num_partitions', 'replication_factor', 'configs')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class DefaultPrincipalData(Message):
-    """DefaultPrincipalData record, versions 0-0."""
+    """DefaultPrincipalData record, versions 0-0: a principal inside an Envelope."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DeleteAclsRequest(Message):
-    """DeleteAcls request, versions 0-3."""
+    """DeleteAcls request, versions 0-3: remove the ACLs that match filters."""
 
     class DeleteAclsFilter(Message):
+        """An element of `filters`."""
+
         __slots__ = ('resource_type_filter', 'resource_name_filter', 'pattern_type_filter', 'principal_filter', 'host_filter', 'operation', 'permission_type')
         FIELDS = (
             ("resource_type_filter", "int8", (0, 32767), None, None, None, False, 0),
@@ -64,9 +66,11 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsResponse(Message):
-    """DeleteAcls response, versions 0-3."""
+    """DeleteAcls response, versions 0-3: remove the ACLs that match filters."""
 
     class DeleteAclsMatchingAcl(Message):
+        """An element of `matching_acls`."""
+
         __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'pattern_type', 'principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -106,6 +110,8 @@ class DeleteAclsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteAclsFilterResult(Message):
+        """An element of `filter_results`."""
+
         __slots__ = ('error_code', 'error_message', 'matching_acls')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

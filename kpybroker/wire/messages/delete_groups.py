@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DeleteGroupsRequest(Message):
-    """DeleteGroups request, versions 0-2."""
+    """DeleteGroups request, versions 0-2: delete empty groups."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
@@ -27,9 +27,11 @@ class DeleteGroupsRequest(Message):
 
 
 class DeleteGroupsResponse(Message):
-    """DeleteGroups response, versions 0-2."""
+    """DeleteGroups response, versions 0-2: delete empty groups."""
 
     class DeletableGroupResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('group_id', 'error_code')
         FIELDS = (
             ("group_id", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DeleteRecordsRequest(Message):
-    """DeleteRecords request, versions 0-2."""
+    """DeleteRecords request, versions 0-2: move the start of partitions forward."""
 
     class DeleteRecordsPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'offset')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -29,6 +31,8 @@ class DeleteRecordsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteRecordsTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -67,9 +71,11 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsResponse(Message):
-    """DeleteRecords response, versions 0-2."""
+    """DeleteRecords response, versions 0-2: move the start of partitions forward."""
 
     class DeleteRecordsPartitionResult(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'low_watermark', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -91,6 +97,8 @@ class DeleteRecordsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DeleteRecordsTopicResult(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

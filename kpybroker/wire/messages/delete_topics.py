@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class DeleteTopicsRequest(Message):
-    """DeleteTopics request, versions 0-6."""
+    """DeleteTopics request, versions 0-6: delete topics, by name or id."""
 
     class DeleteTopicState(Message):
+        """An element of `topics` (by name or by id)."""
+
         __slots__ = ('name', 'topic_id')
         FIELDS = (
             ("name", "string", (6, 32767), (6, 32767), None, None, False, None),
@@ -52,9 +54,11 @@ class DeleteTopicsRequest(Message):
 
 
 class DeleteTopicsResponse(Message):
-    """DeleteTopics response, versions 0-6."""
+    """DeleteTopics response, versions 0-6: delete topics, by name or id."""
 
     class DeletableTopicResult(Message):
+        """An element of `responses`."""
+
         __slots__ = ('name', 'topic_id', 'error_code', 'error_message')
         FIELDS = (
             ("name", "string", (0, 32767), (6, 32767), None, None, False, ""),

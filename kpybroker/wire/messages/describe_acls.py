@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeAclsRequest(Message):
-    """DescribeAcls request, versions 0-3."""
+    """DescribeAcls request, versions 0-3: list the ACLs that match a filter."""
 
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
@@ -49,9 +49,11 @@ class DescribeAclsRequest(Message):
 
 
 class DescribeAclsResponse(Message):
-    """DescribeAcls response, versions 0-3."""
+    """DescribeAcls response, versions 0-3: list the ACLs that match a filter."""
 
     class AclDescription(Message):
+        """An element of `acls`."""
+
         __slots__ = ('principal', 'host', 'operation', 'permission_type')
         FIELDS = (
             ("principal", "string", (0, 32767), None, None, None, False, ""),
@@ -76,6 +78,8 @@ class DescribeAclsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeAclsResource(Message):
+        """An element of `resources`."""
+
         __slots__ = ('resource_type', 'resource_name', 'pattern_type', 'acls')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeClientQuotasRequest(Message):
-    """DescribeClientQuotas request, versions 0-1."""
+    """DescribeClientQuotas request, versions 0-1: list the client quotas that match a filter."""
 
     class ComponentData(Message):
+        """An element of `components`."""
+
         __slots__ = ('entity_type', 'match_type', 'match')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
@@ -55,9 +57,11 @@ class DescribeClientQuotasRequest(Message):
 
 
 class DescribeClientQuotasResponse(Message):
-    """DescribeClientQuotas response, versions 0-1."""
+    """DescribeClientQuotas response, versions 0-1: list the client quotas that match a filter."""
 
     class EntityData(Message):
+        """An element of `entity`."""
+
         __slots__ = ('entity_type', 'entity_name')
         FIELDS = (
             ("entity_type", "string", (0, 32767), None, None, None, False, ""),
@@ -78,6 +82,8 @@ class DescribeClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ValueData(Message):
+        """An element of `values`."""
+
         __slots__ = ('key', 'value')
         FIELDS = (
             ("key", "string", (0, 32767), None, None, None, False, ""),
@@ -97,6 +103,8 @@ class DescribeClientQuotasResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class EntryData(Message):
+        """An element of `entries`."""
+
         __slots__ = ('entity', 'values')
         FIELDS = (
             ("entity", "[EntityData]", (0, 32767), None, None, None, False, ()),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeClusterRequest(Message):
-    """DescribeCluster request, versions 0-1."""
+    """DescribeCluster request, versions 0-1: cluster id, controller and brokers."""
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
@@ -31,9 +31,11 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterResponse(Message):
-    """DescribeCluster response, versions 0-1."""
+    """DescribeCluster response, versions 0-1: cluster id, controller and brokers."""
 
     class DescribeClusterBroker(Message):
+        """An element of `brokers`."""
+
         __slots__ = ('broker_id', 'host', 'port', 'rack')
         FIELDS = (
             ("broker_id", "int32", (0, 32767), None, None, None, False, 0),

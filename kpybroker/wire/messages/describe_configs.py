@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeConfigsRequest(Message):
-    """DescribeConfigs request, versions 0-4."""
+    """DescribeConfigs request, versions 0-4: configuration of topics, brokers and loggers, with sources and synonyms."""
 
     class DescribeConfigsResource(Message):
+        """An element of `resources`."""
+
         __slots__ = ('resource_type', 'resource_name', 'configuration_keys')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
@@ -56,9 +58,11 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsResponse(Message):
-    """DescribeConfigs response, versions 0-4."""
+    """DescribeConfigs response, versions 0-4: configuration of topics, brokers and loggers, with sources and synonyms."""
 
     class DescribeConfigsSynonym(Message):
+        """An element of `synonyms`."""
+
         __slots__ = ('name', 'value', 'source')
         FIELDS = (
             ("name", "string", (1, 32767), None, None, None, False, ""),
@@ -81,6 +85,8 @@ class DescribeConfigsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeConfigsResourceResult(Message):
+        """An element of `configs`."""
+
         __slots__ = ('name', 'value', 'read_only', 'is_default', 'config_source', 'is_sensitive', 'synonyms', 'config_type', 'documentation')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -123,6 +129,8 @@ class DescribeConfigsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeConfigsResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeDelegationTokenRequest(Message):
-    """DescribeDelegationToken request, versions 0-3."""
+    """DescribeDelegationToken request, versions 0-3: list delegation tokens."""
 
     class DescribeDelegationTokenOwner(Message):
+        """An element of `owners` (null for all)."""
+
         __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
@@ -46,9 +48,11 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationToken response, versions 0-3."""
+    """DescribeDelegationToken response, versions 0-3: list delegation tokens."""
 
     class DescribedDelegationTokenRenewer(Message):
+        """An element of `renewers`."""
+
         __slots__ = ('principal_type', 'principal_name')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),
@@ -67,6 +71,8 @@ class DescribeDelegationTokenResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedDelegationToken(Message):
+        """An element of `tokens`."""
+
         __slots__ = ('principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp', 'expiry_timestamp', 'max_timestamp', 'token_id', 'hmac', 'renewers')
         FIELDS = (
             ("principal_type", "string", (0, 32767), None, None, None, False, ""),

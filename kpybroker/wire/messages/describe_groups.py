@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeGroupsRequest(Message):
-    """DescribeGroups request, versions 0-5."""
+    """DescribeGroups request, versions 0-5: state, members and assignments of groups."""
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 5
@@ -30,9 +30,11 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribeGroupsResponse(Message):
-    """DescribeGroups response, versions 0-5."""
+    """DescribeGroups response, versions 0-5: state, members and assignments of groups."""
 
     class DescribedGroupMember(Message):
+        """An element of `members`."""
+
         __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'member_metadata', 'member_assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),
@@ -63,6 +65,8 @@ class DescribeGroupsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribedGroup(Message):
+        """An element of `groups`."""
+
         __slots__ = ('error_code', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirs request, versions 0-4."""
+    """DescribeLogDirs request, versions 0-4: log directories, the replicas in them and their sizes."""
 
     class DescribableLogDirTopic(Message):
+        """An element of `topics` (null for all)."""
+
         __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
@@ -46,9 +48,11 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirs response, versions 0-4."""
+    """DescribeLogDirs response, versions 0-4: log directories, the replicas in them and their sizes."""
 
     class DescribeLogDirsPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'partition_size', 'offset_lag', 'is_future_key')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -75,6 +79,8 @@ class DescribeLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeLogDirsTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -93,6 +99,8 @@ class DescribeLogDirsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeLogDirsResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeProducersRequest(Message):
-    """DescribeProducers request, versions 0-0."""
+    """DescribeProducers request, versions 0-0: producer states of partitions."""
 
     class TopicRequest(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -45,9 +47,11 @@ class DescribeProducersRequest(Message):
 
 
 class DescribeProducersResponse(Message):
-    """DescribeProducers response, versions 0-0."""
+    """DescribeProducers response, versions 0-0: producer states of partitions."""
 
     class ProducerState(Message):
+        """An element of `active_producers`."""
+
         __slots__ = ('producer_id', 'producer_epoch', 'last_sequence', 'last_timestamp', 'coordinator_epoch', 'current_txn_start_offset')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
@@ -79,6 +83,8 @@ class DescribeProducersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionResponse(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code', 'error_message', 'active_producers')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -103,6 +109,8 @@ class DescribeProducersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicResponse(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

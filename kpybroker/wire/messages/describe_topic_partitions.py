@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class DescribeTopicPartitionsRequest(Message):
-    """DescribeTopicPartitions request, versions 0-0."""
+    """DescribeTopicPartitions request, versions 0-0: topics and partitions, page by page (KIP-966)."""
 
     class TopicRequest(Message):
+        """An element of `topics` (empty for all)."""
+
         __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -25,6 +27,8 @@ class DescribeTopicPartitionsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Cursor(Message):
+        """The value of `cursor` (where the last page ended)."""
+
         __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),
@@ -68,9 +72,11 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """DescribeTopicPartitions response, versions 0-0."""
+    """DescribeTopicPartitions response, versions 0-0: topics and partitions, page by page (KIP-966)."""
 
     class DescribeTopicPartitionsResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'eligible_leader_replicas', 'last_known_elr', 'offline_replicas')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -110,6 +116,8 @@ class DescribeTopicPartitionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeTopicPartitionsResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -141,6 +149,8 @@ class DescribeTopicPartitionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class Cursor(Message):
+        """The value of `next_cursor` (null on the last page)."""
+
         __slots__ = ('topic_name', 'partition_index')
         FIELDS = (
             ("topic_name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeTransactionsRequest(Message):
-    """DescribeTransactions request, versions 0-0."""
+    """DescribeTransactions request, versions 0-0: state of transactional ids."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
@@ -27,9 +27,11 @@ class DescribeTransactionsRequest(Message):
 
 
 class DescribeTransactionsResponse(Message):
-    """DescribeTransactions response, versions 0-0."""
+    """DescribeTransactions response, versions 0-0: state of transactional ids."""
 
     class TopicData(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
@@ -48,6 +50,8 @@ class DescribeTransactionsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TransactionState(Message):
+        """An element of `transaction_states`."""
+
         __slots__ = ('error_code', 'transactional_id', 'transaction_state', 'transaction_timeout_ms', 'transaction_start_time_ms', 'producer_id', 'producer_epoch', 'topics')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    """DescribeUserScramCredentials request, versions 0-0."""
+    """DescribeUserScramCredentials request, versions 0-0: which SCRAM credentials users have."""
 
     class UserName(Message):
+        """An element of `users` (null for all)."""
+
         __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -43,9 +45,11 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    """DescribeUserScramCredentials response, versions 0-0."""
+    """DescribeUserScramCredentials response, versions 0-0: which SCRAM credentials users have."""
 
     class CredentialInfo(Message):
+        """An element of `credential_infos`."""
+
         __slots__ = ('mechanism', 'iterations')
         FIELDS = (
             ("mechanism", "int8", (0, 32767), None, None, None, False, 0),
@@ -65,6 +69,8 @@ class DescribeUserScramCredentialsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class DescribeUserScramCredentialsResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('user', 'error_code', 'error_message', 'credential_infos')
         FIELDS = (
             ("user", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ElectLeadersRequest(Message):
-    """ElectLeaders request, versions 0-2."""
+    """ElectLeaders request, versions 0-2: elect preferred or unclean leaders."""
 
     class TopicPartitions(Message):
+        """An element of `topic_partitions` (null for all)."""
+
         __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
@@ -53,9 +55,11 @@ class ElectLeadersRequest(Message):
 
 
 class ElectLeadersResponse(Message):
-    """ElectLeaders response, versions 0-2."""
+    """ElectLeaders response, versions 0-2: elect preferred or unclean leaders."""
 
     class PartitionResult(Message):
+        """An element of `partition_result`."""
+
         __slots__ = ('partition_id', 'error_code', 'error_message')
         FIELDS = (
             ("partition_id", "int32", (0, 32767), None, None, None, False, 0),
@@ -77,6 +81,8 @@ class ElectLeadersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ReplicaElectionResult(Message):
+        """An element of `replica_election_results`."""
+
         __slots__ = ('topic', 'partition_result')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class EndTxnRequest(Message):
-    """EndTxn request, versions 0-4."""
+    """EndTxn request, versions 0-4: commit or abort a transaction."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
@@ -37,7 +37,7 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    """EndTxn response, versions 0-4."""
+    """EndTxn response, versions 0-4: commit or abort a transaction."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3

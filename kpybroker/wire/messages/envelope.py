@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class EnvelopeRequest(Message):
-    """Envelope request, versions 0-0."""
+    """Envelope request, versions 0-0: a broker forwards a client's request, with its principal, to the controller."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
@@ -35,7 +35,7 @@ class EnvelopeRequest(Message):
 
 
 class EnvelopeResponse(Message):
-    """Envelope response, versions 0-0."""
+    """Envelope response, versions 0-0: a broker forwards a client's request, with its principal, to the controller."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

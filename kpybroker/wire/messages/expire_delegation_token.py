@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class ExpireDelegationTokenRequest(Message):
-    """ExpireDelegationToken request, versions 0-2."""
+    """ExpireDelegationToken request, versions 0-2: bring a delegation token's expiry forward."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
@@ -31,7 +31,7 @@ class ExpireDelegationTokenRequest(Message):
 
 
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationToken response, versions 0-2."""
+    """ExpireDelegationToken response, versions 0-2: bring a delegation token's expiry forward."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2

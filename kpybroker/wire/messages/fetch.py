@@ -9,9 +9,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class FetchRequest(Message):
-    """Fetch request, versions 0-17."""
+    """Fetch request, versions 0-17: read record batches from partitions, as a consumer or as a follower."""
 
     class ReplicaState(Message):
+        """The value of `replica_state`."""
+
         __slots__ = ('replica_id', 'replica_epoch')
         FIELDS = (
             ("replica_id", "int32", (15, 32767), None, None, None, False, -1),
@@ -31,6 +33,8 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
@@ -67,6 +71,8 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 12), None, None, None, True, ""),
@@ -88,6 +94,8 @@ class FetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ForgottenTopic(Message):
+        """An element of `forgotten_topics_data` (partitions to take out of the session)."""
+
         __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (7, 12), None, None, None, True, ""),
@@ -165,9 +173,11 @@ class FetchRequest(Message):
 
 
 class FetchResponse(Message):
-    """Fetch response, versions 0-17."""
+    """Fetch response, versions 0-17: read record batches from partitions, as a consumer or as a follower."""
 
     class EpochEndOffset(Message):
+        """The value of `diverging_epoch` (where the follower's log leaves the leader's)."""
+
         __slots__ = ('epoch', 'end_offset')
         FIELDS = (
             ("epoch", "int32", (12, 32767), None, None, None, False, -1),
@@ -186,6 +196,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderIdAndEpoch(Message):
+        """The value of `current_leader`."""
+
         __slots__ = ('leader_id', 'leader_epoch')
         FIELDS = (
             ("leader_id", "int32", (12, 32767), None, None, None, False, -1),
@@ -204,6 +216,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class SnapshotId(Message):
+        """The value of `snapshot_id` (only in KRaft)."""
+
         __slots__ = ('end_offset', 'epoch')
         FIELDS = (
             ("end_offset", "int64", (12, 32767), None, None, None, False, -1),
@@ -222,6 +236,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AbortedTransaction(Message):
+        """An element of `aborted_transactions` (null for read uncommitted)."""
+
         __slots__ = ('producer_id', 'first_offset')
         FIELDS = (
             ("producer_id", "int64", (4, 32767), None, None, None, False, 0),
@@ -240,6 +256,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionData(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code', 'high_watermark', 'last_stable_offset', 'log_start_offset', 'diverging_epoch', 'current_leader', 'snapshot_id', 'aborted_transactions', 'preferred_read_replica', 'records')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -289,6 +307,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class FetchableTopicResponse(Message):
+        """An element of `responses`."""
+
         __slots__ = ('topic', 'topic_id', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 12), None, None, None, True, ""),
@@ -310,6 +330,8 @@ class FetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class NodeEndpoint(Message):
+        """An element of `node_endpoints` (of the leaders named in current_leader (KIP-951))."""
+
         __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (16, 32767), None, None, None, False, 0),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class FindCoordinatorRequest(Message):
-    """FindCoordinator request, versions 0-6."""
+    """FindCoordinator request, versions 0-6: which broker coordinates a group or a transactional id."""
 
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
@@ -35,9 +35,11 @@ class FindCoordinatorRequest(Message):
 
 
 class FindCoordinatorResponse(Message):
-    """FindCoordinator response, versions 0-6."""
+    """FindCoordinator response, versions 0-6: which broker coordinates a group or a transactional id."""
 
     class Coordinator(Message):
+        """An element of `coordinators`."""
+
         __slots__ = ('key', 'node_id', 'host', 'port', 'error_code', 'error_message')
         FIELDS = (
             ("key", "string", (4, 32767), None, None, None, False, ""),

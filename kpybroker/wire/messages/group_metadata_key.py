@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class GroupMetadataKey(Message):
-    """GroupMetadataKey record, versions 2-2."""
+    """GroupMetadataKey record, versions 2-2: key of a classic group in __consumer_offsets."""
 
     VERSIONS = (2, 2)
     FLEXIBLE_FROM = 32767

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class GroupMetadataValue(Message):
-    """GroupMetadataValue record, versions 0-4."""
+    """GroupMetadataValue record, versions 0-4: value of a classic group in __consumer_offsets."""
 
     class MemberMetadata(Message):
+        """An element of `members`."""
+
         __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'rebalance_timeout', 'session_timeout', 'subscription', 'assignment')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """IncrementalAlterConfigs request, versions 0-1."""
+    """IncrementalAlterConfigs request, versions 0-1: set, delete, append to or subtract from single configuration keys."""
 
     class AlterableConfig(Message):
+        """An element of `configs`."""
+
         __slots__ = ('name', 'config_operation', 'value')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -32,6 +34,8 @@ class IncrementalAlterConfigsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class AlterConfigsResource(Message):
+        """An element of `resources`."""
+
         __slots__ = ('resource_type', 'resource_name', 'configs')
         FIELDS = (
             ("resource_type", "int8", (0, 32767), None, None, None, False, 0),
@@ -75,9 +79,11 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """IncrementalAlterConfigs response, versions 0-1."""
+    """IncrementalAlterConfigs response, versions 0-1: set, delete, append to or subtract from single configuration keys."""
 
     class AlterConfigsResourceResponse(Message):
+        """An element of `responses`."""
+
         __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

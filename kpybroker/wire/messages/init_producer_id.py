@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class InitProducerIdRequest(Message):
-    """InitProducerId request, versions 0-5."""
+    """InitProducerId request, versions 0-5: get a producer id and epoch for an idempotent or transactional producer."""
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2
@@ -38,7 +38,7 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    """InitProducerId response, versions 0-5."""
+    """InitProducerId response, versions 0-5: get a producer id and epoch for an idempotent or transactional producer."""
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 2

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class JoinGroupRequest(Message):
-    """JoinGroup request, versions 0-9."""
+    """JoinGroup request, versions 0-9: enter a group's next generation and learn who leads it."""
 
     class JoinGroupRequestProtocol(Message):
+        """An element of `protocols` (in the order of the member's preference)."""
+
         __slots__ = ('name', 'metadata')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -69,9 +71,11 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponse(Message):
-    """JoinGroup response, versions 0-9."""
+    """JoinGroup response, versions 0-9: enter a group's next generation and learn who leads it."""
 
     class JoinGroupResponseMember(Message):
+        """An element of `members` (only for the leader)."""
+
         __slots__ = ('member_id', 'group_instance_id', 'metadata')
         FIELDS = (
             ("member_id", "string", (0, 32767), None, None, None, False, ""),

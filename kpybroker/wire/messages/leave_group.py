@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class LeaveGroupRequest(Message):
-    """LeaveGroup request, versions 0-5."""
+    """LeaveGroup request, versions 0-5: take members out of a group."""
 
     class MemberIdentity(Message):
+        """An element of `members`."""
+
         __slots__ = ('member_id', 'group_instance_id', 'reason')
         FIELDS = (
             ("member_id", "string", (3, 32767), None, None, None, False, ""),
@@ -56,9 +58,11 @@ class LeaveGroupRequest(Message):
 
 
 class LeaveGroupResponse(Message):
-    """LeaveGroup response, versions 0-5."""
+    """LeaveGroup response, versions 0-5: take members out of a group."""
 
     class MemberResponse(Message):
+        """An element of `members`."""
+
         __slots__ = ('member_id', 'group_instance_id', 'error_code')
         FIELDS = (
             ("member_id", "string", (3, 32767), None, None, None, False, ""),

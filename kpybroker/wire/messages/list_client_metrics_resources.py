@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListClientMetricsResourcesRequest(Message):
-    """ListClientMetricsResources request, versions 0-0."""
+    """ListClientMetricsResources request, versions 0-0: names of the client metrics subscriptions."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
@@ -22,9 +22,11 @@ class ListClientMetricsResourcesRequest(Message):
 
 
 class ListClientMetricsResourcesResponse(Message):
-    """ListClientMetricsResources response, versions 0-0."""
+    """ListClientMetricsResources response, versions 0-0: names of the client metrics subscriptions."""
 
     class ClientMetricsResource(Message):
+        """An element of `client_metrics_resources`."""
+
         __slots__ = ('name',)
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

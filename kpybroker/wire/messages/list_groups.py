@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListGroupsRequest(Message):
-    """ListGroups request, versions 0-5."""
+    """ListGroups request, versions 0-5: the groups this broker coordinates."""
 
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
@@ -32,9 +32,11 @@ class ListGroupsRequest(Message):
 
 
 class ListGroupsResponse(Message):
-    """ListGroups response, versions 0-5."""
+    """ListGroups response, versions 0-5: the groups this broker coordinates."""
 
     class ListedGroup(Message):
+        """An element of `groups`."""
+
         __slots__ = ('group_id', 'protocol_type', 'group_state', 'group_type')
         FIELDS = (
             ("group_id", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsets request, versions 0-9."""
+    """ListOffsets request, versions 0-9: find offsets by timestamp, or the earliest, latest and other special ones."""
 
     class ListOffsetsPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'current_leader_epoch', 'timestamp', 'max_num_offsets')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -36,6 +38,8 @@ class ListOffsetsRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ListOffsetsTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -79,9 +83,11 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsets response, versions 0-9."""
+    """ListOffsets response, versions 0-9: find offsets by timestamp, or the earliest, latest and other special ones."""
 
     class ListOffsetsPartitionResponse(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code', 'old_style_offsets', 'timestamp', 'offset', 'leader_epoch')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -113,6 +119,8 @@ class ListOffsetsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class ListOffsetsTopicResponse(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

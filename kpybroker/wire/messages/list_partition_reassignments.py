@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """ListPartitionReassignments request, versions 0-0."""
+    """ListPartitionReassignments request, versions 0-0: the moves of partitions that are under way."""
 
     class ListPartitionReassignmentsTopics(Message):
+        """An element of `topics` (null for all)."""
+
         __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -49,9 +51,11 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """ListPartitionReassignments response, versions 0-0."""
+    """ListPartitionReassignments response, versions 0-0: the moves of partitions that are under way."""
 
     class OngoingPartitionReassignment(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'replicas', 'adding_replicas', 'removing_replicas')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -76,6 +80,8 @@ class ListPartitionReassignmentsResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OngoingTopicReassignment(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

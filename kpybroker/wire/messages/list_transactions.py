@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ListTransactionsRequest(Message):
-    """ListTransactions request, versions 0-1."""
+    """ListTransactions request, versions 0-1: the transactional ids this broker coordinates."""
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
@@ -34,9 +34,11 @@ class ListTransactionsRequest(Message):
 
 
 class ListTransactionsResponse(Message):
-    """ListTransactions response, versions 0-1."""
+    """ListTransactions response, versions 0-1: the transactional ids this broker coordinates."""
 
     class TransactionState(Message):
+        """An element of `transaction_states`."""
+
         __slots__ = ('transactional_id', 'producer_id', 'transaction_state')
         FIELDS = (
             ("transactional_id", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class MetadataRequest(Message):
-    """Metadata request, versions 0-12."""
+    """Metadata request, versions 0-12: brokers, topics, partitions and their leaders."""
 
     class MetadataRequestTopic(Message):
+        """An element of `topics` (null for all; in version 0 an empty list is all)."""
+
         __slots__ = ('topic_id', 'name')
         FIELDS = (
             ("topic_id", "uuid", (10, 32767), None, None, None, True, ZERO_UUID),
@@ -56,9 +58,11 @@ class MetadataRequest(Message):
 
 
 class MetadataResponse(Message):
-    """Metadata response, versions 0-12."""
+    """Metadata response, versions 0-12: brokers, topics, partitions and their leaders."""
 
     class MetadataResponseBroker(Message):
+        """An element of `brokers`."""
+
         __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (0, 32767), None, None, None, False, 0),
@@ -83,6 +87,8 @@ class MetadataResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class MetadataResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'offline_replicas')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -116,6 +122,8 @@ class MetadataResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class MetadataResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommit request, versions 0-9."""
+    """OffsetCommit request, versions 0-9: store a group's positions."""
 
     class OffsetCommitRequestPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'commit_timestamp', 'committed_metadata')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -38,6 +40,8 @@ class OffsetCommitRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetCommitRequestTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -90,9 +94,11 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommit response, versions 0-9."""
+    """OffsetCommit response, versions 0-9: store a group's positions."""
 
     class OffsetCommitResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -111,6 +117,8 @@ class OffsetCommitResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetCommitResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class OffsetCommitKey(Message):
-    """OffsetCommitKey record, versions 0-1."""
+    """OffsetCommitKey record, versions 0-1: key of a position in __consumer_offsets."""
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 32767

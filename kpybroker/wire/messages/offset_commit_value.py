@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class OffsetCommitValue(Message):
-    """OffsetCommitValue record, versions 0-4."""
+    """OffsetCommitValue record, versions 0-4: value of a position in __consumer_offsets."""
 
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class OffsetDeleteRequest(Message):
-    """OffsetDelete request, versions 0-0."""
+    """OffsetDelete request, versions 0-0: delete a group's positions for partitions."""
 
     class OffsetDeleteRequestPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index',)
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -25,6 +27,8 @@ class OffsetDeleteRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetDeleteRequestTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -63,9 +67,11 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponse(Message):
-    """OffsetDelete response, versions 0-0."""
+    """OffsetDelete response, versions 0-0: delete a group's positions for partitions."""
 
     class OffsetDeleteResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -84,6 +90,8 @@ class OffsetDeleteResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetDeleteResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

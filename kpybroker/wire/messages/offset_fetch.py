@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetch request, versions 0-9."""
+    """OffsetFetch request, versions 0-9: read a group's stored positions."""
 
     class OffsetFetchRequestTopic(Message):
+        """An element of `topics` (null for all)."""
+
         __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 7), None, None, None, False, ""),
@@ -28,6 +30,8 @@ class OffsetFetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchRequestTopics(Message):
+        """An element of `topics` (null for all)."""
+
         __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (8, 32767), None, None, None, False, ""),
@@ -46,6 +50,8 @@ class OffsetFetchRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchRequestGroup(Message):
+        """An element of `groups`."""
+
         __slots__ = ('group_id', 'member_id', 'member_epoch', 'topics')
         FIELDS = (
             ("group_id", "string", (8, 32767), None, None, None, False, ""),
@@ -99,9 +105,11 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetch response, versions 0-9."""
+    """OffsetFetch response, versions 0-9: read a group's stored positions."""
 
     class OffsetFetchResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 7), None, None, None, False, 0),
@@ -130,6 +138,8 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 7), None, None, None, False, ""),
@@ -148,6 +158,8 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponsePartitions(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (8, 32767), None, None, None, False, 0),
@@ -176,6 +188,8 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseTopics(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (8, 32767), None, None, None, False, ""),
@@ -194,6 +208,8 @@ class OffsetFetchResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetFetchResponseGroup(Message):
+        """An element of `groups`."""
+
         __slots__ = ('group_id', 'topics', 'error_code')
         FIELDS = (
             ("group_id", "string", (8, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class OffsetForLeaderEpochRequest(Message):
-    """OffsetForLeaderEpoch request, versions 0-4."""
+    """OffsetForLeaderEpoch request, versions 0-4: where a leader epoch ended, to find divergence."""
 
     class OffsetForLeaderPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition', 'current_leader_epoch', 'leader_epoch')
         FIELDS = (
             ("partition", "int32", (0, 32767), None, None, None, False, 0),
@@ -31,6 +33,8 @@ class OffsetForLeaderEpochRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetForLeaderTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),
@@ -70,9 +74,11 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    """OffsetForLeaderEpoch response, versions 0-4."""
+    """OffsetForLeaderEpoch response, versions 0-4: where a leader epoch ended, to find divergence."""
 
     class EpochEndOffset(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('error_code', 'partition', 'leader_epoch', 'end_offset')
         FIELDS = (
             ("error_code", "int16", (0, 32767), None, None, None, False, 0),
@@ -98,6 +104,8 @@ class OffsetForLeaderEpochResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class OffsetForLeaderTopicResult(Message):
+        """An element of `topics`."""
+
         __slots__ = ('topic', 'partitions')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),

@@ -9,9 +9,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class ProduceRequest(Message):
-    """Produce request, versions 0-11."""
+    """Produce request, versions 0-11: append record batches to partitions."""
 
     class PartitionProduceData(Message):
+        """An element of `partition_data`."""
+
         __slots__ = ('index', 'records')
         FIELDS = (
             ("index", "int32", (0, 32767), None, None, None, False, 0),
@@ -30,6 +32,8 @@ class ProduceRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicProduceData(Message):
+        """An element of `topic_data`."""
+
         __slots__ = ('name', 'partition_data')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -76,9 +80,11 @@ class ProduceRequest(Message):
 
 
 class ProduceResponse(Message):
-    """Produce response, versions 0-11."""
+    """Produce response, versions 0-11: append record batches to partitions."""
 
     class BatchIndexAndErrorMessage(Message):
+        """An element of `record_errors`."""
+
         __slots__ = ('batch_index', 'batch_index_error_message')
         FIELDS = (
             ("batch_index", "int32", (8, 32767), None, None, None, False, 0),
@@ -98,6 +104,8 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class LeaderIdAndEpoch(Message):
+        """The value of `current_leader` (with NOT_LEADER_OR_FOLLOWER)."""
+
         __slots__ = ('leader_id', 'leader_epoch')
         FIELDS = (
             ("leader_id", "int32", (10, 32767), None, None, None, False, -1),
@@ -116,6 +124,8 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class PartitionProduceResponse(Message):
+        """An element of `partition_responses`."""
+
         __slots__ = ('index', 'error_code', 'base_offset', 'log_append_time_ms', 'log_start_offset', 'record_errors', 'error_message', 'current_leader')
         FIELDS = (
             ("index", "int32", (0, 32767), None, None, None, False, 0),
@@ -155,6 +165,8 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TopicProduceResponse(Message):
+        """An element of `responses`."""
+
         __slots__ = ('name', 'partition_responses')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -173,6 +185,8 @@ class ProduceResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class NodeEndpoint(Message):
+        """An element of `node_endpoints` (of the leaders named in current_leader (KIP-951))."""
+
         __slots__ = ('node_id', 'host', 'port', 'rack')
         FIELDS = (
             ("node_id", "int32", (10, 32767), None, None, None, False, 0),

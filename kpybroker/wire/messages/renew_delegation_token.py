@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationToken request, versions 0-2."""
+    """RenewDelegationToken request, versions 0-2: put off a delegation token's expiry."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
@@ -30,7 +30,7 @@ class RenewDelegationTokenRequest(Message):
 
 
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationToken response, versions 0-2."""
+    """RenewDelegationToken response, versions 0-2: put off a delegation token's expiry."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class SaslAuthenticateRequest(Message):
-    """SaslAuthenticate request, versions 0-2."""
+    """SaslAuthenticate request, versions 0-2: one step of a SASL exchange."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
@@ -27,7 +27,7 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    """SaslAuthenticate response, versions 0-2."""
+    """SaslAuthenticate response, versions 0-2: one step of a SASL exchange."""
 
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class SaslHandshakeRequest(Message):
-    """SaslHandshake request, versions 0-1."""
+    """SaslHandshake request, versions 0-1: choose the SASL mechanism."""
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 32767
@@ -27,7 +27,7 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    """SaslHandshake response, versions 0-1."""
+    """SaslHandshake response, versions 0-1: choose the SASL mechanism."""
 
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 32767

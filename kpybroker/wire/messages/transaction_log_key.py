@@ -7,7 +7,7 @@ from kpybroker.wire.schema import Message, TaggedFields
 
 
 class TransactionLogKey(Message):
-    """TransactionLogKey record, versions 0-0."""
+    """TransactionLogKey record, versions 0-0: key of a transactional id in __transaction_state."""
 
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 32767

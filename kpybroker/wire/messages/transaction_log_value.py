@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class TransactionLogValue(Message):
-    """TransactionLogValue record, versions 0-1."""
+    """TransactionLogValue record, versions 0-1: value of a transactional id in __transaction_state."""
 
     class PartitionsSchema(Message):
+        """An element of `transaction_partitions` (null when there is none)."""
+
         __slots__ = ('topic', 'partition_ids')
         FIELDS = (
             ("topic", "string", (0, 32767), None, None, None, False, ""),

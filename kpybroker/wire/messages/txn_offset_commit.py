@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommit request, versions 0-4."""
+    """TxnOffsetCommit request, versions 0-4: store a group's positions as part of a transaction."""
 
     class TxnOffsetCommitRequestPartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'committed_metadata')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -34,6 +36,8 @@ class TxnOffsetCommitRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TxnOffsetCommitRequestTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -91,9 +95,11 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommit response, versions 0-4."""
+    """TxnOffsetCommit response, versions 0-4: store a group's positions as part of a transaction."""
 
     class TxnOffsetCommitResponsePartition(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -112,6 +118,8 @@ class TxnOffsetCommitResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class TxnOffsetCommitResponseTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),

@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class UpdateFeaturesRequest(Message):
-    """UpdateFeatures request, versions 0-1."""
+    """UpdateFeatures request, versions 0-1: change the cluster's finalized feature levels."""
 
     class FeatureUpdateKey(Message):
+        """An element of `feature_updates`."""
+
         __slots__ = ('feature', 'max_version_level', 'allow_downgrade', 'upgrade_type')
         FIELDS = (
             ("feature", "string", (0, 32767), None, None, None, False, ""),
@@ -59,9 +61,11 @@ class UpdateFeaturesRequest(Message):
 
 
 class UpdateFeaturesResponse(Message):
-    """UpdateFeatures response, versions 0-1."""
+    """UpdateFeatures response, versions 0-1: change the cluster's finalized feature levels."""
 
     class UpdatableFeatureResult(Message):
+        """An element of `results`."""
+
         __slots__ = ('feature', 'error_code', 'error_message')
         FIELDS = (
             ("feature", "string", (0, 32767), None, None, None, False, ""),

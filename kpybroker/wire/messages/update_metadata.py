@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class UpdateMetadataRequest(Message):
-    """UpdateMetadata request, versions 0-8."""
+    """UpdateMetadata request, versions 0-8: the controller sends brokers the state of partitions and live brokers."""
 
     class UpdateMetadataTopicState(Message):
+        """An element of `topic_states`."""
+
         __slots__ = ('topic_name', 'topic_id', 'partition_states')
         FIELDS = (
             ("topic_name", "string", (5, 32767), None, None, None, False, ""),
@@ -31,6 +33,8 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataEndpoint(Message):
+        """An element of `endpoints`."""
+
         __slots__ = ('port', 'host', 'listener', 'security_protocol')
         FIELDS = (
             ("port", "int32", (1, 32767), None, None, None, False, 0),
@@ -56,6 +60,8 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataBroker(Message):
+        """An element of `live_brokers`."""
+
         __slots__ = ('id', 'v0_host', 'v0_port', 'endpoints', 'rack')
         FIELDS = (
             ("id", "int32", (0, 32767), None, None, None, False, 0),
@@ -83,6 +89,8 @@ class UpdateMetadataRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class UpdateMetadataPartitionState(Message):
+        """An element of `ungrouped_partition_states`, or an element of `partition_states`."""
+
         __slots__ = ('topic_name', 'partition_index', 'controller_epoch', 'leader', 'leader_epoch', 'isr', 'zk_version', 'replicas', 'offline_replicas')
         FIELDS = (
             ("topic_name", "string", (0, 4), None, None, None, True, ""),
@@ -162,7 +170,7 @@ class UpdateMetadataRequest(Message):
 
 
 class UpdateMetadataResponse(Message):
-    """UpdateMetadata response, versions 0-8."""
+    """UpdateMetadata response, versions 0-8: the controller sends brokers the state of partitions and live brokers."""
 
     VERSIONS = (0, 8)
     FLEXIBLE_FROM = 6

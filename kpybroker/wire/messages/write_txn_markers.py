@@ -7,9 +7,11 @@ from kpybroker.wire.schema import EMPTY, Message, TaggedFields
 
 
 class WriteTxnMarkersRequest(Message):
-    """WriteTxnMarkers request, versions 0-1."""
+    """WriteTxnMarkers request, versions 0-1: a transaction coordinator has partition leaders write the outcome."""
 
     class WritableTxnMarkerTopic(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partition_indexes')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -28,6 +30,8 @@ class WriteTxnMarkersRequest(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarker(Message):
+        """An element of `markers`."""
+
         __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),
@@ -73,9 +77,11 @@ class WriteTxnMarkersRequest(Message):
 
 
 class WriteTxnMarkersResponse(Message):
-    """WriteTxnMarkers response, versions 0-1."""
+    """WriteTxnMarkers response, versions 0-1: a transaction coordinator has partition leaders write the outcome."""
 
     class WritableTxnMarkerPartitionResult(Message):
+        """An element of `partitions`."""
+
         __slots__ = ('partition_index', 'error_code')
         FIELDS = (
             ("partition_index", "int32", (0, 32767), None, None, None, False, 0),
@@ -94,6 +100,8 @@ class WriteTxnMarkersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarkerTopicResult(Message):
+        """An element of `topics`."""
+
         __slots__ = ('name', 'partitions')
         FIELDS = (
             ("name", "string", (0, 32767), None, None, None, False, ""),
@@ -112,6 +120,8 @@ class WriteTxnMarkersResponse(Message):
             self.unknown_tagged_fields = unknown_tagged_fields
 
     class WritableTxnMarkerResult(Message):
+        """An element of `markers`."""
+
         __slots__ = ('producer_id', 'topics')
         FIELDS = (
             ("producer_id", "int64", (0, 32767), None, None, None, False, 0),

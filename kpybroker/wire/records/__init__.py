@@ -1,5 +1,6 @@
 """Record batches: headers, records, control markers, legacy message sets, conversion and validation.
 
-`batch` holds what the produce and fetch paths touch and never looks at a record; the other modules walk records and
-are reached only where Kafka's answer depends on them. Nothing is re-exported: import the module that is meant.
+Start from `batch`: it has all that the produce and fetch paths need and never reads a record. The other modules read
+records, and are used only where Kafka's result depends on them. Nothing is re-exported: import the module you mean.
+What never lives here: files, producer state, and the limits of a topic (`append_rules` receives them).
 """

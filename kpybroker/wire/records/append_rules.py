@@ -1,4 +1,4 @@
-"""What a topic's configuration asks of an append, worked out once per configuration."""
+"""What a topic's configuration requires of an append, computed once per configuration."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from kpybroker.wire.records.batch import TimestampType
 
 INT64_MAX = 2**63 - 1
 UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
-"""A codec's window may hold as much again (zstd's does), and both fit into the 64 MiB that one input may cost."""
+"""A codec's window may take as much again (zstd's does); both fit into the 64 MiB that one input may cost."""
 
 RECORD_BYTES_MIN = 7
-WALKED_MIN = 150_000
+"""The smallest record of a magic 2 batch."""
+CHECKED_RECORDS_MIN = 150_000
+"""Records that a batch may always have where each of them must be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendRules:
-    """What a topic's configuration asks of an append; made once per configuration.
+    """How batches appended to a topic are checked and converted; see `append_rules`.
 
-    `codec` None keeps the producer's (`compression.type=producer`); `walk` forces the look at every record that Kafka
-    takes; `to_magic` below 2 is for clusters whose inter.broker.protocol.version is below 3.0.
+    `codec` None keeps the producer's (`compression.type=producer`). `check_every_record` reads every record, as Kafka
+    does. `to_magic` below 2 is for clusters whose inter.broker.protocol.version is below 3.0.
     """
 
     max_message_bytes: int = 1048588
@@ -32,31 +34,33 @@ class AppendRules:
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = INT64_MAX
     to_magic: int = 2
-    walk: bool = False
+    check_every_record: bool = False
     max_uncompressed_bytes: int = UNCOMPRESSED_BYTES_MAX
     opaque: bool = field(init=False)
-    """Whether a batch that needs no conversion can be taken without a look at its records."""
-    plain: bool = field(init=False)
-    """Whether besides nothing but the codec can ask for a conversion."""
+    """Whether a batch that needs no conversion is stored without reading its records."""
+    fast: bool = field(init=False)
+    """Whether validation may try its fast path: `opaque`, and only the codec can call for a conversion."""
     as_sent: bool = field(init=False)
-    """Whether nothing but the batch itself can."""
-    max_walked_records: int = field(init=False)
+    """Whether a sound batch is stored as it was sent: `fast`, and the topic keeps the producer's codec."""
+    max_checked_records: int = field(init=False)
     """As many of the smallest records as fit into a batch of `max_message_bytes` without compression."""
 
     def __post_init__(self) -> None:
         bounded = self.timestamp_type is TimestampType.CREATE_TIME and (
             self.timestamp_before_max_ms < INT64_MAX or self.timestamp_after_max_ms < INT64_MAX
         )
-        opaque = not (self.walk or self.compacted or bounded)
-        plain = opaque and self.to_magic == 2 and self.timestamp_type is TimestampType.CREATE_TIME
+        opaque = not (self.check_every_record or self.compacted or bounded)
+        fast = opaque and self.to_magic == 2 and self.timestamp_type is TimestampType.CREATE_TIME
         object.__setattr__(self, "opaque", opaque)
-        object.__setattr__(self, "plain", plain)
-        object.__setattr__(self, "as_sent", plain and self.codec is None)
-        object.__setattr__(self, "max_walked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, WALKED_MIN))
+        object.__setattr__(self, "fast", fast)
+        object.__setattr__(self, "as_sent", fast and self.codec is None)
+        object.__setattr__(
+            self, "max_checked_records", max(self.max_message_bytes // RECORD_BYTES_MIN, CHECKED_RECORDS_MIN)
+        )
 
 
-def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) -> AppendRules:
-    """The rules that a topic's configuration amounts to."""
+def append_rules(config: LogConfig, *, check_every_record: bool = False, to_magic: int = 2) -> AppendRules:
+    """The rules that follow from a topic's configuration."""
     codec = _TARGET_CODECS[config.compression_type]
     levels = {
         Codec.GZIP: config.compression_gzip_level,
@@ -73,7 +77,7 @@ def append_rules(config: LogConfig, *, walk: bool = False, to_magic: int = 2) ->
         timestamp_before_max_ms=config.message_timestamp_before_max_ms,
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         to_magic=to_magic,
-        walk=walk,
+        check_every_record=check_every_record,
         max_uncompressed_bytes=max(UNCOMPRESSED_BYTES_MAX, config.max_message_bytes),
     )
 

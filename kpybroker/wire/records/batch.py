@@ -1,6 +1,6 @@
-"""Record batch headers: parse, check, stamp. The opaque path of produce, fetch, replication and recovery.
+"""Record batch headers: parse, check, stamp. Produce, fetch, replication and recovery mostly need no more.
 
-Rules: nothing here looks at a record or decompresses; nothing copies batch bytes; only `stamp` and `set_max_timestamp`
+Rules: nothing here reads a record or decompresses; nothing copies batch bytes; only `stamp` and `set_max_timestamp`
 write, and both write in place. A magic 0/1 message (a compressed wrapper too) is one batch, as in Kafka's
 AbstractLegacyRecordBatch, and is described by the same `BatchHeader`.
 
@@ -30,7 +30,7 @@ NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 NO_PARTITION_LEADER_EPOCH = -1
 
-LOG_OVERHEAD = 12  # base offset and length: what precedes the bytes that the length counts
+LOG_OVERHEAD = 12  # base offset and length, which the length itself does not count
 MAGIC_OFFSET = 16
 HEADER_SIZE_UP_TO_MAGIC = 17
 RECORD_BATCH_OVERHEAD = 61
@@ -77,7 +77,7 @@ class BatchHeader(NamedTuple):
 
     For magic 0/1, `base_offset` is the offset field as stored (for a compressed wrapper: its *last* offset),
     `records_count` is -1 (unknown without decompressing a wrapper), `last_offset_delta` 0, both timestamps the
-    message's own (-1 for magic 0), and the fields that came with magic 2 hold their "none" values; `attributes` keeps
+    message's own (-1 for magic 0), and the fields that magic 2 introduced hold their "none" values; `attributes` keeps
     only the bits that the magic defines.
     """
 
@@ -102,15 +102,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
+        """Offset of the last record; for magic 0/1 the stored offset."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """The offset after the last record."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def codec(self) -> Codec:
-        """Raises CORRUPT_MESSAGE for one of the three ids that no codec has."""
+        """The codec of the attributes. Raises CORRUPT_MESSAGE for the three ids that are not assigned."""
         codec_id = self.attributes & CODEC_MASK
         if codec_id >= len(_CODECS):
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Unknown compression type id: {codec_id}")
@@ -118,27 +120,32 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_compressed(self) -> bool:
+        """Whether the attributes name a codec, valid or not."""
         return self.attributes & CODEC_MASK != 0
 
     @property
     def timestamp_type(self) -> TimestampType:
+        """CreateTime or LogAppendTime, from the attributes."""
         return _TIMESTAMP_TYPES[(self.attributes & TIMESTAMP_TYPE_MASK) >> 3]
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
         return self.attributes & TRANSACTIONAL_MASK != 0
 
     @property
     def is_control(self) -> bool:
+        """Whether it holds a control record instead of data."""
         return self.attributes & CONTROL_MASK != 0
 
     @property
     def has_delete_horizon(self) -> bool:
-        """KIP-534: the base timestamp is the time from which tombstones and markers may go."""
+        """KIP-534: the base timestamp is the time from which tombstones and markers may be removed."""
         return self.attributes & DELETE_HORIZON_MASK != 0
 
     @property
     def has_producer_id(self) -> bool:
+        """Whether an idempotent or transactional producer wrote it."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property
@@ -155,13 +162,14 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 def corrupt(message: str) -> KafkaError:
+    """A KafkaError with CORRUPT_MESSAGE, to be raised."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, its length and magic checked; that the batch's end is in the buffer is not.
+    """The header at `position`, with length and magic checked; the batch may end outside the buffer.
 
-    Raises CORRUPT_MESSAGE, also where the buffer ends within the header.
+    Raises CORRUPT_MESSAGE, also if the buffer ends within the header.
     """
     try:
         header = BatchHeader._make(V2_HEADER.unpack_from(buffer, position))
@@ -215,10 +223,10 @@ def _legacy_header(offset: int, size: int, magic: int, crc: int, attributes: int
 
 
 def iter_batches(buffer: Buffer, position: int = 0, *, strict: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of every batch that lies whole in the buffer.
+    """(position, header) of every batch that is complete in the buffer.
 
-    A truncated last batch ends the iteration, as it is normal at the end of a fetch; with `strict` it raises
-    CORRUPT_MESSAGE. A header that no batch can have raises CORRUPT_MESSAGE either way.
+    A truncated last batch ends the iteration, since a fetch may end in one; with `strict` it raises
+    CORRUPT_MESSAGE. An invalid header raises CORRUPT_MESSAGE in both cases.
     """
     end = len(buffer)
     while position < end:
@@ -237,7 +245,7 @@ def iter_batches(buffer: Buffer, position: int = 0, *, strict: bool = False) -> 
 
 
 def computed_crc(buffer: Buffer, position: int, header: BatchHeader) -> int:
-    """The checksum that the batch's bytes have: CRC-32C for magic 2, CRC-32 below."""
+    """The checksum of the batch's bytes: CRC-32C for magic 2, CRC-32 below."""
     view = memoryview(buffer)
     if header.magic == 2:
         return crc32c(view[position + ATTRIBUTES_OFFSET : position + header.batch_length + LOG_OVERHEAD])
@@ -245,7 +253,7 @@ def computed_crc(buffer: Buffer, position: int, header: BatchHeader) -> int:
 
 
 def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
-    """Raises CORRUPT_MESSAGE where stored and computed checksum differ, or the batch is not whole in the buffer."""
+    """Raises CORRUPT_MESSAGE if stored and computed checksum differ, or the batch is not complete in the buffer."""
     if len(buffer) - position < header.batch_length + LOG_OVERHEAD:
         raise corrupt("Record batch is cut off")
     computed = computed_crc(buffer, position, header)
@@ -254,7 +262,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write base offset and partition leader epoch of a magic 2 batch; both lie outside its CRC."""
+    """Write base offset and partition leader epoch of a magic 2 batch; its CRC covers neither."""
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)
 
@@ -266,9 +274,9 @@ def set_max_timestamp(
     timestamp_type: TimestampType,
     max_timestamp: int,
 ) -> BatchHeader:
-    """Write timestamp type and max timestamp in place, renew the CRC, and return the new header.
+    """Write timestamp type and max timestamp in place, compute the CRC again, and return the new header.
 
-    With LOG_APPEND_TIME every record of the batch takes `max_timestamp` as its own. For magic 1 this is the
+    With LOG_APPEND_TIME every record of the batch has `max_timestamp` as its timestamp. For magic 1 this is the
     message's (or wrapper's) timestamp. Nothing is written when nothing changes. Magic 0 has no timestamp.
     """
     if header.magic == 0:

@@ -1,13 +1,14 @@
 """Build magic 2 batches: for the internal topics, for conversion and recompression, for the cleaner.
 
-Rules: the result is what DefaultRecordBatch writes, CRC included, base offset and leader epoch as given. Mistakes of
-the caller are ValueErrors; nothing here depends on bytes from outside. Older magics are built in `legacy`.
+Rules: the result is what DefaultRecordBatch writes, CRC included, with base offset and leader epoch as given. Errors
+of the caller are ValueErrors; nothing here reads bytes from outside. `legacy` builds the older magics.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.crc import crc32c
@@ -34,94 +35,85 @@ Entry = tuple[bytes | None, bytes | None, int]
 """Key, value, timestamp in ms."""
 
 
-def build_batch(
-    entries: Iterable[Entry],
-    *,
-    base_offset: int = 0,
-    codec: Codec = Codec.NONE,
-    level: int | None = None,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-) -> bytearray:
+class BatchFields(NamedTuple):
+    """What a magic 2 batch says of itself and its records do not. Timestamps are in ms.
+
+    `level` None is the codec's default. `log_append_time` is every record's timestamp with LOG_APPEND_TIME.
+    `delete_horizon_ms` takes the place of the base timestamp (KIP-534).
+    """
+
+    codec: Codec = Codec.NONE
+    level: int | None = None
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    log_append_time: int = NO_TIMESTAMP
+    delete_horizon_ms: int | None = None
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    is_control: bool = False
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH
+
+
+DEFAULT_FIELDS = BatchFields()
+"""No codec, no producer, CreateTime."""
+
+
+def build_batch(entries: Iterable[Entry], fields: BatchFields = DEFAULT_FIELDS, *, base_offset: int = 0) -> bytearray:
     """One batch of (key, value, timestamp) entries at consecutive offsets from `base_offset`."""
     records = [
         Record(base_offset + index, timestamp, key, value) for index, (key, value, timestamp) in enumerate(entries)
     ]
-    return build_batch_of(
-        records,
-        codec=codec,
-        level=level,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        is_transactional=is_transactional,
-        is_control=is_control,
-        partition_leader_epoch=partition_leader_epoch,
-    )
+    return build_batch_of(records, fields)
 
 
 def build_batch_of(
     records: Sequence[Record],
+    fields: BatchFields = DEFAULT_FIELDS,
     *,
     base_offset: int | None = None,
     last_offset: int | None = None,
-    codec: Codec = Codec.NONE,
-    level: int | None = None,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-    log_append_time: int = NO_TIMESTAMP,
-    delete_horizon_ms: int | None = None,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytearray:
-    """One batch of records that keep their offsets, which must rise; their sequences are not looked at.
+    """One batch of records that keep their offsets, which must rise; their sequences are ignored.
 
     `base_offset` and `last_offset` default to the first and last record's; a batch that lost records to compaction
-    keeps its own. `log_append_time` is every record's timestamp with LOG_APPEND_TIME. `delete_horizon_ms` takes the
-    place of the base timestamp (KIP-534).
+    keeps its own.
     """
     if not records:
         raise ValueError("a batch needs a record; see empty_batch")
     base_offset = records[0].offset if base_offset is None else base_offset
     last_offset = records[-1].offset if last_offset is None else last_offset
-    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
-    if timestamp_type is TimestampType.LOG_APPEND_TIME:
-        max_timestamp = log_append_time
+    base_timestamp = records[0].timestamp if fields.delete_horizon_ms is None else fields.delete_horizon_ms
+    if fields.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        max_timestamp = fields.log_append_time
     else:
         max_timestamp = max(record.timestamp for record in records)
-    attributes = int(codec) | timestamp_type << 3
-    attributes |= TRANSACTIONAL_MASK if is_transactional else 0
-    attributes |= CONTROL_MASK if is_control else 0
-    attributes |= DELETE_HORIZON_MASK if delete_horizon_ms is not None else 0
+    attributes = int(fields.codec) | fields.timestamp_type << 3
+    attributes |= TRANSACTIONAL_MASK if fields.is_transactional else 0
+    attributes |= CONTROL_MASK if fields.is_control else 0
+    attributes |= DELETE_HORIZON_MASK if fields.delete_horizon_ms is not None else 0
     body = encode_records(records, base_offset, base_timestamp)
     return _assemble(
         base_offset,
-        partition_leader_epoch,
+        fields.partition_leader_epoch,
         _AFTER_CRC.pack(
             attributes,
             last_offset - base_offset,
             base_timestamp,
             max_timestamp,
-            producer_id,
-            producer_epoch,
-            base_sequence,
+            fields.producer_id,
+            fields.producer_epoch,
+            fields.base_sequence,
             len(records),
         ),
-        body if codec is Codec.NONE else compress(codec, body, level),
+        body if fields.codec is Codec.NONE else compress(fields.codec, body, fields.level),
     )
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """A batch without records that keeps offsets and producer state of one whose records are all gone.
+    """A batch without records that keeps the offsets and producer state of one whose records are all removed.
 
-    What the cleaner leaves of a producer's last batch (DefaultRecordBatch.writeEmptyHeader): no timestamp, no codec.
+    The cleaner leaves it of a producer's last batch (DefaultRecordBatch.writeEmptyHeader): no timestamp, no codec.
     """
     attributes = header.timestamp_type << 3 | header.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
     after_crc = _AFTER_CRC.pack(
@@ -138,7 +130,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
 
 
 def rebuild_batch(header: BatchHeader, section: bytes | bytearray) -> bytearray:
-    """A batch with other records, given uncompressed, and the fields of `header`; length and CRC are made anew."""
+    """A batch with the fields of `header` and other records, given uncompressed; length and CRC are computed again."""
     after_crc = _AFTER_CRC.pack(*header[5:])
     body = section if header.codec is Codec.NONE else compress(header.codec, section)
     return _assemble(header.base_offset, header.partition_leader_epoch, after_crc, body)
@@ -154,7 +146,7 @@ def _assemble(base_offset: int, partition_leader_epoch: int, after_crc: bytes, b
 
 
 def encode_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
-    """The uncompressed records section."""
+    """The uncompressed records section; ValueError if offsets do not rise."""
     section = bytearray()
     previous = base_offset - 1
     for record in records:

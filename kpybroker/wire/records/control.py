@@ -1,4 +1,4 @@
-"""Control records: the end-of-transaction markers that a coordinator has written into data partitions.
+"""Control records: the end-of-transaction markers that a coordinator writes into data partitions.
 
 A control batch holds one record. Key: int16 version, int16 type (ControlRecordType). Value of a marker: int16 version,
 int32 coordinator epoch (EndTransactionMarker). Versions above 0 are read as version 0, as Kafka does.
@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kpybroker.wire.records.batch import NO_PARTITION_LEADER_EPOCH
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.default_record import Record, invalid
 
 _KEY = struct.Struct(">hh")
@@ -21,6 +21,8 @@ _VERSION = 0
 
 
 class ControlRecordType(IntEnum):
+    """Kafka's types of control records, by the number in their key."""
+
     UNKNOWN = -1
     ABORT = 0
     COMMIT = 1
@@ -40,6 +42,7 @@ class EndTransactionMarker(NamedTuple):
 
     @property
     def is_commit(self) -> bool:
+        """Commit or abort."""
         return self.control_type is ControlRecordType.COMMIT
 
 
@@ -84,10 +87,12 @@ def build_end_transaction_batch(
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
     return build_batch(
         [(key, value, marker.timestamp)],
+        BatchFields(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=True,
+            is_control=True,
+            partition_leader_epoch=partition_leader_epoch,
+        ),
         base_offset=base_offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
-        partition_leader_epoch=partition_leader_epoch,
     )

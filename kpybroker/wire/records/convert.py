@@ -1,8 +1,8 @@
-"""Conversion between message formats: down for old consumers, up (and between codecs) for what producers send.
+"""Conversion between message formats: down for old consumers, up (and between codecs) for batches that producers send.
 
 Down-conversion keeps what RecordsUtil.downConvert and LazyDownConversionRecords do: control batches are dropped, record
 headers are dropped, the codec stays, zstd cannot be converted, and records of an uncompressed batch before the fetch
-offset are left out, because old messages stand alone (some librdkafka versions rely on it).
+offset are left out, because each old message is a batch of its own (some librdkafka versions rely on it).
 Deliberate difference: the result ends at a batch boundary, where Kafka may cut a message to keep its promised size.
 """
 
@@ -15,24 +15,21 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     LOG_OVERHEAD,
-    NO_PARTITION_LEADER_EPOCH,
-    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
     Buffer,
-    TimestampType,
     iter_batches,
 )
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
 
 OVERFLOW_MESSAGE = struct.pack(">qi", -1, RECORD_BATCH_OVERHEAD)
-"""A message longer than the response: tells an old consumer that nothing fitted (LazyDownConversionRecordsSend)."""
+"""A message longer than the response: an old consumer takes it as: nothing fitted (LazyDownConversionRecordsSend)."""
 
 CONVERTED_RECORDS_MAX = 200_000
-"""As many records as may become objects at once, which is some 60 MB of them."""
+"""Records that may exist as objects at once: some 60 MB."""
 
 assert len(OVERFLOW_MESSAGE) == LOG_OVERHEAD
 
@@ -46,8 +43,8 @@ def down_convert(buffer: Buffer, to_magic: int, first_offset: int, *, max_bytes:
     """Batches as messages of magic 0 or 1, about as long as `buffer`, but at least one batch.
 
     `first_offset` is the fetch offset. UNSUPPORTED_COMPRESSION_TYPE if the first batch to convert is zstd, or has more
-    than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer meets the error when it gets
-    there. When there are batches but none has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
+    than CONVERTED_RECORDS_MAX records; a later one ends the result, so that the consumer gets the error when it reads
+    from there. If no batch has an equivalent, the result is `OVERFLOW_MESSAGE`. `max_bytes` bounds a
     batch's uncompressed size.
     """
     converted = bytearray()
@@ -102,48 +99,26 @@ def _down_convert_batch(
             log_append_time=header.max_timestamp,
         )
     except ValueError as error:
-        # Offsets that do not rise, in a batch that was stored unseen; Kafka's IllegalArgumentException.
+        # Offsets that do not rise, in a batch that was stored unread; Kafka's IllegalArgumentException.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def rebuild(
-    records: Sequence[Record],
-    source: BatchHeader,
-    to_magic: int,
-    *,
-    base_offset: int,
-    leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    codec: Codec,
-    level: int | None = None,
-    timestamp_type: TimestampType,
-    log_append_time: int = NO_TIMESTAMP,
-) -> bytearray:
-    """Records of one append as what the log stores, at consecutive offsets from `base_offset`.
+def rebuild(records: Sequence[Record], to_magic: int, base_offset: int, fields: BatchFields) -> bytearray:
+    """Records of one append as the log stores them, at consecutive offsets from `base_offset`.
 
-    One magic 2 batch with the producer fields of `source`, or a message set of magic 0 or 1. Up-conversion of old
-    produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
+    One magic 2 batch with `fields`, or a message set of magic 0 or 1, which has no producer or epoch. Up-conversion of
+    old produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
     """
     placed = list(_renumbered(records, base_offset))
-    if to_magic < 2:
-        return build_message_set(
-            placed,
-            to_magic,
-            codec=codec,
-            level=level,
-            timestamp_type=timestamp_type,
-            log_append_time=log_append_time,
-        )
-    return build_batch_of(
+    if to_magic == 2:
+        return build_batch_of(placed, fields)
+    return build_message_set(
         placed,
-        codec=codec,
-        level=level,
-        timestamp_type=timestamp_type,
-        log_append_time=log_append_time,
-        producer_id=source.producer_id,
-        producer_epoch=source.producer_epoch,
-        base_sequence=source.base_sequence,
-        is_transactional=source.is_transactional,
-        partition_leader_epoch=leader_epoch,
+        to_magic,
+        codec=fields.codec,
+        level=fields.level,
+        timestamp_type=fields.timestamp_type,
+        log_append_time=fields.log_append_time,
     )
 
 

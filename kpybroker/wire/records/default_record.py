@@ -1,6 +1,6 @@
 """Records inside a magic 2 batch.
 
-Rules: a batch is walked strictly, as DefaultRecord.readFrom does: every length within its record, every record within
+Rules: a batch is read strictly, as DefaultRecord.readFrom does: every length within its record, every record within
 the batch, as many records as the header says and nothing after them; else INVALID_RECORD. Decompression is bounded by
 `max_bytes` (MESSAGE_TOO_LARGE above it, CORRUPT_MESSAGE for bytes that do not decompress). The CRC is not checked
 here: `batch.verify_crc` does that.
@@ -27,9 +27,9 @@ from kpybroker.wire.records.batch import (
 )
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
-"""Uncompressed size above which a compressed batch is refused where its records must be seen."""
+"""Uncompressed size above which a compressed batch is rejected if its records must be read."""
 
-COPY_MAX_BYTES = 1024 * 1024  # up to here, indexing a bytes copy beats indexing a memoryview
+COPY_MAX_BYTES = 1024 * 1024  # up to here, indexing a copy is faster than indexing a memoryview
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -37,7 +37,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 class Record(NamedTuple):
     """One record with its absolute offset. `sequence` is -1 without an idempotent producer.
 
-    Header keys are text; bytes that are not UTF-8 survive a round trip as surrogates.
+    Header keys are text; bytes that are not UTF-8 become surrogates, and the same bytes again when written.
     """
 
     offset: int
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where one record's parts lie in its batch's uncompressed bytes. Ends are -1 for null."""
+    """Where one record's parts are in its batch's uncompressed bytes. Ends are -1 for null."""
 
     offset_delta: int
     timestamp: int
@@ -69,11 +69,12 @@ _make_record = Record._make
 
 
 def invalid(message: str) -> KafkaError:
+    """A KafkaError with INVALID_RECORD, to be raised."""
     return KafkaError(ErrorCode.INVALID_RECORD, message)
 
 
 def records_section(buffer: Buffer, position: int, header: BatchHeader, max_bytes: int) -> Buffer:
-    """The uncompressed records of a magic 2 batch, as bytes where small."""
+    """The uncompressed records of a magic 2 batch: as bytes up to COPY_MAX_BYTES, else as a view."""
     end = position + header.size
     if len(buffer) < end:
         raise corrupt("Record batch is cut off")
@@ -105,7 +106,7 @@ def iter_spans(section: Buffer, header: BatchHeader) -> Iterator[Span]:
 def _read_span(section: Buffer, position: int, total: int, base_timestamp: int, append_time: int | None) -> Span:
     """One record. With LogAppendTime the batch's `append_time` is every record's timestamp.
 
-    One-byte varints, which are nearly all, are decoded in line: this is the inner loop of every walk.
+    One-byte varints, which are nearly all, are decoded in line: this is the innermost loop over records.
     """
     start = position
     byte = section[position]

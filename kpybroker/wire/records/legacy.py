@@ -4,8 +4,8 @@ A compressed wrapper is a message whose value is the compressed message set of i
 absolute in magic 0; in magic 1 they count from 0 and the wrapper's offset is the last inner message's absolute one
 (KIP-31). A wrapper with LogAppendTime gives its timestamp to every inner message (KIP-32).
 
-Rules: lengths are checked against what holds them and inner messages must not be compressed again (INVALID_RECORD).
-Inner CRCs are checked where `check_crc` says so, as Kafka does on the leader's append (CORRUPT_MESSAGE).
+Rules: every length must fit its message, and inner messages must not be compressed again (INVALID_RECORD). With
+`check_crc` inner CRCs are checked, as Kafka does on the leader's append (CORRUPT_MESSAGE).
 Not here: idempotence, transactions, record headers and zstd, which these magics do not have.
 """
 
@@ -68,7 +68,7 @@ def read_wrapper(
 ) -> list[InnerMessage]:
     """The messages within a compressed wrapper (AbstractLegacyRecordBatch.DeepRecordsIterator).
 
-    A cut-off last inner message is left out, as Kafka does. With `check_crc` a false inner CRC raises CORRUPT_MESSAGE.
+    A cut-off last inner message is left out, as Kafka does. With `check_crc` a wrong inner CRC raises CORRUPT_MESSAGE.
     More than `max_records` messages are MESSAGE_TOO_LARGE.
     """
     if header.codec is Codec.ZSTD:
@@ -161,7 +161,7 @@ def build_message_set(
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     log_append_time: int = NO_TIMESTAMP,
 ) -> bytearray:
-    """Messages at the records' offsets, which must rise: one after the other, or with a codec within one wrapper.
+    """Messages at the records' offsets, which must rise: one after the other, or with a codec inside one wrapper.
 
     Record headers are dropped; magic 0 drops timestamps. `log_append_time` is every message's timestamp with
     LOG_APPEND_TIME.

@@ -17,8 +17,8 @@ def iter_records(
     """The records of the batch at `position` as stored: a magic 0/1 message is a batch of one, or a wrapper's content.
 
     At most `max_bytes` are decompressed (MESSAGE_TOO_LARGE above it). Bytes that are not records raise
-    INVALID_RECORD, those that do not decompress CORRUPT_MESSAGE. The batch's CRC is not checked here, and records that
-    come before a fault have been yielded when it raises: call `batch.verify_crc` first.
+    INVALID_RECORD, those that do not decompress CORRUPT_MESSAGE. The batch's CRC is not checked here, and the records
+    before damaged bytes are yielded before the error: call `batch.verify_crc` first.
     """
     if header.magic < 2:
         return iter_legacy_records(buffer, header, position, max_bytes=max_bytes)

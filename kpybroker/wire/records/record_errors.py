@@ -1,4 +1,4 @@
-"""What is wrong with single records of a batch that a producer sent, gathered and told as Kafka tells it (KIP-467)."""
+"""Collects the errors of single records in a batch that a producer sent, and reports them as Kafka does (KIP-467)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _RECORD_ERRORS_SHOWN = 3
 
 
 class RecordError(NamedTuple):
-    """Why a record was refused; `batch_index` counts records within their batch."""
+    """Why a record is rejected; `batch_index` counts records within their batch."""
 
     batch_index: int
     message: str
 
     def __str__(self) -> str:
-        """As ProduceResponse.RecordError tells itself: clients see it."""
+        """As ProduceResponse.RecordError.toString: clients see it."""
         return f"RecordError(batchIndex={self.batch_index}, message='{self.message}')"
 
 
@@ -31,13 +31,13 @@ class RecordValidationError(KafkaError):
 
 
 class RequestRecordsError(KafkaError):
-    """Records that a produce request of its version may not bring: refused before there is a look at the log."""
+    """Records that this version of Produce must not contain: rejected before the log is read."""
 
 
 def timestamp_problem(
     timestamp: int, offset: int, stamped_by_broker: bool, rules: AppendRules, now_ms: int
 ) -> str | None:
-    """LogValidator.validateTimestamp."""
+    """What is wrong with a record's timestamp, in Kafka's words, or None (LogValidator.validateTimestamp)."""
     if rules.timestamp_type is TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
         age = now_ms - timestamp
         if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
@@ -54,7 +54,7 @@ def timestamp_problem(
 
 
 class RecordErrors:
-    """Gathers what is wrong with the records of one batch."""
+    """Collects what is wrong with the records of one batch."""
 
     def __init__(self, batch: BatchHeader, rules: AppendRules, now_ms: int, partition: object) -> None:
         self._stamped_by_broker = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -65,7 +65,7 @@ class RecordErrors:
         self._code = ErrorCode.INVALID_RECORD
 
     def check(self, index: int, offset: int, timestamp: int, has_key: bool) -> None:
-        """LogValidator.validateRecord: key first, then timestamp."""
+        """Checks one record, key first, then timestamp (LogValidator.validateRecord)."""
         if self._rules.compacted and not has_key:
             missing = f"Compacted topic cannot accept message without key in topic partition {self._partition}"
             self._errors.append(RecordError(index, missing))
@@ -76,6 +76,7 @@ class RecordErrors:
             self._errors.append(RecordError(index, problem))
 
     def add(self, index: int, problem: str) -> None:
+        """Notes that the record at `index` is invalid; the partition is added to `problem`."""
         self._errors.append(RecordError(index, f"{problem} in topic partition {self._partition}."))
 
     def finish(self) -> None:

@@ -1,15 +1,15 @@
-"""What a leader checks of batches that a client or coordinator appends, and the offsets it gives them.
+"""How a leader checks batches that a client or coordinator appends, and assigns their offsets.
 
 Pure counterpart of ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator. In the
-common case (one magic 2 batch, nothing to convert, a topic whose rules need no look at records) the header and CRC are
-checked and the batch is stamped where it lies; otherwise records are walked, and converted or recompressed where the
-topic wants it.
+common case (one magic 2 batch, nothing to convert, rules that need no record) the header and CRC are checked and the
+batch is stamped in place; otherwise records are read one by one, and converted or recompressed if the topic requires
+it.
 
-Deliberate differences from Kafka: records are walked only where the answer depends on them (`AppendRules.opaque`), so
-a false max timestamp or a malformed record within a sound batch is stored as sent; what a coordinator appends is not
-walked; a batch is refused where it must be walked if its records take more than `max_uncompressed_bytes` or are more
-than `max_walked_records`.
-Not here: producer state, segment size, which of these the topic's configuration asks for.
+Deliberate differences from Kafka: records are read only where the result depends on them (`AppendRules.opaque`), so a
+wrong max timestamp or a malformed record within a sound batch is stored as sent; the records of a coordinator's batch
+are never read; a batch whose records must be read is rejected if they take more than `max_uncompressed_bytes` or are
+more than `max_checked_records`.
+Not here: producer state, segment size, and which of these checks the topic's configuration requires.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from kpybroker.wire.records.batch import (
     stamp,
     verify_crc,
 )
+from kpybroker.wire.records.builder import BatchFields
 from kpybroker.wire.records.convert import rebuild
 from kpybroker.wire.records.default_record import (
     Record,
@@ -54,15 +55,16 @@ from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
 from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsError
 
 UNKNOWN_OFFSET = -1
-_PLAIN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
+_SIMPLE_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a magic 2 batch begins
 
 
 class ValidatedRecords(NamedTuple):
-    """What to write. `header` is the first batch's, as it stands in `data`; None, and no data, where nothing was whole.
+    """What to write. `header` is the first batch's, as in `data`; None, with empty `data`, if no batch was complete.
 
-    `data` is the buffer handed in (or its whole batches), stamped in place, unless `is_rebuilt` or it was read-only.
-    `offset_of_max_timestamp` is the last offset of the batch that has it. `log_append_time` is -1 with CreateTime.
+    `data` is the given buffer (or its complete batches), stamped in place, unless `is_rebuilt` or it was read-only.
+    `offset_of_max_timestamp` is the last offset of the batch with the largest timestamp. `log_append_time` is -1 with
+    CreateTime.
     """
 
     data: Buffer
@@ -77,7 +79,7 @@ class ValidatedRecords(NamedTuple):
 
 
 class _Append(NamedTuple):
-    """The call's own circumstances, handed through the helpers."""
+    """The arguments of one `validate_and_assign` that its helpers share."""
 
     base_offset: int
     now_ms: int
@@ -96,22 +98,22 @@ def validate_and_assign(
     request_version: int | None = None,
     partition: object = "",
 ) -> ValidatedRecords:
-    """Check `records` and give them offsets from `base_offset`. Raises KafkaError, RecordValidationError among them.
+    """Check `records` and assign offsets from `base_offset`. Raises KafkaError, in particular RecordValidationError.
 
     `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
-    if rules.plain:
-        plain = _validate_plain(records, rules, base_offset, leader_epoch, request_version)
-        if plain is not None:
-            return plain
+    if rules.fast:
+        fast = _validate_fast(records, rules, base_offset, leader_epoch, request_version)
+        if fast is not None:
+            return fast
     call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
     return _validate_general(records, rules, call, request_version)
 
 
-def _validate_plain(
+def _validate_fast(
     records: Buffer, rules: AppendRules, base_offset: int, leader_epoch: int, request_version: int | None
 ) -> ValidatedRecords | None:
-    """One sound batch that only needs its offsets. None where it is not; the general path finds out why."""
+    """One sound batch that only needs its offsets; None for any other, which the general path checks in full."""
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD:
         return None
@@ -123,7 +125,7 @@ def _validate_plain(
         or sent_offset
         or length != size - LOG_OVERHEAD
         or size > rules.max_message_bytes
-        or (attributes and not _are_plain_attributes(attributes, view, request_version))
+        or (attributes and not _are_simple_attributes(attributes, view, request_version))
         or (rules.codec is not None and rules.codec != attributes & CODEC_MASK)
         or delta < 0
         or count != delta + 1
@@ -149,9 +151,9 @@ def _validate_plain(
     return tuple.__new__(ValidatedRecords, validated)
 
 
-def _are_plain_attributes(attributes: int, records: memoryview, request_version: int | None) -> bool:
+def _are_simple_attributes(attributes: int, records: memoryview, request_version: int | None) -> bool:
     codec_id = attributes & CODEC_MASK
-    if attributes & ~_PLAIN_ATTRIBUTES:
+    if attributes & ~_SIMPLE_ATTRIBUTES:
         return False
     if codec_id == Codec.LZ4:
         return not has_linked_lz4_blocks(records, RECORD_BATCH_OVERHEAD)
@@ -161,7 +163,7 @@ def _are_plain_attributes(attributes: int, records: memoryview, request_version:
 def _validate_general(
     records: Buffer, rules: AppendRules, call: _Append, request_version: int | None
 ) -> ValidatedRecords:
-    placed = list(islice(iter_batches(records), rules.max_walked_records + 1))
+    placed = list(islice(iter_batches(records), rules.max_checked_records + 1))
     _check_count(len(placed), rules)
     if request_version is not None and request_version >= 3:
         _check_produce_request(placed, request_version)
@@ -282,8 +284,8 @@ def _client_batch_problem(header: BatchHeader) -> str | None:
 
 
 def _check_count(count: int, rules: AppendRules) -> None:
-    if count > rules.max_walked_records:
-        message = f"More than {rules.max_walked_records} records in a batch that must be validated one by one"
+    if count > rules.max_checked_records:
+        message = f"More than {rules.max_checked_records} records in a batch that must be validated one by one"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
 
 
@@ -293,9 +295,9 @@ def _check_count(count: int, rules: AppendRules) -> None:
 def _validate_in_place(
     records: memoryview, header: BatchHeader, codec: Codec, rules: AppendRules, call: _Append
 ) -> ValidatedRecords:
-    """One magic 2 batch in the codec it should have: walk its records if need be, and stamp it.
+    """One magic 2 batch in the right codec: check its records if the rules require it, and stamp it.
 
-    A compressed batch whose offsets have gaps is rebuilt, as Kafka does for old clients' sake.
+    A compressed batch whose offsets have gaps is rebuilt, as Kafka does for the sake of old clients.
     """
     sent_create_time = header.timestamp_type is TimestampType.CREATE_TIME
     if not call.from_client or (rules.opaque and sent_create_time):
@@ -367,7 +369,7 @@ def _validate_and_rebuild(
     rules: AppendRules,
     call: _Append,
 ) -> ValidatedRecords:
-    """Conversion and recompression: every record checked, then one new batch (or message set) of them all."""
+    """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
     kept: list[Record] = []
     for position, header in placed:
         errors = RecordErrors(header, rules, call.now_ms, call.partition)
@@ -377,22 +379,24 @@ def _validate_and_rebuild(
         errors.finish()
     _check_buildable(kept, placed[0][1])
     log_append = rules.timestamp_type is TimestampType.LOG_APPEND_TIME and rules.to_magic > 0
-    data = rebuild(
-        kept,
-        placed[0][1],
-        rules.to_magic,
-        base_offset=call.base_offset,
-        leader_epoch=call.leader_epoch,
+    source = placed[0][1]
+    fields = BatchFields(
         codec=codec,
         level=rules.level,
         timestamp_type=rules.timestamp_type,
         log_append_time=call.now_ms,
+        producer_id=source.producer_id,
+        producer_epoch=source.producer_epoch,
+        base_sequence=source.base_sequence,
+        is_transactional=source.is_transactional,
+        partition_leader_epoch=call.leader_epoch,
     )
+    data = rebuild(kept, rules.to_magic, call.base_offset, fields)
     return _describe_rebuilt(data, len(kept), log_append, rules, call)
 
 
 def _check_buildable(records: list[Record], source: BatchHeader) -> None:
-    """What MemoryRecordsBuilder refuses to write, with the error that its exceptions become."""
+    """Raises UNKNOWN_SERVER_ERROR for what MemoryRecordsBuilder refuses to write, as Kafka does."""
     problem = None
     if source.producer_id != NO_PRODUCER_ID and source.producer_epoch == NO_PRODUCER_EPOCH:
         problem = "Invalid negative producer epoch"
@@ -407,7 +411,7 @@ def _check_buildable(records: list[Record], source: BatchHeader) -> None:
 def _checked_records(
     records: Buffer, position: int, header: BatchHeader, rules: AppendRules, errors: RecordErrors
 ) -> Iterator[Record]:
-    """The records to convert; of a compressed wrapper each with its own CRC checked."""
+    """The records to convert; each message of a compressed wrapper has its own CRC checked."""
     if header.magic == 2:
         section = _section(records, header, rules, position)
         for span in iter_spans(section, header):
@@ -428,7 +432,7 @@ def _checked_records(
                 position,
                 max_bytes=rules.max_uncompressed_bytes,
                 check_crc=True,
-                max_records=rules.max_walked_records,
+                max_records=rules.max_checked_records,
             )
         except UndecodableError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None

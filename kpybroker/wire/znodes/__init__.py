@@ -1,15 +1,15 @@
-"""What Kafka 3.9 keeps in the znode tree: every path, and every value as bytes <-> dataclass
-(kafka.zk.ZkData).
+"""What Kafka 3.9 keeps in the znode tree: every path, and every value as bytes <-> dataclass (kafka.zk.ZkData).
 
 Rules:
 
-* what is encoded equals Kafka's bytes, the order of JSON keys included (see `map_order`);
-* what is decoded is as lenient as Kafka: unknown keys are ignored, older versions are read; anything else
-  raises `ZnodeError`;
+* encoded values equal Kafka's bytes, the order of JSON keys included (see `map_order`);
+* decoding is as lenient as Kafka's: unknown keys are ignored, older versions are read; anything else raises
+  `ZnodeError`;
 * a value that Kafka writes as null is `b""` here (ZooKeeper shows both as a length of 0);
 * topic ids are 16 raw bytes, times are milliseconds, principals and client ids in paths are sanitized.
 
-It reads no tree: see `kpybroker.core.tree` for operations, and for who performs them.
+Import everything from here; the modules below it are split by subject. What never lives here: access to a tree, which
+is in `kpybroker.core.tree` (operations) and `kpybroker.coordination` (who performs them).
 """
 
 from kpybroker.wire.znodes.brokers import (

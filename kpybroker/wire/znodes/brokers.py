@@ -22,6 +22,7 @@ from kpybroker.wire.znodes.paths import CLUSTER_ID, CONTROLLER, broker_path
 
 
 def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
+    """`/controller`: the broker that is the controller, since `timestamp_ms`."""
     values = {"version": 2, "brokerid": broker_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
     return to_json(immutable(values))
 
@@ -37,6 +38,7 @@ def encode_number(value: int) -> bytes:
 
 
 def decode_number(data: bytes | None) -> int:
+    """The integer; ZnodeError for anything but decimal text."""
     try:
         return int((data or b"").decode("ascii"))
     except ValueError as error:
@@ -44,10 +46,12 @@ def decode_number(data: bytes | None) -> int:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
+    """The value of `/cluster/id`."""
     return to_json(immutable({"version": "1", "id": cluster_id}))
 
 
 def decode_cluster_id(data: bytes | None) -> str:
+    """The cluster id, 22 characters of base 64."""
     return parse(CLUSTER_ID, data, lambda values: string(values["id"]))
 
 
@@ -56,6 +60,8 @@ _DEFAULT_PROTOCOLS = {name: name for name in ("PLAINTEXT", "SSL", "SASL_PLAINTEX
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
+    """One address of a broker. `host` is without brackets; `listener_name` is in upper case."""
+
     host: str
     port: int
     listener_name: str
@@ -76,6 +82,7 @@ class BrokerRegistration:
 
 
 def encode_broker(registration: BrokerRegistration) -> bytes:
+    """The value of `/brokers/ids/<id>` in the registration's version."""
     endpoints = registration.endpoints
     # Host and port are for the oldest clients, which know PLAINTEXT only.
     plaintext = next((e for e in endpoints if e.security_protocol == "PLAINTEXT"), None)
@@ -139,4 +146,5 @@ def _broker(values: dict[str, Any]) -> BrokerRegistration:
 
 
 def decode_broker(broker_id: int, data: bytes | None) -> BrokerRegistration:
+    """The registration at `/brokers/ids/<id>`, of any version from 1 on. Raises ZnodeError."""
     return parse(broker_path(broker_id), data, _broker)

@@ -1,6 +1,6 @@
-"""The paths of Kafka's znodes, and the names of what stands under them (kafka.zk.ZkData).
+"""The paths of Kafka's znodes, and the names of the nodes below them (kafka.zk.ZkData).
 
-Principals and client ids are sanitized in paths; topics, groups and broker ids stand as they are.
+Principals and client ids are sanitized in paths; topics, groups and broker ids are written as they are.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ TOKEN_CHANGE_PREFIX = "token_change_"
 
 
 def config_type_path(entity_type: str) -> str:
+    """Parent of the configurations of one type, which is one of CONFIG_TYPES."""
     return f"/config/{entity_type}"
 
 
@@ -65,7 +66,7 @@ PERSISTENT_PATHS = (
     LOG_DIR_EVENT_NOTIFICATION,
     *map(config_type_path, CONFIG_TYPES),
 )
-"""What every broker makes sure of when it starts, parents included (ZkData.PersistentZkPaths)."""
+"""Nodes that every broker creates at its start if they are missing, with their parents (ZkData.PersistentZkPaths)."""
 
 SECURE_ROOT_PATHS = (
     ADMIN,
@@ -92,7 +93,7 @@ _SENSITIVE_ROOTS = (config_type_path(CONFIG_USERS), config_type_path(CONFIG_BROK
 
 
 def is_sensitive(path: str) -> bool:
-    """True for what only its creator may read under `zookeeper.set.acl` (ZkData.sensitivePath)."""
+    """Whether only its creator may read the node under `zookeeper.set.acl` (ZkData.sensitivePath)."""
     return path.startswith(_SENSITIVE_ROOTS)
 
 
@@ -102,22 +103,27 @@ def is_secured(path: str) -> bool:
 
 
 def broker_path(broker_id: int) -> str:
+    """A broker's registration, an ephemeral node."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
+    """A topic's assignment; its partitions are below it."""
     return f"{TOPICS}/{topic}"
 
 
 def partitions_path(topic: str) -> str:
+    """Parent of a topic's partition nodes."""
     return f"{TOPICS}/{topic}/partitions"
 
 
 def partition_path(topic: str, partition: int) -> str:
+    """Parent of a partition's state."""
     return f"{TOPICS}/{topic}/partitions/{partition}"
 
 
 def partition_state_path(topic: str, partition: int) -> str:
+    """Leader, epochs and ISR of a partition."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
 
 
@@ -132,45 +138,54 @@ def user_client_entity(user: str, client_id: str) -> str:
 
 
 def config_change_path() -> str:
+    """Where to create a sequential notification of a configuration change."""
     return f"{CONFIG_CHANGES}/{CONFIG_CHANGE_PREFIX}"
 
 
 def isr_change_path(sequence: str = "") -> str:
+    """A notification of ISR changes; without `sequence`, where to create a sequential one."""
     return f"{ISR_CHANGE_NOTIFICATION}/{ISR_CHANGE_PREFIX}{sequence}"
 
 
 def log_dir_event_path(sequence: str = "") -> str:
+    """A notification of a failed log directory; without `sequence`, where to create a sequential one."""
     return f"{LOG_DIR_EVENT_NOTIFICATION}/{LOG_DIR_EVENT_PREFIX}{sequence}"
 
 
 def delete_topic_path(topic: str) -> str:
+    """The request to delete a topic."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
 def consumer_offset_path(group: str, topic: str, partition: int) -> str:
+    """An offset that an old consumer committed to the tree."""
     return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
 
 
 def consumer_offsets_path(group: str) -> str:
+    """Parent of a group's offsets in the tree."""
     return f"{CONSUMERS}/{group}/offsets"
 
 
 def acl_path(pattern_type: str, resource_type: str, resource_name: str) -> str:
-    """`resource_type` is "Topic", "Group", "Cluster", "TransactionalId", "DelegationToken" or "User"."""
+    """The ACLs of a resource. `pattern_type` is in upper case ("LITERAL"), `resource_type` as in "TransactionalId"."""
     root = ACLS if pattern_type == "LITERAL" else f"{ACLS_EXTENDED}/{pattern_type.lower()}"
     return f"{root}/{resource_type}/{resource_name}"
 
 
 def acl_change_path(pattern_type: str) -> str:
+    """Where to create a sequential notification of an ACL change; `pattern_type` as in `acl_path`."""
     root = ACL_CHANGES if pattern_type == "LITERAL" else ACL_EXTENDED_CHANGES
     return f"{root}/{ACL_CHANGES_PREFIX}"
 
 
 def delegation_token_path(token_id: str) -> str:
+    """A delegation token's node."""
     return f"{DELEGATION_TOKENS}/{token_id}"
 
 
 def delegation_token_change_path() -> str:
+    """Where to create a sequential notification of a token change."""
     return f"{DELEGATION_TOKEN_CHANGES}/{TOKEN_CHANGE_PREFIX}"
 
 
@@ -185,4 +200,5 @@ def sanitize(name: str) -> str:
 
 
 def desanitize(name: str) -> str:
+    """The principal or client id that `sanitize` turned into a node's name."""
     return unquote(name)

@@ -30,6 +30,7 @@ class AclEntry:
 
 
 def encode_acls(entries: Iterable[AclEntry]) -> bytes:
+    """The value of an ACL node."""
     acls = [
         ordered(
             {
@@ -100,6 +101,7 @@ class DelegationToken:
 
 
 def encode_delegation_token(token: DelegationToken) -> bytes:
+    """The value of `/delegation_token/tokens/<id>`, version 3."""
     values = {
         "version": 3,
         "owner": sanitize(token.owner),
@@ -114,6 +116,7 @@ def encode_delegation_token(token: DelegationToken) -> bytes:
 
 
 def decode_delegation_token(data: bytes | None) -> DelegationToken:
+    """A token of version 1 to 3. Raises ZnodeError."""
     return parse("a delegation token", data, _delegation_token)
 
 

@@ -20,11 +20,12 @@ from kpybroker.wire.znodes.paths import FEATURE, LATEST_PRODUCER_ID_BLOCK
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
+    """The value of `/config/<type>/<entity>`: overrides by key."""
     return to_json({"version": 1, "config": ordered(config, java_properties_order)})
 
 
 def decode_config(data: bytes | None) -> dict[str, str]:
-    """Empty for an empty node, and for JSON without a `config` object, as Kafka."""
+    """The overrides by key; none for an empty node or for JSON without a `config` object, as in Kafka."""
     if not data:
         return {}
     return parse("a configuration", data, _config)
@@ -41,7 +42,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(data: bytes | None) -> str:
-    """The entity path; version 1 (before 0.10.1) named type and entity apart."""
+    """The entity path; version 1 (before 0.10.1) names type and entity separately."""
     return parse("a configuration change", data, _config_change)
 
 
@@ -65,6 +66,7 @@ class ProducerIdBlock:
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """The value of `/latest_producer_id_block`."""
     values = {
         "version": 1,
         "broker": block.broker_id,
@@ -75,6 +77,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes | None) -> ProducerIdBlock:
+    """The block given out last. Raises ZnodeError."""
     return parse(
         LATEST_PRODUCER_ID_BLOCK,
         data,
@@ -94,6 +97,7 @@ class FinalizedFeatures:
 
 
 def encode_features(node: FinalizedFeatures) -> bytes:
+    """The value of `/feature` in the node's version."""
     features: dict[str, dict[str, int]] = {}
     for name, level in node.features.items():
         features[name] = {"max_version_level": level}
@@ -104,6 +108,7 @@ def encode_features(node: FinalizedFeatures) -> bytes:
 
 
 def decode_features(data: bytes | None) -> FinalizedFeatures:
+    """The finalized features, version 1 or 2. Raises ZnodeError."""
     return parse(FEATURE, data, _features)
 
 

@@ -1,4 +1,4 @@
-"""Topics, partitions and the notices about them: bytes <-> values."""
+"""Topics, partitions and the notifications about them: bytes <-> values."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from kpybroker.wire.znodes.paths import REASSIGN_PARTITIONS, topic_path
 
 @dataclass(frozen=True, slots=True)
 class PartitionAssignment:
+    """Broker ids of a partition's replicas, and those that a reassignment adds and removes."""
+
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
@@ -42,6 +44,7 @@ def encode_uuid(uuid: bytes) -> str:
 
 
 def decode_uuid(text: str) -> bytes:
+    """The 16 bytes of `encode_uuid`'s text. Raises ZnodeError."""
     try:
         uuid = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
@@ -52,6 +55,7 @@ def decode_uuid(text: str) -> bytes:
 
 
 def encode_topic(topic: TopicAssignment) -> bytes:
+    """The value of `/brokers/topics/<topic>`, version 3."""
     partitions = topic.partitions.items()
     values: dict[str, Any] = {
         "version": 3,
@@ -82,10 +86,12 @@ def _topic(values: dict[str, Any]) -> TopicAssignment:
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicAssignment:
+    """The assignment at `/brokers/topics/<topic>`, of any version. Raises ZnodeError."""
     return parse(topic_path(topic), data, _topic)
 
 
 RECOVERED, RECOVERING = 0, 1
+"""Kafka's LeaderRecoveryState: RECOVERING after an unclean election (KIP-704)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,7 @@ class PartitionState:
 
 
 def encode_partition_state(state: PartitionState) -> bytes:
+    """The value of a partition's state node."""
     values: dict[str, Any] = {
         "version": 1,
         "leader": state.leader,
@@ -113,6 +120,7 @@ def encode_partition_state(state: PartitionState) -> bytes:
 
 
 def decode_partition_state(data: bytes | None) -> PartitionState:
+    """A partition's state. Raises ZnodeError."""
     return parse(
         "a partition's state",
         data,
@@ -127,12 +135,12 @@ def decode_partition_state(data: bytes | None) -> PartitionState:
 
 
 def encode_partitions(partitions: Iterable[tuple[str, int]]) -> bytes:
-    """(topic, partition) pairs: `/isr_change_notification/isr_change_*` and
-    `/admin/preferred_replica_election`."""
+    """(topic, partition) pairs, as in `/isr_change_notification/*` and `/admin/preferred_replica_election`."""
     return to_json({"version": 1, "partitions": [{"topic": t, "partition": p} for t, p in partitions]})
 
 
 def decode_partitions(data: bytes | None) -> list[tuple[str, int]]:
+    """The (topic, partition) pairs of `encode_partitions`. Raises ZnodeError."""
     return parse(
         "a list of partitions",
         data,
@@ -141,6 +149,7 @@ def decode_partitions(data: bytes | None) -> list[tuple[str, int]]:
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
+    """The notification that one of the broker's log directories has failed."""
     return to_json({"version": 1, "broker": broker_id, "event": 1})
 
 
@@ -150,11 +159,13 @@ def decode_log_dir_event(data: bytes | None) -> int:
 
 
 def encode_reassignment(assignment: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    """The value of `/admin/reassign_partitions`: new replicas by (topic, partition)."""
     partitions = [{"topic": t, "partition": p, "replicas": list(r)} for (t, p), r in assignment.items()]
     return to_json({"version": 1, "partitions": partitions})
 
 
 def decode_reassignment(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...]]:
+    """New replicas by (topic, partition). Raises ZnodeError."""
     return parse(
         REASSIGN_PARTITIONS,
         data,

@@ -21,13 +21,13 @@ def new_store() -> EmbeddedStore:
 
 async def test_a_single_broker_is_registered_active_and_known_to_itself_when_elect_returns() -> None:
     async with running_broker() as broker:
-        assert broker.control.is_active
-        assert broker.control.controller_id == 0
+        assert broker.controller.is_active
+        assert broker.controller.controller_id == 0
         assert broker.metadata.controller_id == 0
         assert broker.metadata.is_alive(0)
         stat = await broker.tree.exists("/brokers/ids/0")
         assert stat is not None
-        assert stat.czxid == broker.control.broker_epoch
+        assert stat.czxid == broker.broker_epoch
         assert stat.ephemeral_owner == broker.tree.session_id
 
 
@@ -42,7 +42,7 @@ async def test_the_persistent_paths_exist_and_a_restart_finds_them() -> None:
 async def test_the_controller_epoch_rises_and_the_topics_are_led_again_after_a_restart() -> None:
     store = new_store()
     async with running_broker(store) as broker:
-        await broker.control.topics.create_topics([NewTopic("t", 2, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("t", 2, 1)], 1000)
         topic_id = broker.metadata.topic_id("t")
     async with running_broker(store) as broker:
         assert (await broker.tree.get("/controller_epoch")).data == b"2"
@@ -53,14 +53,14 @@ async def test_the_controller_epoch_rises_and_the_topics_are_led_again_after_a_r
 
 async def test_an_expired_session_means_a_new_registration_a_new_epoch_and_a_new_election() -> None:
     async with running_broker() as broker:
-        await broker.control.topics.create_topics([NewTopic("t", 1, 1)], 1000)
-        old_epoch = broker.control.broker_epoch
+        await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        old_epoch = broker.broker_epoch
         await broker.tree.expire()
         await trio.testing.wait_all_tasks_blocked()
-        assert broker.control.is_active
-        assert broker.control.broker_epoch > old_epoch
+        assert broker.controller.is_active
+        assert broker.broker_epoch > old_epoch
         assert (await broker.tree.get("/controller_epoch")).data == b"2"
-        assert (await broker.control.topics.create_topics([NewTopic("u", 1, 1)], 1000))["u"].error.code == 0
+        assert (await broker.topics.create_topics([NewTopic("u", 1, 1)], 1000))["u"].error.code == 0
         assert ("u", 0) in broker.replicas.leading
 
 
@@ -69,14 +69,14 @@ async def test_the_cluster_id_is_made_once() -> None:
     ids = set()
     for _ in range(2):
         async with running_broker(store) as broker:
-            ids.add(await broker.control.cluster_id())
+            ids.add(await broker.controller.cluster_id())
     assert len(ids) == 1
     assert len(znodes.decode_uuid(ids.pop())) == 16
 
 
 async def test_generated_broker_ids_lie_above_the_reserved_ones_and_differ() -> None:
     async with running_broker() as broker:
-        assert [await broker.control.generate_broker_id() for _ in range(2)] == [1001, 1002]
+        assert [await broker.controller.generate_broker_id() for _ in range(2)] == [1001, 1002]
 
 
 async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:
@@ -89,9 +89,9 @@ async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_c
 
 async def test_requests_to_a_closed_control_are_refused_not_left_waiting() -> None:
     async with running_broker() as broker:
-        await broker.control.close()
+        await broker.controller.close()
         with pytest.raises(KafkaError) as refusal:
-            await broker.control.ask(AllocateProducerIds(0, broker.control.broker_epoch))
+            await broker.controller.ask(AllocateProducerIds(0, broker.broker_epoch))
         assert refusal.value.code is ErrorCode.NOT_CONTROLLER
 
 
@@ -109,7 +109,7 @@ async def test_a_failing_story_does_not_end_the_controller() -> None:
     async with running_broker() as broker:
         await broker.tree.create("/log_dir_event_notification/log_dir_event_x", b"{")
         await trio.testing.wait_all_tasks_blocked()
-        created = await broker.control.topics.create_topics([NewTopic("t", 1, 1)], 1000)
+        created = await broker.topics.create_topics([NewTopic("t", 1, 1)], 1000)
         assert created["t"].error.code is ErrorCode.NONE
 
 

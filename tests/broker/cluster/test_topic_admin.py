@@ -19,14 +19,12 @@ from tests.support.control_broker import ControlBroker, running_broker
 
 async def create(broker: ControlBroker, topic: NewTopic, **options: Any) -> ApiError:
     timeout_ms = options.pop("timeout_ms", 1000)
-    return (await broker.control.topics.create_topics([topic], timeout_ms, **options))[topic.name].error
+    return (await broker.topics.create_topics([topic], timeout_ms, **options))[topic.name].error
 
 
 async def test_a_created_topic_is_led_and_in_the_metadata_when_the_answer_comes() -> None:
     async with running_broker() as broker:
-        results = await broker.control.topics.create_topics(
-            [NewTopic("t", 3, 1, configs={"retention.ms": "1000"})], 1000
-        )
+        results = await broker.topics.create_topics([NewTopic("t", 3, 1, configs={"retention.ms": "1000"})], 1000)
         result = results["t"]
         assert result.error == ApiError(ErrorCode.NONE)
         assert (result.num_partitions, result.replication_factor) == (3, 1)
@@ -38,12 +36,12 @@ async def test_a_created_topic_is_led_and_in_the_metadata_when_the_answer_comes(
 
 async def test_defaults_come_from_the_configuration() -> None:
     async with running_broker(num_partitions="4") as broker:
-        assert (await broker.control.topics.create_topics([NewTopic("t")], 1000))["t"].num_partitions == 4
+        assert (await broker.topics.create_topics([NewTopic("t")], 1000))["t"].num_partitions == 4
 
 
 async def test_validate_only_changes_nothing() -> None:
     async with running_broker() as broker:
-        results = await broker.control.topics.create_topics([NewTopic("t", 2, 1)], 1000, validate_only=True)
+        results = await broker.topics.create_topics([NewTopic("t", 2, 1)], 1000, validate_only=True)
         assert results["t"].error.code is ErrorCode.NONE
         assert results["t"].num_partitions == 2
         assert await broker.tree.exists("/brokers/topics/t") is None
@@ -171,7 +169,7 @@ async def test_two_creations_of_one_topic_make_one() -> None:
 class TestAutoCreation:
     async def test_the_topic_is_led_when_the_answer_comes(self) -> None:
         async with running_broker() as broker:
-            assert await broker.control.topics.auto_create(["t"]) == {"t": ErrorCode.NONE}
+            assert await broker.topics.auto_create(["t"]) == {"t": ErrorCode.NONE}
             assert broker.metadata.snapshot.has_leader("t", 0)
 
     async def test_clients_that_come_at_once_all_get_the_topic(self) -> None:
@@ -179,7 +177,7 @@ class TestAutoCreation:
             codes: list[ErrorCode] = []
 
             async def one() -> None:
-                codes.append((await broker.control.topics.auto_create(["t"]))["t"])
+                codes.append((await broker.topics.auto_create(["t"]))["t"])
 
             async with trio.open_nursery() as nursery:
                 for _ in range(5):
@@ -189,8 +187,8 @@ class TestAutoCreation:
     async def test_what_was_deleted_is_made_again_but_not_found_at_once(self) -> None:
         async with running_broker() as broker:
             await create(broker, NewTopic("old", 1, 1))
-            await broker.control.topics.delete_topics(["old"], 1000)
-            assert await broker.control.topics.auto_create(["old", "new"]) == {
+            await broker.topics.delete_topics(["old"], 1000)
+            assert await broker.topics.auto_create(["old", "new"]) == {
                 "old": ErrorCode.LEADER_NOT_AVAILABLE,
                 "new": ErrorCode.NONE,
             }
@@ -205,7 +203,7 @@ class TestAutoCreation:
             "transaction_state_log_replication_factor": "1",
         }
         async with running_broker(**props) as broker:
-            assert set((await broker.control.topics.auto_create(names)).values()) == {ErrorCode.NONE}
+            assert set((await broker.topics.auto_create(names)).values()) == {ErrorCode.NONE}
             assert [broker.metadata.partition_count(name) for name in names] == [3, 2]
             configs = [znodes.decode_config((await broker.tree.get(f"/config/topics/{name}")).data) for name in names]
         assert configs == [
@@ -221,7 +219,7 @@ class TestAutoCreation:
 
     async def test_too_few_brokers_for_the_default_factor(self) -> None:
         async with running_broker() as broker:
-            codes = await broker.control.topics.auto_create(["__consumer_offsets"])
+            codes = await broker.topics.auto_create(["__consumer_offsets"])
         assert codes == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
 
 
@@ -229,7 +227,7 @@ class TestDeletion:
     async def test_the_topic_is_gone_from_metadata_disk_and_tree(self) -> None:
         async with running_broker() as broker:
             await create(broker, NewTopic("t", 2, 1))
-            assert await broker.control.topics.delete_topics(["t"], 1000) == {"t": ErrorCode.NONE}
+            assert await broker.topics.delete_topics(["t"], 1000) == {"t": ErrorCode.NONE}
             assert not broker.metadata.contains("t")
             await trio.testing.wait_all_tasks_blocked()
             assert sorted(broker.replicas.deleted) == [("t", 0), ("t", 1)]
@@ -240,21 +238,21 @@ class TestDeletion:
 
     async def test_an_unknown_topic(self) -> None:
         async with running_broker() as broker:
-            codes = await broker.control.topics.delete_topics(["t"], 1000)
+            codes = await broker.topics.delete_topics(["t"], 1000)
         assert codes == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
     async def test_while_it_is_being_deleted_it_cannot_be_created(self, autojump_clock: trio.testing.MockClock) -> None:
         async with running_broker() as broker:
             await create(broker, NewTopic("t", 1, 1))
             broker.replicas.fail_deletion = True
-            assert await broker.control.topics.delete_topics(["t"], 1000) == {"t": ErrorCode.NONE}
+            assert await broker.topics.delete_topics(["t"], 1000) == {"t": ErrorCode.NONE}
             error = await create(broker, NewTopic("t", 1, 1))
             assert error == ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' is marked for deletion.")
 
     async def test_without_time(self) -> None:
         async with running_broker() as broker:
             await create(broker, NewTopic("t", 1, 1))
-            codes = await broker.control.topics.delete_topics(["t"], 0)
+            codes = await broker.topics.delete_topics(["t"], 0)
             assert codes == {"t": ErrorCode.REQUEST_TIMED_OUT}
             await trio.testing.wait_all_tasks_blocked()
             assert not broker.metadata.contains("t")
@@ -262,7 +260,7 @@ class TestDeletion:
 
 class TestGrowth:
     async def grow(self, broker: ControlBroker, new: NewPartitions, **options: Any) -> ApiError:
-        return (await broker.control.topics.create_partitions([new], 1000, **options))[new.topic]
+        return (await broker.topics.create_partitions([new], 1000, **options))[new.topic]
 
     async def test_added_partitions_are_led_and_old_ones_untouched(self) -> None:
         async with running_broker() as broker:

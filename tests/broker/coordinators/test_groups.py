@@ -13,6 +13,7 @@ from kpybroker.core.group.values import (
     DescribeGroup,
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata, coordinator_partition
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import iter_batches
@@ -110,7 +111,7 @@ async def test_unknown_and_unreadable_records_are_passed_over() -> None:
             (b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", bad_value),
             (b"\x00", b""),
         ):
-            partition.append_internal(build_batch([(key, value, 0)]), now_ms=0)
+            partition.append(ProducedBatches(build_batch([(key, value, 0)]), 0))
         await broker.lead()
         await broker.groups.ask(commit(offset=3))
         assert await committed(broker) == 3
@@ -123,7 +124,7 @@ async def test_markers_in_the_log_end_transactions() -> None:
             marker = build_end_transaction_batch(
                 EndTransactionMarker(control_type, 0, 0), producer_id=producer_id, producer_epoch=0
             )
-            broker.partitions[0].append_internal(marker, now_ms=0)
+            broker.partitions[0].append(ProducedBatches(marker, 0))
         await broker.groups.ask(commit("g9", 5, 9))
         broker.groups.on_resigned(0, 0)
         await broker.lead(0, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.coordinators.transaction_markers import write_markers, write_markers_here
+from kpybroker.broker.coordinators.transaction_markers import TransactionEnd, TransactionMarkers
 from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -22,22 +22,22 @@ def order(*partitions: tuple[str, int], producer_id: int = 5, epoch: int = 0) ->
 
 async def test_what_became_of_each_partition(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
-        assert await write_markers_here(broker, 5, 1, 3, True, [("t", 0), ("t", 9), ("none", 0)]) == {
+        assert await broker.markers.write_here(TransactionEnd(5, 1, 3, True), [("t", 0), ("t", 9), ("none", 0)]) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert await write_markers_here(broker, 5, 0, 3, True, [("t", 0)]) == {
+        assert await broker.markers.write_here(TransactionEnd(5, 0, 3, True), [("t", 0)]) == {
             ("t", 0): ErrorCode.INVALID_PRODUCER_EPOCH
         }
-        assert await write_markers_here(broker, 5, 1, 2, True, [("t", 0)]) == {
+        assert await broker.markers.write_here(TransactionEnd(5, 1, 2, True), [("t", 0)]) == {
             ("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED
         }
 
 
 async def test_a_deleted_partition_counts_as_written(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
-        assert await write_markers(broker, order(("gone", 0), ("t", 1))) == {
+        assert await broker.markers.write(order(("gone", 0), ("t", 1))) == {
             ("gone", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.NONE,
         }
@@ -65,8 +65,8 @@ async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypa
             marker = WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=5, topics=[topic])
             return WriteTxnMarkersResponse(markers=[marker])
 
-        monkeypatch.setattr(broker, "ask_peer", ask_peer)
-        assert await write_markers(broker, order(("t", 0), ("t", 1), ("t", 2))) == {
+        markers = TransactionMarkers(broker, broker.metadata, broker.replicas, ask_peer, lambda *_: None)
+        assert await markers.write(order(("t", 0), ("t", 1), ("t", 2))) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER,
             ("t", 2): ErrorCode.UNKNOWN_SERVER_ERROR,  # not a word about it
@@ -82,9 +82,9 @@ async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypa
 async def test_a_broker_out_of_reach_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         led_by_another(broker, monkeypatch, 8, ("t", 0))
-        assert await write_markers(broker, order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
+        assert await broker.markers.write(order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
         led_by_another(broker, monkeypatch, -1, ("t", 0))  # there is no leader at the moment
-        assert await write_markers(broker, order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
+        assert await broker.markers.write(order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}
 
 
 async def test_markers_end_the_transaction_in_every_partition(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ async def test_markers_end_the_transaction_in_every_partition(tmp_path: Path) ->
             await producer.write(b"a", index=index)
             log = broker.replicas.hosted("t", index).online_log()
             assert log.has_ongoing_transaction(producer.producer_id)
-        await write_markers(
-            broker, order(("t", 0), ("t", 1), ("t", 2), producer_id=producer.producer_id, epoch=producer.epoch)
+        await broker.markers.write(
+            order(("t", 0), ("t", 1), ("t", 2), producer_id=producer.producer_id, epoch=producer.epoch)
         )
         for index in range(3):
             log = broker.replicas.hosted("t", index).online_log()

@@ -10,7 +10,6 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.coordinators import transactions
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.transaction.values import InitProducerId
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -146,7 +145,7 @@ async def test_a_decision_is_carried_out_after_a_restart(
         await producer.write(b"a")
         await producer.write(b"b", index=1)
         with monkeypatch.context() as patched:
-            patched.setattr(transactions, "write_markers", never)
+            patched.setattr(broker.markers, "write", never)
             assert await producer.end(committed) is ErrorCode.NONE
             await trio.testing.wait_all_tasks_blocked()
             assert await producer.add(2) is ErrorCode.CONCURRENT_TRANSACTIONS

@@ -98,7 +98,7 @@ async def test_what_nobody_else_can_lead_is_asked_for_again_and_then_given_up(
 async def test_a_controller_that_refuses_is_asked_again(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     async with running_cluster(tmp_path, 1, 2, controlled_shutdown_retry_backoff_ms="3000") as cluster:
         await create(cluster, "t", [2, 1])
-        control = cluster.brokers[1].control
+        control = cluster.brokers[1].controller
         served, refusals = control.ask, [ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR]
 
         async def refuse(event: object) -> object:

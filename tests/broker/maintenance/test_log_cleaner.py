@@ -19,6 +19,7 @@ from kpybroker.broker.maintenance import log_cleaner
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_event
 from kpybroker.storage.disk.checkpoints import decode_offsets
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -55,7 +56,7 @@ def fill(broker: Broker, topic: str = "t", count: int = 200, keys: int = 5) -> L
     now_ms = broker.clock.time_ms()
     for number in range(count):
         batch = build_batch([(b"key %d" % (number % keys), b"value %d" % number, now_ms)])
-        partition.append(batch, 1, 9, now_ms)
+        partition.append(ProducedBatches(batch, now_ms, 9), 1)
     return partition.online_log()
 
 

@@ -21,7 +21,7 @@ async def test_the_controller_answers_itself_and_others(tmp_path: Path, asking: 
     async with running_cluster(tmp_path, 1, 2) as cluster:
         broker = cluster.brokers[asking]
         channel = ControllerChannel(broker, "test")
-        request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=broker.control.broker_epoch)
+        request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=broker.broker_epoch)
         starts = [(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)).producer_id_start for _ in range(3)]
         assert starts == [0, 1000, 2000]
         channel.close()
@@ -43,7 +43,7 @@ async def test_when_the_controller_goes_the_next_one_is_asked(
     async with running_cluster(tmp_path, 1, 2, 3) as cluster:
         broker = cluster.brokers[3]
         channel = ControllerChannel(broker, "test")
-        request = AllocateProducerIdsRequest(broker_id=3, broker_epoch=broker.control.broker_epoch)
+        request = AllocateProducerIdsRequest(broker_id=3, broker_epoch=broker.broker_epoch)
         await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
         await cluster.stop(1)
         response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
@@ -55,9 +55,9 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
-        parts = cluster.brokers[1].control.machine.parts
+        parts = cluster.brokers[1].controller.machine.parts
         parts.active_controller_id, asked = 2, trio.Event()
-        served = cluster.brokers[1].control.ask
+        served = cluster.brokers[1].controller.ask
 
         async def ask(event: AllocateProducerIds) -> object:
             try:
@@ -65,10 +65,10 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
             finally:
                 asked.set()
 
-        cluster.brokers[1].control.ask = ask  # type: ignore[method-assign,assignment]
+        cluster.brokers[1].controller.ask = ask  # type: ignore[method-assign,assignment]
         broker = cluster.brokers[2]
         channel = ControllerChannel(broker, "test")
-        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.control.broker_epoch)
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.broker_epoch)
         async with trio.open_nursery() as nursery:
             answers = []
 
@@ -88,7 +88,7 @@ async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_
 ) -> None:
     keys = {"controller_socket_timeout_ms": "2000", "request_timeout_ms": "50000"}
     async with running_cluster(tmp_path, 1, 2, **keys) as cluster:
-        served, asked_at = cluster.brokers[1].control.ask, []
+        served, asked_at = cluster.brokers[1].controller.ask, []
 
         async def ask(event: AllocateProducerIds) -> object:
             asked_at.append(trio.current_time())
@@ -96,10 +96,10 @@ async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_
                 await trio.sleep_forever()
             return await served(event)
 
-        cluster.brokers[1].control.ask = ask  # type: ignore[method-assign,assignment]
+        cluster.brokers[1].controller.ask = ask  # type: ignore[method-assign,assignment]
         broker = cluster.brokers[2]
         channel = ControllerChannel(broker, "test")
-        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.control.broker_epoch)
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.broker_epoch)
         response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
         assert response.error_code == ErrorCode.NONE
         assert 2 <= asked_at[1] - asked_at[0] < 3

@@ -12,6 +12,7 @@ import trio.testing
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.steps import Suspended
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode
@@ -91,7 +92,7 @@ async def test_a_parked_fetch_is_answered_once_by_data_by_time_or_by_a_lost_lead
                     fetches.append(Fetch(broker, log.log_end_offset, *options))
                     assert fetches[-1].suspended is not None
                 case 2:
-                    partition.append(bytearray(batch(b"x" * 50)), 1, 9, NOW_MS)
+                    partition.append(ProducedBatches(bytearray(batch(b"x" * 50)), NOW_MS, 9), 1)
                 case 3:
                     await trio.sleep(chance.choice([0.05, 0.5]))
                 case 4 if waiting := [fetch for fetch in fetches if fetch.suspended is not None]:

@@ -13,8 +13,7 @@ import trio.testing
 
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.peers.connection import Request
-from kpybroker.broker.replication.follower_fetcher import LOOK_EVERY_S, Fetcher
-from kpybroker.broker.replication.replication_quota import FOLLOWER, ReplicationQuota
+from kpybroker.broker.replication.follower_fetcher import LOOK_EVERY_S, FollowerFetcher
 from kpybroker.core.replication.follower import FetchState, initial_state
 from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.log import Log
@@ -34,7 +33,7 @@ async def test_an_answer_not_taken_makes_the_leader_tell_all_again(tmp_path: Pat
     """The leader thinks that its high watermark is known now, and would not name it in this session again."""
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         session = fetcher._endpoint.session
         asked = FetchState("t", 0, topic_id, leader_epoch=0, fetch_offset=0)
         fetcher.follow(asked)
@@ -95,12 +94,12 @@ class Leader:
 
 
 @asynccontextmanager
-async def following(directory: Path) -> AsyncIterator[tuple[Leader, Fetcher, Log]]:
+async def following(directory: Path) -> AsyncIterator[tuple[Leader, FollowerFetcher, Log]]:
     """A fetcher at work on an empty log."""
     async with running_broker(directory) as broker:
         topic_id = await create_topic(broker, "t")
         own_log = broker.replicas.hosted("t", 0).online_log()
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         there, back = Pipe(65536), Pipe(65536)
         fetcher._endpoint._connection._stream = MemoryStream(back, there, ("me", 1), ("leader", 2))
         leader = Leader(MemoryStream(there, back, ("leader", 2), ("me", 1)), topic_id)
@@ -167,7 +166,7 @@ async def test_a_leader_that_has_not_heard_of_itself_is_asked_again_before_long(
         assert own_log.log_end_offset == 1
 
 
-def begin(fetcher: Fetcher, topic_id: bytes, indexes: range) -> None:
+def begin(fetcher: FollowerFetcher, topic_id: bytes, indexes: range) -> None:
     """Follow these partitions of `t` from their beginning."""
     for index in indexes:
         beginning = initial_state(
@@ -192,7 +191,7 @@ def named(request: Request | None) -> Named:
 
 
 def answered(
-    fetcher: Fetcher, topic_id: bytes, *data: FetchResponse.PartitionData, session_id: int = 5
+    fetcher: FollowerFetcher, topic_id: bytes, *data: FetchResponse.PartitionData, session_id: int = 5
 ) -> Request | None:
     """What it asks for next."""
     topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=list(data))
@@ -205,7 +204,7 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
     """Until a partition comes, goes or fails, and twice a second: for what nobody tells."""
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=4)
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
 
         def grown(index: int, *values: bytes) -> Named:
             data = records(fetcher.partitions[TopicPartition("t", index)].fetch_offset, *values, index=index)
@@ -242,7 +241,7 @@ async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2, follower_replication_throttled_replicas="1:0")
         broker.config.dynamic_broker["follower.replication.throttled.rate"] = "1"
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
 
         def grown(index: int, high_watermark: int) -> Named:
@@ -261,7 +260,7 @@ async def test_what_can_not_be_appended_is_not_asked_for_at_once(
 ) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2)
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
         damaged = records(0, b"a", index=1)
@@ -273,7 +272,7 @@ async def test_what_can_not_be_appended_is_not_asked_for_at_once(
 async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, bytes(16), range(1))
         first = fetcher._ask()
         assert first is not None
@@ -288,7 +287,7 @@ async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> No
 async def test_a_leader_without_sessions_is_told_all_each_time(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2)
-        fetcher = Fetcher(broker, 1, 0, ReplicationQuota(broker, FOLLOWER))
+        fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
         begin(fetcher, topic_id, range(2))
         assert named(fetcher._ask()) == ({0: (0, 0), 1: (0, 0)}, [])
         following = answered(fetcher, topic_id, records(0, b"a", index=1), session_id=0)

@@ -75,7 +75,7 @@ async def update_metadata(broker: Broker, alive: Sequence[int]) -> None:
         )
         for node in alive
     ]
-    request = UPDATE(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.control.broker_epoch, live_brokers=brokers)
+    request = UPDATE(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.broker_epoch, live_brokers=brokers)
     response = await ask(broker, request, 8)
     assert response.error_code == ErrorCode.NONE
 
@@ -85,7 +85,7 @@ async def lead(broker: Broker) -> Partition:
         partition_index=0, leader=0, leader_epoch=0, isr=[0, 2], replicas=[0, 1, 2], is_new=True
     )
     topic = LISR.LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-    request = LISR(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.control.broker_epoch, topic_states=[topic])
+    request = LISR(controller_epoch=CONTROLLER_EPOCH, broker_epoch=broker.broker_epoch, topic_states=[topic])
     response = await ask(broker, request, 7)
     assert response.error_code == ErrorCode.NONE
     (partition,) = [partition for partition in broker.replicas if partition.topic == "t"]

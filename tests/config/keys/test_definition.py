@@ -9,7 +9,8 @@ import pytest
 
 from kpybroker.config.dynamic import FIXED_AT_START, SECURITY_KEYS, THREAD_KEYS
 from kpybroker.config.keys import own as keys_own
-from kpybroker.config.keys.definition import BROKER_KEYS, CLUSTER_WIDE, INTERNAL, PER_BROKER, READ_ONLY
+from kpybroker.config.keys.definition import CLUSTER_WIDE, INTERNAL, PER_BROKER, READ_ONLY
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 

@@ -1,41 +1,114 @@
-"""What the tables say of a key is true: one that is honoured is used, and every code has its sentence."""
+"""The stated effect of every key holds against the code that reads it.
+
+`key_reads` finds the reads. A key stated as honoured is read where a read has an effect; a key stated to be without
+effect is read nowhere; a key that may change while the broker runs is read again after the start.
+"""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+import pytest
 
-import kpybroker
-from kpybroker.config.keys.definition import BROKER_KEYS
-from kpybroker.config.keys.status import HONOURED, REASONS
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.dynamic import FIXED_AT_START, QUOTA_KEYS
+from kpybroker.config.keys.definition import READ_ONLY
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from kpybroker.config.keys.status import HONOURED, NO_REVOCATION, REASONS
+from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.keys.topic import TOPIC_ROWS
-from kpybroker.config.topic import field_name
+from kpybroker.config.topic import LogConfig, field_name
+from kpybroker.core.replication.replica_selector import rack_aware, replica_selector
+from tests.config.keys.key_reads import Read, attributes, key_reads, listeners_of_changes, sources, strings
 
-TABLES = re.compile(r"(keys_|docs_|topic_keys|definition|status|dynamic)")
-SOURCES = {
-    path: path.read_text(encoding="utf-8")
-    for path in Path(kpybroker.__file__).parent.rglob("*.py")
-    if not TABLES.match(path.name)
+SOURCES = sources()
+OUTSIDE_CONFIG = [source for source in SOURCES if not source.file.startswith("config/")]
+READS = key_reads(SOURCES, {*BROKER_KEYS, *QUOTA_KEYS})
+ATTRIBUTES = attributes(OUTSIDE_CONFIG)
+OF_BROKER_CONFIG = attributes(source for source in SOURCES if source.file == "config/broker.py")
+STRINGS = strings(OUTSIDE_CONFIG)
+CALLED_AFTER_CHANGES = listeners_of_changes(SOURCES)
+
+READ_AT_START = ("broker/lifecycle/", "broker/app.py", "cli/")
+"""Code that runs once, before the broker serves."""
+
+TOPIC_KEY_BEHIND = {
+    "cleanup.policy": "compact",
+    "segment.ms": "max_segment_ms",
+    "message.timestamp.difference.max.ms": "message_timestamp_before_max_ms",
 }
+"""Topic key -> the field or property of `LogConfig` through which its value is read."""
 
 
-def test_every_code_has_its_sentence() -> None:
-    assert {key.status for key in BROKER_KEYS.values()} | {row[6] for row in TOPIC_ROWS} <= REASONS.keys()
+def stated(status: bool) -> list[str]:
+    """The broker keys that are honoured, or those that are not."""
+    return sorted(name for name, key in BROKER_KEYS.items() if (key.status == HONOURED) is status)
 
 
-def test_an_honoured_broker_key_is_read_somewhere() -> None:
-    text = "\n".join(SOURCES.values())
-    topic_defaults = {synonym for row in TOPIC_ROWS for synonym in row[5]}
-    honoured = {name for name, key in BROKER_KEYS.items() if key.status == HONOURED}
-    assert [name for name in sorted(honoured - topic_defaults) if f'"{name}"' not in text] == []
+def test_every_code_has_a_reason_and_is_used() -> None:
+    assert {key.status for key in BROKER_KEYS.values()} | {row[6] for row in TOPIC_ROWS} == REASONS.keys()
+    assert [code for code, reason in REASONS.items() if not reason] == [HONOURED]
 
 
-def test_an_honoured_topic_key_is_read_somewhere() -> None:
-    text = "\n".join(source for path, source in SOURCES.items() if path.name not in ("topic.py", "topic_defaults.py"))
-    by_other_name = {
-        "cleanup.policy",  # `.compact`
-        "message.timestamp.difference.max.ms",  # before and after
-        "unclean.leader.election.enable",  # the controller reads it from the znode
-    }
-    honoured = {row[0] for row in TOPIC_ROWS if row[6] == HONOURED} - by_other_name
-    assert [name for name in sorted(honoured) if not re.search(rf"\b{field_name(name)}\b", text)] == []
+def has_effect(read: Read) -> bool:
+    """Whether the value arrives: a property of `BrokerConfig` counts only if other code uses the property."""
+    if read.file != "config/broker.py" or read.function.startswith("_"):
+        return True
+    return read.function in ATTRIBUTES | OF_BROKER_CONFIG
+
+
+@pytest.mark.parametrize("name", sorted(set(stated(True)) - TOPIC_DEFAULT_KEYS) + sorted(QUOTA_KEYS))
+def test_an_honoured_key_is_read(name: str) -> None:
+    assert [read for read in READS.get(name, ()) if has_effect(read)]
+
+
+@pytest.mark.parametrize("name", sorted(set(stated(True)) & TOPIC_DEFAULT_KEYS))
+def test_an_honoured_default_reaches_its_topic_key(name: str) -> None:
+    topic_key, status = next((row[0], row[6]) for row in TOPIC_ROWS if name in row[5])
+    assert status == HONOURED
+    default = getattr(BrokerConfig().log_defaults, field_name(topic_key))
+    for text in ("7", "77", "true", "false", "0.25", "compact", "gzip", "LogAppendTime"):
+        try:
+            changed = getattr(BrokerConfig({name: text}).log_defaults, field_name(topic_key))
+        except ValueError:
+            continue
+        if changed != default:
+            return
+    pytest.fail(f"no value of {name} changes {topic_key}")
+
+
+@pytest.mark.parametrize("name", stated(False))
+def test_a_key_without_effect_is_read_nowhere(name: str) -> None:
+    reads = READS.get(name, set())
+    if BROKER_KEYS[name].status == NO_REVOCATION:  # the broker does not start with it, which its reason says
+        assert {read.file for read in reads} == {"broker/lifecycle/zookeeper_client.py"}
+    else:
+        assert reads == set()
+
+
+@pytest.mark.parametrize("row", TOPIC_ROWS, ids=lambda row: str(row[0]))
+def test_a_topic_key_is_read_exactly_when_it_is_honoured(row: tuple[str, ...]) -> None:
+    name, status = row[0], row[6]
+    used = {field_name(name), TOPIC_KEY_BEHIND.get(name, field_name(name))}
+    is_read = bool(used & ATTRIBUTES) or field_name(name) in STRINGS or name in STRINGS
+    assert is_read is (status == HONOURED)
+
+
+def test_the_detour_of_a_topic_key_leads_to_its_value() -> None:
+    assert LogConfig.from_props({"cleanup.policy": "compact"}).compact
+    assert LogConfig.from_props({"segment.ms": "7"}).max_segment_ms == 7
+    assert LogConfig.from_props({"message.timestamp.difference.max.ms": "7"}).message_timestamp_before_max_ms == 7
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in stated(True) if BROKER_KEYS[n].mode != READ_ONLY and n not in (*FIXED_AT_START, *TOPIC_DEFAULT_KEYS)],
+)
+def test_a_key_that_may_change_while_running_is_read_after_the_start(name: str) -> None:
+    at_start = ("", "__init__")
+    later = {read for read in READS[name] if read.function not in at_start and not read.file.startswith(READ_AT_START)}
+    assert later | (READS[name] & CALLED_AFTER_CHANGES)
+
+
+def test_the_replica_selectors_that_the_report_names_are_those_that_work() -> None:
+    assert replica_selector(RACK_AWARE_SELECTOR) is rack_aware
+    assert replica_selector(LEADER_SELECTOR) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, log_config, read_all
 from tests.support.cleaning import clean_log, job_for
 from tests.support.lossy_files import LossyFiles
@@ -40,9 +39,9 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     log = logs.get_or_create(topic, 0, topic.encode() * 16, COMPACT, NOW_MS)
     for number in range(rounds):
         for key in b"abc":
-            ids: dict[str, Any] = {"producer_id": key, "producer_epoch": 0, "base_sequence": number}
+            fields = BatchFields(producer_id=key, producer_epoch=0, base_sequence=number)
             log.append_as_leader(
-                ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], **ids), NOW_MS), 0
+                ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields), NOW_MS), 0
             )
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
@@ -63,7 +62,9 @@ def test_a_job_tells_of_producers_whose_last_record_it_will_meet() -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
     log.append_as_leader(
-        ProducedBatches(build_batch([(b"k", b"v", NOW_MS)], producer_id=97, producer_epoch=0, base_sequence=3), NOW_MS),
+        ProducedBatches(
+            build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3)), NOW_MS
+        ),
         0,
     )
     log.update_high_watermark(log.log_end_offset)

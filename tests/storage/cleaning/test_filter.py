@@ -14,7 +14,7 @@ from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader, TimestampType, parse_header, verify_crc
-from kpybroker.wire.records.builder import build_batch_of, encode_records
+from kpybroker.wire.records.builder import BatchFields, build_batch_of, encode_records
 from kpybroker.wire.records.default_record import Record, iter_spans
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import iter_records
@@ -78,12 +78,14 @@ def test_superseded_records_go_and_all_else_of_the_batch_stays(codec: Codec) -> 
     timed = [r._replace(timestamp=1000 + 300 * n, headers=(("h", b"%d" % n),)) for n, r in enumerate(ABC)]
     batch = build_batch_of(
         timed,
-        codec=codec,
-        producer_id=7,
-        producer_epoch=3,
-        base_sequence=40,
-        is_transactional=True,
-        partition_leader_epoch=9,
+        BatchFields(
+            codec=codec,
+            producer_id=7,
+            producer_epoch=3,
+            base_sequence=40,
+            is_transactional=True,
+            partition_leader_epoch=9,
+        ),
     )
     header, records = kept_records(run(rules({b"a": 50, b"c": 50}), batch))
     assert records == [timed[1]._replace(sequence=41)]
@@ -95,7 +97,7 @@ def test_superseded_records_go_and_all_else_of_the_batch_stays(codec: Codec) -> 
 
 
 def test_log_append_time_is_the_time_of_what_stays() -> None:
-    batch = build_batch_of(ABC, timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=777)
+    batch = build_batch_of(ABC, BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=777))
     header, records = kept_records(run(rules({b"a": 50}), batch))
     assert [(r.offset, r.timestamp) for r in records] == [(11, 777), (12, 777)]
     assert (header.base_timestamp, header.max_timestamp) == (777, 777)
@@ -106,7 +108,7 @@ def test_a_batch_of_which_nothing_stays_goes() -> None:
 
 
 def test_the_last_batch_of_the_range_stays_without_records() -> None:
-    batch = build_batch_of(ABC, codec=Codec.GZIP, partition_leader_epoch=4)
+    batch = build_batch_of(ABC, BatchFields(codec=Codec.GZIP, partition_leader_epoch=4))
     header, records = kept_records(run(rules({b"a": 50, b"b": 50, b"c": 50}, end=13), batch))
     assert records == []
     assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (10, 12, 4)
@@ -114,13 +116,16 @@ def test_the_last_batch_of_the_range_stays_without_records() -> None:
 
 
 def test_the_last_batch_of_a_live_producer_stays_without_records() -> None:
-    ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 5}
+    fields = BatchFields(producer_id=7, producer_epoch=0, base_sequence=5)
     gone = {b"a": 50, b"b": 50, b"c": 50}
-    assert run(rules(gone, last_records={7: LastRecord(40, 0)}), build_batch_of(ABC, **ids)) is None
-    assert run(rules(gone, last_records={8: LastRecord(12, 0)}), build_batch_of(ABC, **ids)) is None
-    header, records = kept_records(run(rules(gone, last_records={7: LastRecord(12, 0)}), build_batch_of(ABC, **ids)))
+    assert run(rules(gone, last_records={7: LastRecord(40, 0)}), build_batch_of(ABC, fields)) is None
+    assert run(rules(gone, last_records={8: LastRecord(12, 0)}), build_batch_of(ABC, fields)) is None
+    header, records = kept_records(run(rules(gone, last_records={7: LastRecord(12, 0)}), build_batch_of(ABC, fields)))
     assert (records, header.producer_id, header.last_sequence) == ([], 7, 7)
-    again = run(rules(gone, last_records={7: LastRecord(12, 0)}), kept_records_data(header, build_batch_of(ABC, **ids)))
+    again = run(
+        rules(gone, last_records={7: LastRecord(12, 0)}),
+        kept_records_data(header, build_batch_of(ABC, fields)),
+    )
     assert kept_records(again)[1] == []
 
 
@@ -151,7 +156,7 @@ TOMBSTONES = [record(10, b"a", b"x", 100), record(11, b"b", None, 900), record(1
 
 @pytest.mark.parametrize("kind", list(TimestampType))
 def test_the_first_cleaning_gives_tombstones_a_delete_horizon(kind: TimestampType) -> None:
-    batch = build_batch_of(TOMBSTONES, timestamp_type=kind, log_append_time=500)
+    batch = build_batch_of(TOMBSTONES, BatchFields(timestamp_type=kind, log_append_time=500))
     header, records = kept_records(run(rules(), batch))
     assert header.has_delete_horizon
     assert header.base_timestamp == NOW + RETENTION
@@ -216,8 +221,8 @@ def test_the_last_marker_of_a_live_producer_stays_without_its_record() -> None:
 def test_aborted_data_go_and_their_marker_waits_for_the_next_cleaning() -> None:
     aborted = AbortedTxn(7, 10, 13, 14)
     filter_ = rules(aborted=(aborted,))
-    ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
-    assert run(filter_, build_batch_of(ABC, **ids)) is None
+    fields = BatchFields(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    assert run(filter_, build_batch_of(ABC, fields)) is None
     abort = marker(commit=False, producer_id=7)
     abort[0:8] = (13).to_bytes(8, "big")
     kept = run(filter_, abort)

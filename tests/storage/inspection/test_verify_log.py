@@ -17,7 +17,7 @@ from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, ve
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.records.batch import TimestampType, iter_batches, stamp
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
 from tests.support.batches import NOW_MS, append, batch, log_config, marker, open_log
@@ -169,7 +169,7 @@ def test_records_are_looked_at_unless_shallow() -> None:
     true = build_batch_of([Record(0, NOW_MS, None, b"v"), Record(1, NOW_MS + 3, None, b"w")])
     lying = build_batch_of(
         [Record(0, NOW_MS, None, b"v"), Record(1, NOW_MS, None, b"w")],
-        timestamp_type=TimestampType.CREATE_TIME,
+        BatchFields(timestamp_type=TimestampType.CREATE_TIME),
     )
     assert errors(made(bytes(true))) == []
     data = bytearray(lying)

@@ -18,7 +18,7 @@ from kpybroker.wire.records.batch import (
     stamp,
     verify_crc,
 )
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
 from tests.wire.records.samples import plain_records, read_all
@@ -32,7 +32,7 @@ BATCH = bytes.fromhex(
 
 def sample(**changes: object) -> bytearray:
     arguments: dict[str, object] = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 3, "is_transactional": True}
-    return build_batch_of(plain_records(3), **(arguments | changes))  # type: ignore[arg-type]
+    return build_batch_of(plain_records(3), BatchFields(**arguments | changes))  # type: ignore[arg-type]
 
 
 def test_every_field_of_a_magic_2_header_is_read() -> None:
@@ -140,7 +140,9 @@ def test_stamping_changes_offset_and_epoch_and_not_the_crc(offset: int, epoch: i
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 def test_log_append_time_is_every_records_time(magic: int, codec: Codec) -> None:
     records = plain_records(1 if codec is Codec.NONE else 3)
-    buffer = build_batch_of(records, codec=codec) if magic == 2 else build_message_set(records, 1, codec=codec)
+    buffer = (
+        build_batch_of(records, BatchFields(codec=codec)) if magic == 2 else build_message_set(records, 1, codec=codec)
+    )
     header = set_max_timestamp(buffer, 0, parse_header(buffer), TimestampType.LOG_APPEND_TIME, 5555)
     assert header == parse_header(buffer)
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -151,7 +153,7 @@ def test_setting_the_same_timestamp_writes_nothing() -> None:
     batch = sample()
     header = parse_header(batch)
     frozen = bytes(batch)
-    same = set_max_timestamp(memoryview(frozen), 0, header, header.timestamp_type, header.max_timestamp)  # type: ignore[arg-type]
+    same = set_max_timestamp(memoryview(frozen), 0, header, header.timestamp_type, header.max_timestamp)
     assert same is header
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import TimestampType, parse_header, verify_crc
-from kpybroker.wire.records.builder import build_batch, build_batch_of, empty_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch, build_batch_of, empty_batch
 from kpybroker.wire.records.record import Record, iter_records
 from tests.wire.records.samples import only_header, plain_records, read_all
 
@@ -26,14 +26,16 @@ def test_every_field_lands_in_the_header() -> None:
     header = only_header(
         build_batch(
             [(b"a", b"1", 10)],
+            BatchFields(
+                codec=Codec.LZ4,
+                producer_id=9,
+                producer_epoch=8,
+                base_sequence=7,
+                is_transactional=True,
+                is_control=True,
+                partition_leader_epoch=6,
+            ),
             base_offset=5,
-            codec=Codec.LZ4,
-            producer_id=9,
-            producer_epoch=8,
-            base_sequence=7,
-            is_transactional=True,
-            is_control=True,
-            partition_leader_epoch=6,
         )
     )
     assert (header.base_offset, header.partition_leader_epoch, header.codec) == (5, 6, Codec.LZ4)
@@ -50,14 +52,16 @@ def test_a_batch_that_lost_records_keeps_its_offsets() -> None:
 
 def test_a_delete_horizon_takes_the_base_timestamps_place() -> None:
     records = plain_records(3)
-    batch = build_batch_of(records, delete_horizon_ms=10**12)
+    batch = build_batch_of(records, BatchFields(delete_horizon_ms=10**12))
     header = only_header(batch)
     assert (header.has_delete_horizon, header.base_timestamp) == (True, 10**12)
     assert read_all(batch) == records
 
 
 def test_log_append_time_is_the_batchs_max_timestamp() -> None:
-    batch = build_batch_of(plain_records(3), timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=77)
+    batch = build_batch_of(
+        plain_records(3), BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=77)
+    )
     header = only_header(batch)
     assert (header.base_timestamp, header.max_timestamp) == (1000, 77)
     assert [record.timestamp for record in read_all(batch)] == [77, 77, 77]
@@ -66,7 +70,8 @@ def test_log_append_time_is_the_batchs_max_timestamp() -> None:
 def test_an_empty_batch_keeps_offsets_and_producer_state() -> None:
     full = parse_header(
         build_batch_of(
-            plain_records(3), codec=Codec.ZSTD, producer_id=9, producer_epoch=8, base_sequence=7, is_transactional=True
+            plain_records(3),
+            BatchFields(codec=Codec.ZSTD, producer_id=9, producer_epoch=8, base_sequence=7, is_transactional=True),
         )
     )
     batch = empty_batch(full)

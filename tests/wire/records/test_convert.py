@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import TimestampType, iter_batches, parse_header
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.convert import OVERFLOW_MESSAGE, down_convert, needs_down_conversion, rebuild
 from kpybroker.wire.records.legacy import build_message_set
@@ -28,7 +28,7 @@ MARKER = build_end_transaction_batch(
 @given(records=record_lists())
 @settings(max_examples=25, deadline=None)
 def test_records_survive_but_for_what_the_format_lacks(to_magic: int, codec: Codec, records: list[Record]) -> None:
-    converted = down_convert(build_batch_of(records, codec=codec), to_magic, 0)
+    converted = down_convert(build_batch_of(records, BatchFields(codec=codec)), to_magic, 0)
     assert {header.magic for _, header in iter_batches(converted, strict=True)} == {to_magic}
     assert {header.codec for _, header in iter_batches(converted)} == {codec}
     expected = [record._replace(headers=(), timestamp=record.timestamp if to_magic else -1) for record in records]
@@ -48,12 +48,14 @@ def test_magic_1_becomes_magic_0_and_stays_where_it_may() -> None:
 def test_single_messages_before_the_fetch_offset_are_left_out() -> None:
     records = plain_records(5)
     assert [record.offset for record in read_all(down_convert(build_batch_of(records), 1, 3))] == [3, 4]
-    compressed = build_batch_of(records, codec=Codec.SNAPPY)
+    compressed = build_batch_of(records, BatchFields(codec=Codec.SNAPPY))
     assert [record.offset for record in read_all(down_convert(compressed, 1, 3))] == [0, 1, 2, 3, 4]
 
 
 def test_log_append_time_is_kept() -> None:
-    batch = build_batch_of(plain_records(2), timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=9)
+    batch = build_batch_of(
+        plain_records(2), BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=9)
+    )
     converted = down_convert(batch, 1, 0)
     assert [record.timestamp for record in read_all(converted)] == [9, 9]
     assert parse_header(converted).timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -71,7 +73,7 @@ def test_nothing_but_markers_gives_an_overflow_message() -> None:
 
 
 def test_zstd_first_is_an_error_and_later_an_end() -> None:
-    zstd = build_batch_of([Record(9, 1, b"k", b"v")], codec=Codec.ZSTD)
+    zstd = build_batch_of([Record(9, 1, b"k", b"v")], BatchFields(codec=Codec.ZSTD))
     plain = build_batch_of([Record(1, 1, b"k", b"v")])
     for buffer in (zstd, MARKER + zstd):
         with pytest.raises(KafkaError) as caught:
@@ -94,7 +96,7 @@ def test_a_cut_off_last_batch_is_left_out() -> None:
 
 
 def test_decompression_is_bounded() -> None:
-    batch = build_batch_of([Record(0, 1, None, bytes(100_000))], codec=Codec.GZIP)
+    batch = build_batch_of([Record(0, 1, None, bytes(100_000))], BatchFields(codec=Codec.GZIP))
     with pytest.raises(KafkaError) as caught:
         down_convert(batch, 1, 0, max_bytes=10_000)
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
@@ -103,13 +105,15 @@ def test_decompression_is_bounded() -> None:
 @given(records=record_lists(), base_offset=st.integers(0, 2**50), codec=st.sampled_from(list(Codec)))
 @settings(max_examples=40, deadline=None)
 def test_rebuilding_renumbers_and_keeps_the_producer(records: list[Record], base_offset: int, codec: Codec) -> None:
-    source = parse_header(
-        build_batch_of(plain_records(1), producer_id=3, producer_epoch=4, base_sequence=5, is_transactional=True)
+    fields = BatchFields(
+        codec=codec,
+        producer_id=3,
+        producer_epoch=4,
+        base_sequence=5,
+        is_transactional=True,
+        partition_leader_epoch=7,
     )
-    create_time = TimestampType.CREATE_TIME
-    batch = rebuild(
-        records, source, 2, base_offset=base_offset, leader_epoch=7, codec=codec, timestamp_type=create_time
-    )
+    batch = rebuild(records, 2, base_offset, fields)
     header = only_header(batch)
     assert (header.codec, header.partition_leader_epoch, header.is_transactional) == (codec, 7, True)
     assert header[9:12] == (3, 4, 5)

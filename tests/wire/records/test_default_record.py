@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import parse_header
-from kpybroker.wire.records.builder import build_batch_of, encode_records, varint
+from kpybroker.wire.records.builder import BatchFields, build_batch_of, encode_records, varint
 from kpybroker.wire.records.default_record import iter_spans, read_headers, read_varint
 from kpybroker.wire.records.record import Record, iter_records
 from tests.wire.records.samples import plain_records
@@ -112,7 +112,7 @@ def test_header_keys_that_are_not_text_survive() -> None:
 
 
 def test_sequences_follow_the_offsets_and_wrap() -> None:
-    batch = build_batch_of(plain_records(3), producer_id=1, producer_epoch=0, base_sequence=2**31 - 2)
+    batch = build_batch_of(plain_records(3), BatchFields(producer_id=1, producer_epoch=0, base_sequence=2**31 - 2))
     assert [record.sequence for record in iter_records(batch, parse_header(batch))] == [2**31 - 2, 2**31 - 1, 0]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import TimestampType, parse_header
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.lookup import find_in_batch, max_timestamp_offset
 from kpybroker.wire.records.record import Record
 
@@ -16,7 +16,7 @@ RECORDS = [Record(100 + index, time, b"k", b"v") for index, time in enumerate(TI
 
 @pytest.mark.parametrize("codec", Codec)
 def test_the_first_record_at_or_after_a_time(codec: Codec) -> None:
-    batch = build_batch_of(RECORDS, codec=codec)
+    batch = build_batch_of(RECORDS, BatchFields(codec=codec))
     header = parse_header(batch)
     assert find_in_batch(batch, 0, header, 0) == (100, 10)
     assert find_in_batch(batch, 0, header, 11) == (101, 40)
@@ -29,12 +29,12 @@ def test_the_first_record_at_or_after_a_time(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", Codec)
 def test_the_first_record_of_the_largest_time(codec: Codec) -> None:
-    batch = build_batch_of(RECORDS, codec=codec)
+    batch = build_batch_of(RECORDS, BatchFields(codec=codec))
     assert max_timestamp_offset(batch, 0, parse_header(batch)) == (101, 40)
 
 
 def test_log_append_time_is_found_at_the_first_record() -> None:
-    batch = build_batch_of(RECORDS, timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=50)
+    batch = build_batch_of(RECORDS, BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=50))
     header = parse_header(batch)
     assert find_in_batch(batch, 0, header, 45) == max_timestamp_offset(batch, 0, header) == (100, 50)
 

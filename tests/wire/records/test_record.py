@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import iter_batches, parse_header, verify_crc
-from kpybroker.wire.records.builder import build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
 from tests.wire.records.samples import LEGACY_CODECS, plain_records, read_all, record_lists
@@ -22,7 +22,7 @@ FAULTS = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE
 
 def build(magic: int, codec: Codec, records: list[Record]) -> bytearray:
     if magic == 2:
-        return build_batch_of(records, codec=codec)
+        return build_batch_of(records, BatchFields(codec=codec))
     return build_message_set(records, magic, codec=codec)
 
 

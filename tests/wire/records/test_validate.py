@@ -14,7 +14,7 @@ from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import BatchHeader, TimestampType, computed_crc, parse_header
-from kpybroker.wire.records.builder import build_batch, build_batch_of
+from kpybroker.wire.records.builder import BatchFields, build_batch, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import Record
@@ -56,7 +56,7 @@ def header_bytes(header: BatchHeader) -> bytes:
 
 
 def sent(count: int = 3, codec: Codec = Codec.NONE, **changes: Any) -> bytearray:
-    return build_batch_of(plain_records(count), codec=codec, **changes)
+    return build_batch_of(plain_records(count), BatchFields(codec=codec, **changes))
 
 
 # --- the plain path
@@ -95,13 +95,14 @@ def test_part_of_a_frame_is_stamped_in_the_frame() -> None:
 def test_an_opaque_topic_takes_records_as_they_are() -> None:
     batch = forged(sent(), max_timestamp=7, records_count=3)
     assert validate(batch).max_timestamp == 7
-    assert validate(forged(sent(), max_timestamp=7), replace(RULES, walk=True)).max_timestamp == 1002
+    assert validate(forged(sent(), max_timestamp=7), replace(RULES, check_every_record=True)).max_timestamp == 1002
 
 
-@given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), walk=st.booleans())
+@given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), check_every_record=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_walking_a_sound_batch_changes_nothing(count: int, codec: Codec, walk: bool) -> None:
-    assert validate(sent(count, codec), replace(RULES, walk=walk)) == validate(sent(count, codec))
+def test_checking_records_of_a_sound_batch_changes_nothing(count: int, codec: Codec, check_every_record: bool) -> None:
+    rules = replace(RULES, check_every_record=check_every_record)
+    assert validate(sent(count, codec), rules) == validate(sent(count, codec))
 
 
 # --- batches that are refused
@@ -134,11 +135,11 @@ BAD_BATCHES: dict[str, tuple[bytes | bytearray, ErrorCode]] = {
 }
 
 
-@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("check_every_record", [False, True])
 @pytest.mark.parametrize("name", BAD_BATCHES)
-def test_bad_batches_are_refused(name: str, walk: bool) -> None:
+def test_bad_batches_are_refused(name: str, check_every_record: bool) -> None:
     batch, code = BAD_BATCHES[name]
-    assert refusal(bytearray(batch), replace(RULES, walk=walk)).code is code
+    assert refusal(bytearray(batch), replace(RULES, check_every_record=check_every_record)).code is code
 
 
 def test_size_is_measured_by_the_batch() -> None:
@@ -150,7 +151,7 @@ def test_size_is_measured_by_the_batch() -> None:
 
 
 def test_size_is_measured_again_after_recompression() -> None:
-    batch = build_batch_of([Record(0, 1, b"k", bytes(5000))], codec=Codec.GZIP)
+    batch = build_batch_of([Record(0, 1, b"k", bytes(5000))], BatchFields(codec=Codec.GZIP))
     rules = AppendRules(codec=Codec.NONE, max_message_bytes=1000)
     assert refusal(batch, rules).code is ErrorCode.MESSAGE_TOO_LARGE
 
@@ -163,15 +164,15 @@ def test_linked_lz4_is_refused_because_java_cannot_read_it() -> None:
     assert refusal(batch).code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_bytes_that_do_not_decompress_are_refused_where_records_are_walked() -> None:
+def test_bytes_that_do_not_decompress_are_refused_where_records_are_checked() -> None:
     batch = forged(bytearray(SENT), attributes=Codec.GZIP)
     assert validate(bytearray(batch)).records_count == 3
-    assert refusal(batch, replace(RULES, walk=True)).code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert refusal(batch, replace(RULES, check_every_record=True)).code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_bomb_is_refused_where_records_are_walked() -> None:
-    batch = build_batch_of([Record(0, 1, b"k", bytes(5_000_000))], codec=Codec.ZSTD)
-    rules = replace(RULES, walk=True, max_uncompressed_bytes=1_000_000)
+def test_a_bomb_is_refused_where_records_are_checked() -> None:
+    batch = build_batch_of([Record(0, 1, b"k", bytes(5_000_000))], BatchFields(codec=Codec.ZSTD))
+    rules = replace(RULES, check_every_record=True, max_uncompressed_bytes=1_000_000)
     assert refusal(batch, rules).code is ErrorCode.MESSAGE_TOO_LARGE
 
 
@@ -233,7 +234,7 @@ COMPACTED = AppendRules(compacted=True)
 
 @pytest.mark.parametrize("codec", Codec)
 def test_a_compacted_topic_wants_keys(codec: Codec) -> None:
-    batch = build_batch([(b"k", b"v", 1), (None, b"v", 1), (b"", b"v", 1), (None, None, 1)], codec=codec)
+    batch = build_batch([(b"k", b"v", 1), (None, b"v", 1), (b"", b"v", 1), (None, None, 1)], BatchFields(codec=codec))
     error = refusal(batch, COMPACTED, partition="topic-0")
     assert isinstance(error, RecordValidationError)
     assert error.code is INVALID
@@ -262,7 +263,7 @@ def test_only_a_few_of_many_errors_are_told_in_the_message() -> None:
 )
 def test_timestamps_have_bounds(codec: Codec, timestamp: int, is_accepted: bool) -> None:
     rules = AppendRules(timestamp_before_max_ms=1000, timestamp_after_max_ms=200)
-    batch = build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", timestamp)], codec=codec)
+    batch = build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", timestamp)], BatchFields(codec=codec))
     if is_accepted:
         assert validate(batch, rules).records_count == 2
         return
@@ -298,7 +299,7 @@ def test_on_a_create_time_topic_log_append_time_is_taken_for_create_time() -> No
 @pytest.mark.parametrize("codec", Codec)
 def test_the_count_is_that_of_the_records(codec: Codec) -> None:
     batch = forged(sent(3, codec), records_count=4, last_offset_delta=3)
-    assert refusal(batch, replace(RULES, walk=True)).code is INVALID
+    assert refusal(batch, replace(RULES, check_every_record=True)).code is INVALID
 
 
 # --- log append time
@@ -355,8 +356,8 @@ def test_recompression_with_log_append_time() -> None:
 
 def test_compressed_offsets_with_gaps_are_made_dense_where_they_are_seen() -> None:
     records = [Record(0, 1, b"a", b"1"), Record(2, 1, b"b", b"2")]
-    batch = forged(build_batch_of(records, codec=Codec.GZIP), records_count=2, last_offset_delta=1)
-    result = validate(batch, replace(RULES, walk=True))
+    batch = forged(build_batch_of(records, BatchFields(codec=Codec.GZIP)), records_count=2, last_offset_delta=1)
+    result = validate(batch, replace(RULES, check_every_record=True))
     assert result.is_rebuilt
     assert [record.offset for record in read_all(result.data)] == [500, 501]
 
@@ -421,7 +422,11 @@ def test_a_compacted_topic_wants_keys_of_old_formats_too() -> None:
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_cluster_of_an_older_protocol_stores_its_format(magic: int, to_magic: int, codec: Codec) -> None:
     records = plain_records(3)
-    source = build_batch_of(records, codec=codec) if magic == 2 else build_message_set(records, magic, codec=codec)
+    source = (
+        build_batch_of(records, BatchFields(codec=codec))
+        if magic == 2
+        else build_message_set(records, magic, codec=codec)
+    )
     result = validate(source, AppendRules(to_magic=to_magic))
     stored = read_all(result.data)
     assert [record.offset for record in stored] == [500, 501, 502]
@@ -445,17 +450,21 @@ def test_nothing_but_kafka_errors(flips: list[tuple[int, int]], data: st.DataObj
     magic = data.draw(st.sampled_from([0, 1, 2]))
     codec = data.draw(st.sampled_from(LEGACY_CODECS))
     records = plain_records(4)
-    buffer = build_batch_of(records, codec=codec) if magic == 2 else build_message_set(records, magic, codec=codec)
+    buffer = (
+        build_batch_of(records, BatchFields(codec=codec))
+        if magic == 2
+        else build_message_set(records, magic, codec=codec)
+    )
     for place, value in flips:
         buffer[place % len(buffer)] = value
     if magic == 2 and data.draw(st.booleans()):
         buffer[8:12], buffer[16] = (len(buffer) - 12).to_bytes(4, "big"), 2
         buffer = forged(buffer)
     target = data.draw(st.sampled_from([None, *Codec]))
-    rules = AppendRules(walk=data.draw(st.booleans()), codec=target, max_uncompressed_bytes=1 << 20)
+    rules = AppendRules(check_every_record=data.draw(st.booleans()), codec=target, max_uncompressed_bytes=1 << 20)
     try:
         result = validate(buffer, rules, request_version=data.draw(st.sampled_from([None, 2, 11])))
     except KafkaError:
         return
-    if rules.walk and result.header is not None:
+    if rules.check_every_record and result.header is not None:
         assert len(read_all(result.data)) == result.records_count

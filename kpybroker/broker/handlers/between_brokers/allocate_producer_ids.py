@@ -25,7 +25,7 @@ async def handle(
     broker: Broker, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> AllocateProducerIdsResponse:
     check_cluster_action(context)
-    block = await broker.control.ask(AllocateProducerIds(request.broker_id, request.broker_epoch))
+    block = await broker.controller.ask(AllocateProducerIds(request.broker_id, request.broker_epoch))
     return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
 
 

@@ -30,7 +30,7 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
     check_cluster_action(context)
-    response: AlterPartitionResponse = await broker.control.ask(AlterPartitionReceived(request, context.api_version))
+    response: AlterPartitionResponse = await broker.controller.ask(AlterPartitionReceived(request, context.api_version))
     return response
 
 

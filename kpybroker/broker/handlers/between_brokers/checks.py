@@ -28,7 +28,7 @@ def is_stale(broker: Broker, broker_epoch: int, controller_id: int, controller_e
     A broker that restarts quickly may meet requests for its former self. A newer epoch than its own is fine: the
     controller has seen the registration before its answer got here.
     """
-    current = broker.control.broker_epoch
+    current = broker.broker_epoch
     if broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= current:
         return False
     log.info(

@@ -36,7 +36,7 @@ async def handle(
     broker: Broker, request: ControlledShutdownRequest, context: RequestContext
 ) -> ControlledShutdownResponse:
     check_cluster_action(context)
-    remaining = await broker.control.ask(ControlledShutdown(request.broker_id, request.broker_epoch))
+    remaining = await broker.controller.ask(ControlledShutdown(request.broker_id, request.broker_epoch))
     return ControlledShutdownResponse(
         remaining_partitions=[
             ControlledShutdownResponse.RemainingPartition(topic_name=topic, partition_index=partition)

@@ -36,7 +36,7 @@ async def handle(broker: Broker, request: StopReplicaRequest, context: RequestCo
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
             return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        return await broker.replicas.stop_replicas(request, context.api_version)
+        return await broker.replicas.stop_replicas(request)
 
 
 def error_response(request: StopReplicaRequest, context: RequestContext, error: KafkaError) -> StopReplicaResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.coordinators.transaction_markers import write_markers_here
+from kpybroker.broker.coordinators.transaction_markers import TransactionEnd
 from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
 from kpybroker.broker.handlers.groups.checks import by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
@@ -39,14 +39,10 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
         partitions = _partitions(marker)
         if not partitions:
             continue
-        written = await write_markers_here(
-            broker,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-            marker.transaction_result,
-            partitions,
+        end = TransactionEnd(
+            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_result
         )
+        written = await broker.markers.write_here(end, partitions)
         errors.setdefault(marker.producer_id, {}).update(written)
     return _response(errors)
 

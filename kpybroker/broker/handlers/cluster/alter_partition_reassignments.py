@@ -38,7 +38,7 @@ async def handle(
         for topic in request.topics
         for partition in topic.partitions
     }
-    results: dict[TopicPartition, ApiError] = await broker.control.ask(ApiPartitionReassignment(wanted))
+    results: dict[TopicPartition, ApiError] = await broker.controller.ask(ApiPartitionReassignment(wanted))
     topics: dict[str, Topic] = {}
     for (name, index), error in sorted(results.items()):
         topic = topics.setdefault(name, Topic(name=name))

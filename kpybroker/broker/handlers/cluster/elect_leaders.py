@@ -38,7 +38,7 @@ async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestC
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Value {request.election_type} must be one of 0, 1") from None
     partitions = _partitions(broker, request)
     before = {partition: broker.metadata.leader_and_epoch(*partition) for partition in partitions}
-    results: dict[TopicPartition, ApiError] = await broker.control.ask(
+    results: dict[TopicPartition, ApiError] = await broker.controller.ask(
         ReplicaLeaderElection(tuple(partitions), election_type)
     )
     elected = [partition for partition, error in results.items() if error.code is ErrorCode.NONE]

@@ -36,7 +36,7 @@ async def handle(
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
-    found: dict[TopicPartition, ReplicaAssignment] = await broker.control.ask(ListPartitionReassignments(wanted))
+    found: dict[TopicPartition, ReplicaAssignment] = await broker.controller.ask(ListPartitionReassignments(wanted))
     topics: dict[str, Topic] = {}
     for (name, index), assignment in found.items():
         topic = topics.setdefault(name, Topic(name=name))

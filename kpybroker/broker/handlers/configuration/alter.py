@@ -28,7 +28,7 @@ from kpybroker.config.dynamic import (
     topic_list_default,
     validate_dynamic,
 )
-from kpybroker.config.keys.definition import BROKER_KEYS
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigConflict, ConfigError
 from kpybroker.wire import znodes

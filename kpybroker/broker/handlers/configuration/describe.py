@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kpybroker.broker.cluster import loggers
 from kpybroker.config.hash_order import hash_order
-from kpybroker.config.keys.definition import BROKER_KEYS, INTERNAL, READ_ONLY
+from kpybroker.config.keys.definition import INTERNAL, READ_ONLY
+from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS, base_key, broker_synonyms
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.values import (

@@ -107,7 +107,7 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
         raise KafkaError(coordinator_type.refusal)
     topic = coordinator_type.topic
     if not broker.metadata.contains(topic):
-        code = (await broker.control.topics.auto_create([topic]))[topic]
+        code = (await broker.topics.auto_create([topic]))[topic]
         if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
             log.warning("Cannot create %s: %s", topic, code.message)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -60,7 +60,7 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     now_ms = broker.clock.time_ms()
-    fetches = broker.fetches
+    fetches = broker.fetch_service
     try:
         session = fetches.sessions.session_for(
             request.session_id,
@@ -130,7 +130,7 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
         for index in forgotten.partitions:
             key = (topic_id, name, index)
             if session.forget(key) and kept:
-                broker.fetches.unsubscribe(session, key)
+                broker.fetch_service.unsubscribe(session, key)
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:

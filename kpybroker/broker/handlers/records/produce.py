@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.coordinators.transaction_verification import Verification, VerificationError, verify_produce
+from kpybroker.broker.coordinators.transaction_verification import Verification, VerificationError
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
@@ -25,6 +25,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.log.producer_state import NO_VERIFICATION
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.log.append import CLIENT, AppendInfo, ProducedBatches
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -42,7 +43,6 @@ from kpybroker.wire.records.record_errors import RequestRecordsError
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
     from kpybroker.broker.replication.partition import Partition
-    from kpybroker.storage.log.append import AppendInfo
 
 LEDGER = Ledger(
     ApiKey.PRODUCE,
@@ -127,7 +127,7 @@ def handle_fast(
     try:
         if refused.by_partition:
             refused.check(partition, records)
-        info = partition.append(records, acks, version, broker.clock.time_ms())
+        info = partition.append(ProducedBatches(records, broker.clock.time_ms(), version), acks)
     except (KafkaError, LogDirError) as error:
         refused.note(topic, index, records, error)
         context = RequestContext.of(header, connection, broker.authorizer)
@@ -215,10 +215,10 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
                 records = _checked_request(topic.name, data.records, acks, context)
                 refused.check(partition, records)
                 checked = None
-                if partition.is_expensive(records):
+                if partition.is_slow_to_validate(records):
                     walk = partial(partition.validate_in_thread, records, version, now_ms, broker.validation_threads)
                     checked = yield walk
-                info = partition.append(records, acks, version, now_ms, checked, guard)
+                info = partition.append(ProducedBatches(records, now_ms, version, CLIENT, guard, checked), acks)
             except (KafkaError, LogDirError) as error:
                 refused.note(topic.name, data.index, data.records, error)
                 _refuse(broker, answer, error, topic.name, data.index, context)
@@ -287,8 +287,7 @@ async def _verify(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return await verify_produce(
-        broker,
+    return await broker.verifier.verify_produce(
         request,
         budget,
         lambda topic: context.authorized(Operation.WRITE, ResourceType.TOPIC, topic),
@@ -382,7 +381,7 @@ def _refuse(
         for position, message in record_errors
     ]
     # ReplicaManager words what was wrong with records and verification; all else is told by its code
-    answer.error_message = error.message if record_errors else getattr(error, "told", None)
+    answer.error_message = error.message if record_errors else getattr(error, "client_message", None)
     if context.api_version >= 10 and error.code in _MOVED and partition is not None:
         answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch

@@ -34,12 +34,12 @@ QUEUED_FOR_DELETION = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is 
 
 
 async def handle(broker: Broker, request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
-    if not broker.control.is_active:
+    if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     results: dict[str, ApiError] = {}
     wanted = []
     times = Counter(topic.name for topic in request.topics)
-    queued_for_deletion = broker.control.machine.parts.context.topics_to_be_deleted
+    queued_for_deletion = broker.controller.machine.parts.context.topics_to_be_deleted
     for topic in request.topics:
         if times[topic.name] > 1:
             results[topic.name] = DUPLICATE
@@ -50,9 +50,7 @@ async def handle(broker: Broker, request: CreatePartitionsRequest, context: Requ
         else:
             assignments = None if topic.assignments is None else [a.broker_ids for a in topic.assignments]
             wanted.append(NewPartitions(topic.name, topic.count, assignments))
-    results |= await broker.control.topics.create_partitions(
-        wanted, request.timeout_ms, validate_only=request.validate_only
-    )
+    results |= await broker.topics.create_partitions(wanted, request.timeout_ms, validate_only=request.validate_only)
     return _response(results)
 
 

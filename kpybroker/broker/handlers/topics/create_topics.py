@@ -45,7 +45,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    if not broker.control.is_active:
+    if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER)
     times = Counter(topic.name for topic in request.topics)
@@ -60,7 +60,7 @@ async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestC
             wanted[topic.name] = _new_topic(topic)
         else:
             result.error_code, result.error_message = refusal
-    created = await broker.control.topics.create_topics(
+    created = await broker.topics.create_topics(
         wanted.values(), request.timeout_ms, validate_only=request.validate_only
     )
     for result in results:

@@ -39,7 +39,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
-    if not broker.control.is_active:
+    if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     if not broker.config.get_bool("delete.topic.enable"):
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if context.api_version >= 3 else ErrorCode.INVALID_REQUEST
@@ -54,7 +54,7 @@ async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestC
         result.error_code = code
         if code is ErrorCode.NONE and result.name is not None:
             to_delete.setdefault(result.name, []).append(result)
-    codes = await broker.control.topics.delete_topics(to_delete, request.timeout_ms)
+    codes = await broker.topics.delete_topics(to_delete, request.timeout_ms)
     for name, code in codes.items():
         for result in to_delete[name]:
             result.error_code = code
@@ -71,7 +71,7 @@ def _resolve(broker: Broker, name: str | None, topic_id: bytes) -> Result:
         return Result(name=name, topic_id=topic_id)
     if name is not None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
-    return Result(name=broker.control.machine.parts.context.topic_names.get(topic_id), topic_id=topic_id)
+    return Result(name=broker.controller.machine.parts.context.topic_names.get(topic_id), topic_id=topic_id)
 
 
 def _refusal(broker: Broker, context: RequestContext, result: Result) -> ErrorCode:

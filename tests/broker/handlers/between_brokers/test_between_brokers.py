@@ -80,11 +80,11 @@ async def test_a_request_for_an_earlier_life_changes_nothing(handler: Any, make:
     async with running_broker() as broker:
         done = len(broker.replicas.requests)
         snapshot = broker.metadata.snapshot
-        response = await call(broker, handler, make(version, broker_epoch=broker.control.broker_epoch - 1), version)
+        response = await call(broker, handler, make(version, broker_epoch=broker.broker_epoch - 1), version)
         assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
         assert len(broker.replicas.requests) == done
         assert broker.metadata.snapshot is snapshot
-        response = await call(broker, handler, make(version, broker_epoch=broker.control.broker_epoch + 1), version)
+        response = await call(broker, handler, make(version, broker_epoch=broker.broker_epoch + 1), version)
         assert response.error_code == ErrorCode.NONE
 
 
@@ -125,10 +125,10 @@ async def test_orders_are_carried_out_one_at_a_time_and_seen_whole() -> None:
 
 async def test_producer_ids_come_in_blocks() -> None:
     async with running_broker() as broker:
-        request = AllocateProducerIdsRequest(broker_id=0, broker_epoch=broker.control.broker_epoch)
+        request = AllocateProducerIdsRequest(broker_id=0, broker_epoch=broker.broker_epoch)
         first = await call(broker, allocate_producer_ids, request, 0)
         second = await call(broker, allocate_producer_ids, request, 0)
-        stale = AllocateProducerIdsRequest(broker_id=0, broker_epoch=broker.control.broker_epoch - 1)
+        stale = AllocateProducerIdsRequest(broker_id=0, broker_epoch=broker.broker_epoch - 1)
         refused = await call(broker, allocate_producer_ids, stale, 0)
     assert (first.producer_id_start, first.producer_id_len) == (0, 1000)
     assert (second.producer_id_start, second.producer_id_len) == (1000, 1000)

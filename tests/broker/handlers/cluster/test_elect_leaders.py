@@ -26,7 +26,7 @@ def outcome(response: ElectLeadersResponse) -> dict[tuple[str, int], ErrorCode]:
 async def test_what_is_led_needs_no_election(version: int) -> None:
     asked = [Partitions(topic="a", partitions=[0, 9]), Partitions(topic="b", partitions=[0])]
     async with running_broker() as broker:
-        await broker.control.topics.create_topics([NewTopic("a", 1, 1)], 1000)
+        await broker.topics.create_topics([NewTopic("a", 1, 1)], 1000)
         request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
         response = await call(broker, elect_leaders, request, version)
         everything = await call(broker, elect_leaders, ElectLeadersRequest(topic_partitions=None), version)
@@ -43,11 +43,11 @@ async def test_what_is_led_needs_no_election(version: int) -> None:
 async def test_an_unclean_election_gives_a_partition_a_leader() -> None:
     async with running_broker() as broker:
         # Replicas 0 and 7 with only 7 in sync, and 7 is gone.
-        await broker.control.topics.create_topics([NewTopic("a", assignments={0: [7, 0]})], 1000)
+        await broker.topics.create_topics([NewTopic("a", assignments={0: [7, 0]})], 1000)
         state = await broker.tree.get("/brokers/topics/a/partitions/0/state")
         lost = state.data.replace(b'"isr":[0]', b'"isr":[7]').replace(b'"leader":0', b'"leader":7')
         await broker.tree.set("/brokers/topics/a/partitions/0/state", lost)
-        context = broker.control.machine.parts.context
+        context = broker.controller.machine.parts.context
         info = context.partition_leadership_info["a", 0]  # type: ignore[index]
         context.partition_leadership_info["a", 0] = info._replace(  # type: ignore[index]
             leader_and_isr=info.leader_and_isr.new_leader_and_isr(7, (7,))
@@ -66,7 +66,7 @@ async def test_refusals_of_the_whole_request() -> None:
     async with running_broker() as broker:
         denied = await call(broker, elect_leaders, ElectLeadersRequest(topic_partitions=asked), 2, authorizer=denying)
         odd = await call(broker, elect_leaders, ElectLeadersRequest(election_type=5, topic_partitions=asked), 2)
-        broker.control.machine.parts.active_controller_id = 7
+        broker.controller.machine.parts.active_controller_id = 7
         elsewhere = await call(broker, elect_leaders, ElectLeadersRequest(topic_partitions=asked), 2)
     assert denied.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert odd.error_code == ErrorCode.INVALID_REQUEST

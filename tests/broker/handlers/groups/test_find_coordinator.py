@@ -31,7 +31,7 @@ async def test_the_leader_of_the_groups_partition(version: int) -> None:
         found = await find(broker, version)
         assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.NONE, 1, "127.0.0.1", 9092)
         assert found.error_message == ("NONE" if 1 <= version <= 3 else "")
-        assert broker.control.topics.created == 0
+        assert broker.topics.created == 0
 
 
 @pytest.mark.parametrize("version", versions(find_coordinator, 1))
@@ -42,14 +42,14 @@ async def test_the_topic_is_created_when_first_asked_for(version: int) -> None:
             found = await find(broker, version, key_type=key_type)
             assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
         assert set(broker.metadata.topics) >= {"__consumer_offsets", "__transaction_state"}
-        assert broker.control.topics.created == 2
+        assert broker.topics.created == 2
 
 
 @pytest.mark.parametrize("version", versions(find_coordinator))
 async def test_a_topic_that_cannot_be_created_has_no_coordinator(version: int) -> None:
     async with fake_broker(leads=False) as broker:
         del broker.metadata.topics["__consumer_offsets"]
-        broker.control.topics.refusal = ErrorCode.INVALID_REPLICATION_FACTOR
+        broker.topics.refusal = ErrorCode.INVALID_REPLICATION_FACTOR
         found = await find(broker, version)
         assert (found.error_code, found.node_id, found.host, found.port) == (
             ErrorCode.COORDINATOR_NOT_AVAILABLE,

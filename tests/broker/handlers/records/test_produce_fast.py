@@ -20,7 +20,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, batch
 from tests.support.fake_broker import Denying
 from tests.support.running_broker import CLIENT, ask, create_topic, running_broker
@@ -166,7 +166,7 @@ async def test_a_frame_that_is_lent_may_change_while_its_answer_waits(tmp_path: 
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "flushed", flush_messages="1")
         await create_topic(broker, "walked", cleanup_policy="compact")
-        keyed = build_batch([(b"key", b"v" * 100, NOW_MS)], codec=Codec.GZIP)
+        keyed = build_batch([(b"key", b"v" * 100, NOW_MS)], BatchFields(codec=Codec.GZIP))
         for topic, records in (("flushed", GOOD), ("walked", keyed)):
             head = encode_request_header(RequestHeader(ApiKey.PRODUCE, 9, 7, "test"))
             frame = bytearray(head + encode(request(topic, records), 9))

@@ -291,7 +291,7 @@ async def test_partitions_leave_and_join_a_session(tmp_path: Path) -> None:
         assert values(await ask(broker, fetch("t", {}, session=(session, 2)), 12)) == {1: [b"b"]}
         forget = [FetchRequest.ForgottenTopic(topic="t", partitions=[1])]
         last = await ask(broker, fetch("t", {}, session=(session, 3), forgotten_topics_data=forget), 12)
-        assert (last.session_id, len(broker.fetches.sessions)) == (0, 0)
+        assert (last.session_id, len(broker.fetch_service.sessions)) == (0, 0)
 
 
 async def test_a_session_notices_that_its_topic_is_gone_and_back(tmp_path: Path) -> None:

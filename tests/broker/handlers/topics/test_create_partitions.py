@@ -24,7 +24,7 @@ def outcome(response: CreatePartitionsResponse) -> dict[str, tuple[ErrorCode, st
 
 
 async def create(broker: ControlBroker, *names: str) -> None:
-    await broker.control.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
+    await broker.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -61,7 +61,7 @@ async def test_named_twice_not_allowed_and_queued_for_deletion() -> None:
     denying = Denying([(Operation.ALTER, ResourceType.TOPIC, "b")])
     async with running_broker() as broker:
         await create(broker, "a", "b", "c")
-        broker.control.machine.parts.context.topics_to_be_deleted.add("c")
+        broker.controller.machine.parts.context.topics_to_be_deleted.add("c")
         request = grow(("a", 2), ("a", 3), ("b", 2), ("c", 2))
         response = await call(broker, create_partitions, request, 3, authorizer=denying)
     assert outcome(response) == {
@@ -73,6 +73,6 @@ async def test_named_twice_not_allowed_and_queued_for_deletion() -> None:
 
 async def test_only_the_controller_grows_topics() -> None:
     async with running_broker() as broker:
-        broker.control.machine.parts.active_controller_id = 7
+        broker.controller.machine.parts.active_controller_id = 7
         response = await call(broker, create_partitions, grow(("a", 2)), 3)
     assert outcome(response) == {"a": (ErrorCode.NOT_CONTROLLER, None)}

@@ -134,6 +134,6 @@ async def test_who_may_not_see_the_configuration_sees_none() -> None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_only_the_controller_creates(version: int) -> None:
     async with running_broker() as broker:
-        broker.control.machine.parts.active_controller_id = 7
+        broker.controller.machine.parts.active_controller_id = 7
         response = await call(broker, create_topics, CreateTopicsRequest(topics=[topic("a")]), version)
     assert [t.error_code for t in response.topics] == [ErrorCode.NOT_CONTROLLER]

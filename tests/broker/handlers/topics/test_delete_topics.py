@@ -30,7 +30,7 @@ def outcome(response: DeleteTopicsResponse) -> list[tuple[str | None, ErrorCode]
 
 
 async def create(broker: ControlBroker, *names: str) -> None:
-    await broker.control.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
+    await broker.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -92,6 +92,6 @@ async def test_deletion_can_be_disabled(version: int) -> None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_only_the_controller_deletes(version: int) -> None:
     async with running_broker() as broker:
-        broker.control.machine.parts.active_controller_id = 7
+        broker.controller.machine.parts.active_controller_id = 7
         response = await call(broker, delete_topics, by_name(version, "a"), version)
     assert outcome(response) == [("a", ErrorCode.NOT_CONTROLLER)]

@@ -19,7 +19,7 @@ Cursor = DescribeTopicPartitionsRequest.Cursor
 
 async def create(broker: ControlBroker, **counts: int) -> None:
     topics = [NewTopic(name, count, 1) for name, count in counts.items()]
-    await broker.control.topics.create_topics(topics, 1000)
+    await broker.topics.create_topics(topics, 1000)
 
 
 def request(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> DescribeTopicPartitionsRequest:

@@ -43,7 +43,7 @@ async def ask(
 
 
 async def create(broker: ControlBroker, *topics: str) -> None:
-    results = await broker.control.topics.create_topics([NewTopic(topic, 2, 1) for topic in topics], 1000)
+    results = await broker.topics.create_topics([NewTopic(topic, 2, 1) for topic in topics], 1000)
     assert all(result.error.code is ErrorCode.NONE for result in results.values())
 
 
@@ -162,7 +162,7 @@ class TestAutoCreation:
     async def test_it_does_not_wait_long_for_a_leader(self, autojump_clock: trio.testing.MockClock) -> None:
         async with running_broker() as broker:
             # The controller is stuck: the topic is made, its leader does not come.
-            await broker.control.close()
+            await broker.controller.close()
             started = trio.current_time()
             response = await ask(broker, MetadataRequest(topics=names("new")), 12)
             assert trio.current_time() - started < 1
@@ -295,7 +295,7 @@ async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
 
         async def meanwhile(elements: int) -> None:
             if elements == 2:
-                await broker.control.topics.delete_topics(["b"], 1000)
+                await broker.topics.delete_topics(["b"], 1000)
 
         monkeypatch.setattr(metadata, "pause_after", meanwhile)
         response = await ask(broker, MetadataRequest(topics=None if version >= 1 else []), version)

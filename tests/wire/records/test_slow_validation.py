@@ -8,11 +8,11 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import TimestampType, parse_header, verify_crc
-from kpybroker.wire.records.builder import build_batch
+from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.convert import CONVERTED_RECORDS_MAX, down_convert
-from kpybroker.wire.records.expensive import is_expensive, move_to
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import iter_records
+from kpybroker.wire.records.slow_validation import is_slow_to_validate, place_at
 from kpybroker.wire.records.validate import validate_and_assign
 
 NOW_MS = 1_700_000_000_000
@@ -23,7 +23,7 @@ STAMPED = AppendRules(timestamp_type=TimestampType.LOG_APPEND_TIME)
 
 def batch(count: int, codec: Codec = Codec.NONE, value: bytes | None = None) -> bytearray:
     entries = [(b"k%d" % n, value or b"%d" % (n * n), NOW_MS - n) for n in range(count)]
-    return build_batch(entries, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5)
+    return build_batch(entries, BatchFields(codec=codec, producer_id=7, producer_epoch=1, base_sequence=5))
 
 
 def message_set(count: int, codec: Codec) -> bytearray:
@@ -32,14 +32,13 @@ def message_set(count: int, codec: Codec) -> bytearray:
     return build_message_set(records, 1, codec=codec)
 
 
-@pytest.mark.parametrize("rules", [COMPACTED, LZ4, STAMPED, AppendRules(walk=True)])
+@pytest.mark.parametrize("rules", [COMPACTED, LZ4, STAMPED, AppendRules(check_every_record=True)])
 @pytest.mark.parametrize("records", [batch(500), batch(500, Codec.GZIP), message_set(500, Codec.NONE)])
-def test_moved_is_validated_at_the_place(rules: AppendRules, records: bytearray) -> None:
+def test_a_batch_placed_later_equals_one_validated_at_its_place(rules: AppendRules, records: bytearray) -> None:
     """Offsets, leader epoch and everything else are as if the batch had been validated where it is appended."""
-    where = {"now_ms": NOW_MS, "request_version": None}
-    at_once = validate_and_assign(bytearray(records), rules, base_offset=1234, leader_epoch=9, **where)
-    before = validate_and_assign(bytearray(records), rules, base_offset=0, leader_epoch=3, **where)
-    moved = move_to(before, 1234, 9)
+    at_once = validate_and_assign(bytearray(records), rules, base_offset=1234, leader_epoch=9, now_ms=NOW_MS)
+    before = validate_and_assign(bytearray(records), rules, base_offset=0, leader_epoch=3, now_ms=NOW_MS)
+    moved = place_at(before, 1234, 9)
     assert moved == at_once
     assert moved.header is not None
     verify_crc(moved.data, 0, moved.header)
@@ -70,15 +69,15 @@ def test_moved_is_validated_at_the_place(rules: AppendRules, records: bytearray)
     ],
 )
 def test_long_is_what_has_many_records_to_look_at(records: bytearray, rules: AppendRules, long: bool) -> None:
-    assert is_expensive(records, rules) is long
+    assert is_slow_to_validate(records, rules) is long
 
 
-@pytest.mark.parametrize("rules", [COMPACTED, AppendRules(codec=Codec.GZIP), AppendRules(walk=True)])
+@pytest.mark.parametrize("rules", [COMPACTED, AppendRules(codec=Codec.GZIP), AppendRules(check_every_record=True)])
 @pytest.mark.parametrize("codec", [Codec.ZSTD, Codec.LZ4])
-def test_more_records_than_could_have_come_uncompressed_are_refused_where_they_must_be_walked(
+def test_more_records_than_fit_uncompressed_are_refused_where_each_must_be_checked(
     rules: AppendRules, codec: Codec
 ) -> None:
-    records = batch(rules.max_walked_records + 1, codec, b"v")
+    records = batch(rules.max_checked_records + 1, codec, b"v")
     with pytest.raises(KafkaError) as refusal:
         validate_and_assign(records, rules, base_offset=0, now_ms=NOW_MS, leader_epoch=0)
     assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE
@@ -88,10 +87,10 @@ def test_more_records_than_could_have_come_uncompressed_are_refused_where_they_m
 def test_so_are_more_old_messages(codec: Codec) -> None:
     rules = AppendRules(max_message_bytes=10**9)
     small = AppendRules()
-    assert small.max_walked_records < rules.max_walked_records
+    assert small.max_checked_records < rules.max_checked_records
     with pytest.raises(KafkaError) as refusal:
         validate_and_assign(
-            message_set(small.max_walked_records + 1, codec), small, base_offset=0, now_ms=NOW_MS, leader_epoch=0
+            message_set(small.max_checked_records + 1, codec), small, base_offset=0, now_ms=NOW_MS, leader_epoch=0
         )
     assert refusal.value.code is ErrorCode.MESSAGE_TOO_LARGE
 

@@ -1,8 +1,8 @@
-"""Validation that takes long is done elsewhere than in the loop: which that is, and how its result finds its place.
+"""Validation that would hold the event loop: which batches need it, and how its result gets its offsets.
 
-A batch whose records must be looked at costs some 3 µs a record, and a few bytes of a compressed one can stand for
-millions of records, or of headers of one record. Such a batch is validated as if the log were empty, in a thread, and
-`move_to` gives the result its offsets in the loop, with nothing in between it and the append.
+Checking a batch's records costs some 3 µs a record, and a few bytes of a compressed batch can expand to millions of
+records, or to millions of headers of one record. Such a batch is validated in a thread as if the log were empty;
+`place_at` then assigns its offsets in the loop, with no await between it and the append.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from kpybroker.wire.records.batch import (
 )
 from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords
 
-PLAIN_BYTES_MAX = 32 * 1024
-"""Uncompressed, and no conversion: a record takes seven bytes at least, so this is below 15 ms."""
+IN_LOOP_BYTES_MAX = 32 * 1024
+"""Uncompressed bytes checked in the loop: a record takes at least seven bytes, so this is below 15 ms."""
 
 _MAGIC = 16
 _OLD_ATTRIBUTES = 17
 _ATTRIBUTES = 22  # the low byte of a magic 2 batch's
 
 
-def is_expensive(records: Buffer, rules: AppendRules) -> bool:
-    """Whether validating `records` may hold the loop. Looks at a few bytes; errors are for validation to find."""
+def is_slow_to_validate(records: Buffer, rules: AppendRules) -> bool:
+    """Whether validating `records` may hold the loop. Reads a few bytes only; validation itself reports errors."""
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
         return False
     if rules.as_sent and records[_MAGIC] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
-        return False  # as nearly always
+        return False  # nearly always
     if records[_MAGIC] != 2:
         # A compressed message after an uncompressed one is refused before anything is decompressed.
-        return records[_OLD_ATTRIBUTES] & CODEC_MASK != 0 or size > PLAIN_BYTES_MAX
+        return records[_OLD_ATTRIBUTES] & CODEC_MASK != 0 or size > IN_LOOP_BYTES_MAX
     attributes = records[_ATTRIBUTES]
     codec_id = attributes & CODEC_MASK
     is_kept = rules.codec is None or rules.codec == codec_id
     if is_kept and rules.opaque and not attributes & TIMESTAMP_TYPE_MASK:
         return False
-    return codec_id != 0 or size > PLAIN_BYTES_MAX
+    return codec_id != 0 or size > IN_LOOP_BYTES_MAX
 
 
-def is_long_search(header: BatchHeader) -> bool:
-    """Whether looking at the records of a stored batch, one after the other, may hold the loop."""
-    return header.is_compressed or header.size > PLAIN_BYTES_MAX
+def is_slow_to_search(header: BatchHeader) -> bool:
+    """Whether reading the records of a stored batch one by one may hold the loop."""
+    return header.is_compressed or header.size > IN_LOOP_BYTES_MAX
 
 
-def move_to(checked: ValidatedRecords, base_offset: int, leader_epoch: int) -> ValidatedRecords:
-    """What was validated for offset 0, one magic 2 batch, at another offset: stamped in place, outside its CRC."""
+def place_at(checked: ValidatedRecords, base_offset: int, leader_epoch: int) -> ValidatedRecords:
+    """Gives one magic 2 batch that was validated for offset 0 its real offsets, in place and outside its CRC."""
     header = checked.header
     assert header is not None
     assert header.magic == 2
