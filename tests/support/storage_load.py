@@ -1,7 +1,7 @@
 """Scripted loads on a `LogManager`, and what must be found of them when it is opened again.
 
-A `Load` does things to logs and notes what each of them promises. What may be gone (or back) is noted before an
-operation, what must be there after it, so that a load that is stopped anywhere knows exactly what a restart owes.
+A `Load` runs operations on logs and records what each of them guarantees: before an operation what may be lost (or
+restored), after it what must be there. So a load that is stopped anywhere knows exactly what a restart must find.
 `SCENARIOS` are loads, one for each kind of change.
 """
 
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 History = list[Entry | None]
-"""By offset. None below the offset where a log began anew."""
+"""By offset. None below the offset at which a log started again."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Known:
 
 
 class Load:
-    """One run. `files` may stop it at any call; what it knows tells how far it came."""
+    """One run. `files` may stop it at any call; its fields say how far it got."""
 
     had_failures = False  # so that what should be in the checkpoints is not known
 
@@ -96,7 +96,7 @@ class Load:
         return found
 
     def hosted(self) -> dict[str, Log]:
-        """The logs of known topics, but those in offline directories."""
+        """The logs of known topics, except those in offline directories."""
         found = {topic: self.logs.get(topic, 0) for topic in self.known}
         return {topic: log for topic, log in found.items() if log is not None}
 
@@ -161,7 +161,7 @@ class Load:
         self.log(topic).increment_log_start_offset(offset)
 
     def retention(self, topic: str, keep_bytes: int = -1) -> None:
-        """What `retention.bytes` or the log start makes superfluous goes."""
+        """Remove segments by `retention.bytes` or the log start offset."""
         known, log = self.known[topic], self.log(topic)
         known.start_max = log.high_watermark
         log.update_config(dataclasses.replace(CONFIG, retention_bytes=keep_bytes))
@@ -180,7 +180,7 @@ class Load:
         self._prepare_truncation(topic, offset)
         log.truncate_to(offset, now_ms=NOW_MS)
 
-    def begin_anew(self, topic: str, offset: int) -> None:
+    def start_again(self, topic: str, offset: int) -> None:
         known, log = self.known[topic], self.log(topic)
         known.flushed, known.start_min, known.start_max = 0, 0, max(known.start_max, offset)
         known.histories.append([None] * offset)
@@ -250,7 +250,7 @@ class Load:
         self.open()
 
     def restart_killed(self) -> None:
-        """The process dies and comes back; the system lives on."""
+        """The process is killed and starts again; the system keeps running."""
         self.files.locked.clear()
         self.files.open_count = 0
         self.open()
@@ -306,7 +306,7 @@ def restarts(load: Load) -> None:
 
 
 def retention(load: Load) -> None:
-    """Segments go from the oldest on, and their files some time later."""
+    """Segments are removed from the oldest on, and their files some time later."""
     load.open()
     load.create("t")
     load.append("t", 20)
@@ -328,7 +328,7 @@ def retention(load: Load) -> None:
 
 
 def deleted_records(load: Load) -> None:
-    """DeleteRecords: the log start moves at once, the checkpoint follows, then whole segments go."""
+    """DeleteRecords: the log start moves at once, the checkpoint follows, then whole segments are removed."""
     load.open()
     load.create("t")
     load.create("u")
@@ -352,7 +352,7 @@ def deleted_records(load: Load) -> None:
 
 
 def truncation(load: Load) -> None:
-    """A follower cuts its log, goes on with another history, and begins anew elsewhere."""
+    """A follower cuts its log, continues with another history, and starts again at another offset."""
     load.open()
     load.create("t")
     load.append("t", 16)
@@ -369,17 +369,17 @@ def truncation(load: Load) -> None:
     load.append("t", 7, epoch=3)
     load.checkpoint()
     load.remove_deleted()
-    load.begin_anew("t", 30)
+    load.start_again("t", 30)
     load.append("t", 6, epoch=4)
     load.flush("t")
     load.checkpoint()
-    load.begin_anew("t", 10)
+    load.start_again("t", 10)
     load.append("t", 5, epoch=5)
     load.shutdown()
 
 
 def topics(load: Load) -> None:
-    """Topics are made, deleted, and made again under the same name."""
+    """Topics are created, deleted, and created again under the same name."""
     load.open()
     load.create("t")
     load.create("u")

@@ -1,4 +1,4 @@
-"""Cleaning a log's files: which, how far, and what is written."""
+"""Cleaning a log's files: which segments, how far, and what is written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def keys(log: Log) -> str:
     return "".join(f"{record.key.decode() if record.key else ''}{record.offset} " for record in all_records(log))
 
 
-def test_segments_that_become_small_are_put_together() -> None:
+def test_segments_that_become_small_are_merged() -> None:
     log = log_with("abc", "abd", "abe", "f")
     done = clean_log(log)
     assert done is not None
@@ -184,7 +184,7 @@ def test_every_read_and_write_is_reported_and_may_end_the_cleaning() -> None:
         list(clean(log.files, job, stop))
 
 
-def test_the_steps_are_told_in_order() -> None:
+def test_the_steps_are_reported_in_order() -> None:
     log = log_with("abc", "abd", "aaaaaaa", "bbbbbbb")
     _, job = job_for(log)
     events = list(clean(log.files, job, lambda size: None))

@@ -1,4 +1,4 @@
-"""The cleaner's process and the lines it speaks."""
+"""The cleaner's process and its protocol of lines."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_job_that_fails_says_so_and_the_next_one_may_come(tmp_path: Path) -> N
     process.communicate(timeout=END_WITHIN_S)
 
 
-def test_it_ends_within_a_job_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+def test_it_ends_within_a_job_that_is_no_longer_wanted(tmp_path: Path) -> None:
     """At a byte a second the job would take hours."""
     log = dirty_log(tmp_path)
     process = start()

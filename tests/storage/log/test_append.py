@@ -15,7 +15,7 @@ from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
 
-def test_append_info_tells_what_was_appended() -> None:
+def test_append_info_describes_the_append() -> None:
     log = open_log(LossyFiles(), "/logs/t-0", log_config(flush_messages=3))
     info = log.append_as_leader(ProducedBatches(batch(b"a", b"b", timestamp=77), NOW_MS), 4)
     assert info[:7] == (0, 1, 77, -1, 0, False, False)
@@ -124,7 +124,7 @@ def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
         assert log.aborted_transactions(5, log.read(5, 100, max_offset=0)) == []
 
 
-def test_where_nothing_was_aborted_a_read_committed_fetch_looks_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_committed_fetch_needs_no_lookup_where_nothing_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     log = new()
     transactional(log, b"a", 0)
     append_as_coordinator(log, marker(commit=True, producer_id=7))
@@ -139,7 +139,7 @@ def test_where_nothing_was_aborted_a_read_committed_fetch_looks_nothing_up(monke
 
 
 def test_a_transaction_needs_its_verification() -> None:
-    """KIP-890."""
+    """KIP-890: the first batch of a transaction needs the guard of a verification."""
     log = new()
     options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     assert code_of(lambda: append(log, b"x", **options)) is ErrorCode.INVALID_TXN_STATE
@@ -161,7 +161,7 @@ def replicate(leader: Log, follower: Log) -> None:
 
 
 def test_a_follower_notes_aborted_transactions_as_its_leader_does() -> None:
-    """Also where it appends the beginning of the next transaction together with the marker."""
+    """Also when it appends the beginning of the next transaction together with the marker."""
     leader, follower = new(), open_log(LossyFiles(), "/logs/t-0", SMALL)
     transactional(leader, b"a", 0)
     append_as_coordinator(leader, marker(commit=False, producer_id=7))

@@ -67,8 +67,8 @@ def test_reads_outside_the_log_are_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_read_of_what_came_a_moment_ago_is_a_read_like_any_other(seed: int) -> None:
-    """Whatever was appended and cut off before, wherever it begins, and however little it may bring."""
+def test_a_read_of_a_recent_append_equals_any_other_read(seed: int) -> None:
+    """For any appends and truncations before, any start offset, and any limit of bytes."""
     chance = random.Random(seed)
     log = new()
 
@@ -140,13 +140,13 @@ def test_find_max_timestamp_is_the_first_record_with_it() -> None:
 
 
 def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytearray:
-    """A batch that says it holds a record of the time `claimed`."""
+    """A batch whose header falsely says that it has a record of the time `claimed`."""
     lie = batch(b"x", timestamp=timestamp, **options)
     set_max_timestamp(lie, 0, parse_header(lie), TimestampType.CREATE_TIME, claimed)
     return lie
 
 
-def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> None:
+def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> None:
     log = open_log(LossyFiles(), "/logs/t-0")
     for lie in (lying_batch(NOW_MS + 9), lying_batch(NOW_MS + 9, codec=Codec.GZIP), batch(bytes(40_000))):
         log.append_as_leader(ProducedBatches(lie, NOW_MS), 0)
@@ -159,7 +159,7 @@ def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> 
     assert large.is_long
 
 
-def test_a_search_gives_turns_and_sees_the_log_as_it_was() -> None:
+def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
     files = LossyFiles()
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * HEADERS_BETWEEN_TURNS):

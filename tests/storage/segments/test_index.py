@@ -98,7 +98,7 @@ def test_an_earlier_or_equal_timestamp_adds_no_entry() -> None:
     [
         b"1234567",  # no multiple of 8
         struct.pack(">ii", -5, 10),  # below the base
-        struct.pack(">iiii", 5, 10, 9, 500),  # behind the log's end
+        struct.pack(">iiii", 5, 10, 9, 500),  # after the log's end
         struct.pack(">ii", 5, 10) + bytes(8),  # zeros of a preallocated file
     ],
 )
@@ -155,7 +155,7 @@ def test_an_active_index_writes_many_entries_at_once() -> None:
 
 
 @pytest.mark.parametrize("rest", [0, 1, 63, 64, 65, 99, 100])
-def test_entries_go_whether_they_were_written_or_not(rest: int) -> None:
+def test_entries_are_removed_whether_they_were_written_or_not(rest: int) -> None:
     files = LossyFiles()
     index = offset_index(files)
     for number in range(100):
@@ -229,7 +229,7 @@ def test_lookups_one_after_the_other_agree_with_a_list(
         assert index.lookup(BASE + target) == ((BASE, 0) if slot < 0 else (BASE + relative[slot], relative[slot]))
 
 
-def test_who_reads_on_is_answered_by_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequential_lookup_needs_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     index = offset_index(LossyFiles())
     for number in range(100_000):
         index.append(BASE + number, number)
