@@ -165,7 +165,7 @@ def _aborted(files: Files, job: CleaningJob, start: int, end: int) -> list[Abort
 
 
 def _legacy_delete_horizon(job: CleaningJob, sources: list[Source]) -> int:
-    """Tombstones of magic 0 and 1 go from segments that were last changed before this time."""
+    """Segments last changed before this time lose their tombstones of magic 0 and 1."""
     clean_ones = [source for source in sources if source.base_offset < job.first_dirty_offset]
     return clean_ones[-1].modified_ms - job.delete_retention_ms if clean_ones else 0
 
@@ -236,7 +236,7 @@ def _map_segment(
 
 
 def _keys(data: bytes, position: int, header: BatchHeader) -> tuple[list[tuple[bytes, int]], int]:
-    """Keys and offsets of a batch, and the bytes that the keys have at most."""
+    """Keys and offsets of a batch, and an upper bound of the bytes of the keys."""
     if header.magic < 2:
         records = iter_records(data, header, position)
         keys = [(record.key, record.offset) for record in records if record.key is not None]

@@ -45,7 +45,7 @@ MAX_NAME_LENGTH = 255
 
 _MARKED_DIR = re.compile(r"^(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)$")
 _MARKED_SUFFIXES = (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)
-_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 class TopicPartition(NamedTuple):
@@ -76,7 +76,7 @@ def is_log_file(name: str) -> bool:
 
 def is_index_file(name: str) -> bool:
     """Whether a name is that of one of a segment's three indexes."""
-    return name.endswith(_INDEX_SUFFIXES)
+    return name.endswith(INDEX_SUFFIXES)
 
 
 def replace_suffix(path: str, old: str, new: str) -> str:

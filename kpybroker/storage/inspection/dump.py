@@ -16,7 +16,6 @@ from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
 from kpybroker.storage.inspection.dump_segment import Row, Selection, error_row, segment_rows
 
-_INDEX_SUFFIXES = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX, names.TXN_INDEX_SUFFIX)
 _REPLACED_SUFFIXES = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 _PARTITION_FILES = (names.LEADER_EPOCH_CHECKPOINT, names.PARTITION_METADATA)
 
@@ -137,6 +136,6 @@ def _rows(file: File, path: str, wanted: Selection) -> Iterator[Row]:
         return segment_rows(file, path, wanted)
     if kind == names.SNAPSHOT_SUFFIX:
         return snapshot_rows(file, path)
-    if kind in _INDEX_SUFFIXES:
+    if kind in names.INDEX_SUFFIXES:
         return index_rows(file, path, kind)
     return small_file_rows(file, path, SMALL_FILES[kind])

@@ -6,7 +6,6 @@ Index files are read piece by piece; the others are small in any log that a brok
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -23,25 +22,18 @@ from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import File, read_exactly
 from kpybroker.storage.inspection.dump_segment import Row, error_row
 from kpybroker.storage.log.producer_snapshots import decode_snapshot
-from kpybroker.storage.segments.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
-from kpybroker.storage.segments.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
+from kpybroker.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
+from kpybroker.storage.segments.txn_index import ENTRY as TXN_ENTRY
 from kpybroker.storage.segments.txn_index import VERSION as TXN_VERSION
 
 SMALL_FILE_MAX: Final = 256 * 1024 * 1024
 _ENTRIES_AT_ONCE = 8192
 
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
-_TXN_ENTRY = struct.Struct(">hqqqq")
-
 _STRUCTS: Final = {
-    names.INDEX_SUFFIX: _OFFSET_ENTRY,
-    names.TIME_INDEX_SUFFIX: _TIME_ENTRY,
-    names.TXN_INDEX_SUFFIX: _TXN_ENTRY,
+    names.INDEX_SUFFIX: OFFSET_ENTRY,
+    names.TIME_INDEX_SUFFIX: TIME_ENTRY,
+    names.TXN_INDEX_SUFFIX: TXN_ENTRY,
 }
-assert _OFFSET_ENTRY.size == OFFSET_ENTRY_SIZE
-assert _TIME_ENTRY.size == TIME_ENTRY_SIZE
-assert _TXN_ENTRY.size == TXN_ENTRY_SIZE
 
 
 def index_entries(file: File, suffix: str, size: int) -> Iterator[tuple[int, ...]]:

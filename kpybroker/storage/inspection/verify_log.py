@@ -38,7 +38,6 @@ from kpybroker.storage.log.producer_snapshots import decode_snapshot
 
 T = TypeVar("T")
 
-_INDEX_SUFFIXES = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX, names.TXN_INDEX_SUFFIX)
 _LEFTOVERS = (names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 
 
@@ -136,7 +135,7 @@ def look_at_segment(look: LogLook, base: int, next_base: int | None) -> None:
     """Verify one segment and its indexes, with what the segments before it left in `look.state`."""
     path = names.segment_file(look.directory, base, names.LOG_SUFFIX)
     with ExitStack() as stack:
-        indexes = {suffix: _open(look, stack, base, suffix) for suffix in _INDEX_SUFFIXES}
+        indexes = {suffix: _open(look, stack, base, suffix) for suffix in names.INDEX_SUFFIXES}
         try:
             log = look.files.open(path, writable=False)
             stack.callback(log.close)

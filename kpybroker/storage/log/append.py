@@ -27,13 +27,12 @@ from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
-from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
+from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords, validate_and_assign
 
 if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
     from kpybroker.storage.segments.segment import LogSegment
 
-UNKNOWN_OFFSET = -1
 CLIENT = AppendOrigin.CLIENT  # reading an attribute of an enum takes 0.1 µs
 COORDINATOR = AppendOrigin.COORDINATOR
 
@@ -303,7 +302,7 @@ def _analyze_follower(
 ) -> tuple[list[tuple[BatchHeader, Buffer]], ValidatedRecords | None]:
     """Check batches from a leader: whole, sound, in order, and not below the log end offset. None where there are none.
 
-    An incomplete last batch is left out, as a fetch may end in one.
+    An incomplete last batch is left out, as a fetch response may end in one.
     """
     batches: list[tuple[BatchHeader, Buffer]] = []
     view = memoryview(records)

@@ -22,15 +22,12 @@ from typing import NamedTuple
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Files, read_exactly, write_all
 from kpybroker.storage.disk.slice import LazyFile
+from kpybroker.wire.records.batch import NO_TIMESTAMP
 
 INT32_MAX = 2**31 - 1
-NO_TIMESTAMP = -1
 
-OFFSET_ENTRY_SIZE = 8
-TIME_ENTRY_SIZE = 12
-
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
+OFFSET_ENTRY = struct.Struct(">ii")  # relative offset, position
+TIME_ENTRY = struct.Struct(">qi")  # timestamp, relative offset
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 
@@ -209,16 +206,16 @@ class OffsetIndex:
     __slots__ = ("base_offset", "file", "last_offset", "last_position", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self.file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, OFFSET_ENTRY.size, keep_open=active)
         self.base_offset = base_offset
-        self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
+        self.max_entries = max_index_bytes // OFFSET_ENTRY.size
         self._read_last()
 
     def _read_last(self) -> None:
         if self.file.entries == 0:
             self.last_offset, self.last_position = self.base_offset, 0
             return
-        relative, position = _OFFSET_ENTRY.unpack(self.file.read(self.file.entries - 1))
+        relative, position = OFFSET_ENTRY.unpack(self.file.read(self.file.entries - 1))
         self.last_offset, self.last_position = self.base_offset + relative, position
 
     @property
@@ -255,7 +252,7 @@ class OffsetIndex:
                 f"Attempt to append an offset {offset} no larger than the last offset appended "
                 f"({self.last_offset}) to {file.handle.path}"
             )
-        file.append(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
+        file.append(OFFSET_ENTRY.pack(offset - self.base_offset, position))
         self.last_offset, self.last_position = offset, position
 
     def lookup(self, offset: int) -> OffsetPosition:
@@ -270,7 +267,7 @@ class OffsetIndex:
         return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> OffsetPosition:
-        relative, position = _OFFSET_ENTRY.unpack(entry)
+        relative, position = OFFSET_ENTRY.unpack(entry)
         return OffsetPosition(self.base_offset + relative, position)
 
     def fetch_upper_bound_offset(self, position: int) -> int | None:
@@ -299,9 +296,9 @@ class TimeIndex:
     __slots__ = ("base_offset", "file", "last_entry", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self.file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, TIME_ENTRY.size, keep_open=active)
         self.base_offset = base_offset
-        self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
+        self.max_entries = max_index_bytes // TIME_ENTRY.size
         self.last_entry = self._read_last()
 
     def _read_last(self) -> TimestampOffset:
@@ -332,7 +329,7 @@ class TimeIndex:
                 f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.handle.path}"
             )
         if timestamp > last.timestamp:
-            file.append(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+            file.append(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
             self.last_entry = TimestampOffset(timestamp, offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
@@ -347,7 +344,7 @@ class TimeIndex:
         return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> TimestampOffset:
-        timestamp, relative = _TIME_ENTRY.unpack(entry)
+        timestamp, relative = TIME_ENTRY.unpack(entry)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def truncate_to(self, offset: int) -> None:

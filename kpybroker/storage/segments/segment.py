@@ -402,7 +402,7 @@ class LogSegment:
             self.append_largest_timestamp()
 
     def _remove_indexes(self) -> None:
-        """New ones, empty, take their place."""
+        """Replace both indexes by new, empty ones."""
         self._is_index_full = None
         self._indexes.remove()
         self.txn_index.handle.close()

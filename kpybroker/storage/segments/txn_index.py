@@ -15,10 +15,7 @@ from kpybroker.storage.disk.files import Files, read_file, write_all
 from kpybroker.storage.disk.slice import LazyFile
 
 VERSION = 0
-ENTRY_SIZE = 34
-
-_ENTRY = struct.Struct(">hqqqq")
-assert _ENTRY.size == ENTRY_SIZE
+ENTRY = struct.Struct(">hqqqq")
 
 
 class AbortedTxn(NamedTuple):
@@ -46,13 +43,13 @@ class TransactionIndex:
         entries = self._entries
         if entries is None:
             data = read_file(self._files, self.handle.path) or b""
-            if len(data) % ENTRY_SIZE:
+            if len(data) % ENTRY.size:
                 raise CorruptIndexError(
                     f"{len(data)} bytes of transaction index {self.handle.path} are no whole entries"
                 )
             entries = []
-            for position in range(0, len(data), ENTRY_SIZE):
-                version, *fields = _ENTRY.unpack_from(data, position)
+            for position in range(0, len(data), ENTRY.size):
+                version, *fields = ENTRY.unpack_from(data, position)
                 if version > VERSION or version < 0:
                     raise CorruptIndexError(
                         f"Unexpected aborted transaction version {version} in transaction index {self.handle.path}"
@@ -80,7 +77,7 @@ class TransactionIndex:
                 f"The last offset of appended transactions must increase sequentially, but {entry.last_offset} is not "
                 f"greater than current last offset {entries[-1].last_offset} of index {self.handle.path}"
             )
-        write_all(self.handle.shared.file, _ENTRY.pack(VERSION, *entry), len(entries) * ENTRY_SIZE)
+        write_all(self.handle.shared.file, ENTRY.pack(VERSION, *entry), len(entries) * ENTRY.size)
         entries.append(entry)
         self.handle.dirty = True
 
@@ -117,6 +114,6 @@ class TransactionIndex:
             self._cut(0)
 
     def _cut(self, count: int) -> None:
-        self.handle.shared.file.truncate(count * ENTRY_SIZE)
+        self.handle.shared.file.truncate(count * ENTRY.size)
         del self._load()[count:]
         self.handle.dirty = True
