@@ -115,7 +115,7 @@ class LogDirectory:
     def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
         """A job for a thread that writes an offset checkpoint; `offsets` must not change. It raises LogDirError.
 
-        A full disk keeps the old checkpoint, which only means more to recover. An older capture never replaces a newer
+        A full disk keeps the old checkpoint: then there is more to recover. An older capture never replaces a newer
         one.
         """
         path = self.file(name)

@@ -336,8 +336,8 @@ class LogManager:
     def delete_old_segments(self, log: Log, now_ms: int) -> Iterator[int]:
         """Run retention on one log, unless it is being cleaned: its segments have to stay until that is done.
 
-        Segments added after the first step wait for the next run; otherwise a producer of old records could keep this
-        going.
+        Segments added after the first step wait for the next run: a producer of old records cannot keep this one
+        running.
         """
         end = log.log_end_offset
         while removed := self._delete_some(log, now_ms, end):

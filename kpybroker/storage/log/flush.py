@@ -138,8 +138,7 @@ class FlushJob:
             file.close()
 
     def complete(self) -> None:
-        """Release the files and move the recovery point to `offset`, unless the log was cut since. On the loop, after
-        `run`.
+        """Release the files and move the recovery point to `offset`, unless the log was cut. On the loop, after `run`.
 
         Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for leader epochs or index entries.
         """

@@ -94,8 +94,7 @@ class LogLoader:
     def _snapshots_at(self, offset: int) -> ProducerSnapshots:
         """The state that recovery left at this offset, if it got that far; else an empty one.
 
-        A snapshot has only each producer's last batch, but several that were not acknowledged when the broker died may
-        be sent again.
+        A snapshot has only each producer's last batch, but after a crash several unacknowledged ones may be sent again.
         """
         recovered, self._recovered = self._recovered, None
         if recovered is not None and recovered.state.map_end_offset == offset:

@@ -13,7 +13,8 @@ Not here: which segment (`segment_list`, `log`), the index files (`segment_index
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
@@ -28,6 +29,8 @@ from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
 
 logger = logging.getLogger("kafka.log.LogSegment")
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 RECENT_APPENDS_MAX = 8
 NO_TAIL = 2**63
@@ -117,14 +120,7 @@ class LogSegment:
     @property
     def offset_index(self) -> OffsetIndex:
         """The offset index, opened at first use, and rebuilt if it contradicts itself."""
-        index = self._indexes.offset
-        if index is None:
-            try:
-                index = self._open_offset_index()
-            except CorruptIndexError as error:
-                self._rebuild_because(error)
-                index = self._indexes.offset or self._open_offset_index()
-        return index
+        return self._indexes.offset or self._opened(self._open_offset_index)
 
     def _open_offset_index(self) -> OffsetIndex:
         return self._indexes.open_offset(active=self.active, log_size=self.records.size)
@@ -132,17 +128,17 @@ class LogSegment:
     @property
     def time_index(self) -> TimeIndex:
         """The time index, opened at first use, and rebuilt if it contradicts itself."""
-        index = self._indexes.time
-        if index is None:
-            try:
-                index = self._open_time_index()
-            except CorruptIndexError as error:
-                self._rebuild_because(error)
-                index = self._indexes.time or self._open_time_index()
-        return index
+        return self._indexes.time or self._opened(self._open_time_index)
 
     def _open_time_index(self) -> TimeIndex:
         return self._indexes.open_time(active=self.active)
+
+    def _opened(self, open_index: Callable[[], Index]) -> Index:
+        try:
+            return open_index()
+        except CorruptIndexError as error:
+            self._rebuild_because(error)
+            return open_index()
 
     @property
     def max_timestamp(self) -> int:
@@ -221,9 +217,7 @@ class LogSegment:
     @property
     def first_batch_timestamp(self) -> int | None:
         """The first batch's timestamp, for max.compaction.lag.ms; None where it has none."""
-        first = self._rolling_timestamp
-        if first is None:
-            first = self._load_first_timestamp()
+        first = self._load_first_timestamp() if self._rolling_timestamp is None else self._rolling_timestamp
         return first if first >= 0 else None
 
     def append(
@@ -326,8 +320,7 @@ class LogSegment:
             )
 
     def next_offset(self) -> int:
-        """The offset after the last batch, by a scan from the last index entry. Rebuilds and raises as
-        `translate_offset`.
+        """The offset after the last batch, by a scan from the last index entry. As `translate_offset`.
 
         A file that does not end with a whole batch is damaged: recovery cuts off a batch that was not written whole.
         """

@@ -30,14 +30,18 @@ class SegmentIndexes:
         self.time: TimeIndex | None = None
 
     def open_offset(self, *, active: bool, log_size: int) -> OffsetIndex:
-        """Open the offset index, or create it. Raises CorruptIndexError, OSError."""
+        """The offset index, opened or created if it was not open. Raises CorruptIndexError, OSError."""
+        if self.offset is not None:
+            return self.offset
         index = OffsetIndex(*self._place(names.INDEX_SUFFIX), active=active)
         index.sanity_check(log_size)
         self.offset = index
         return index
 
     def open_time(self, *, active: bool) -> TimeIndex:
-        """Open the time index, or create it. Raises CorruptIndexError, OSError."""
+        """The time index, opened or created if it was not open. Raises CorruptIndexError, OSError."""
+        if self.time is not None:
+            return self.time
         index = TimeIndex(*self._place(names.TIME_INDEX_SUFFIX), active=active)
         index.sanity_check()
         self.time = index

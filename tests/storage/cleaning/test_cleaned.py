@@ -16,10 +16,9 @@ from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
 from kpybroker.storage.disk.names import TopicPartition
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from tests.support.batches import NOW_MS, log_config, read_all
+from tests.support.batches import NOW_MS, append_batch, log_config, read_all
 from tests.support.cleaning import clean_log, job_for
 from tests.support.lossy_files import LossyFiles
 
@@ -40,9 +39,7 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     for number in range(rounds):
         for key in b"abc":
             fields = BatchFields(producer_id=key, producer_epoch=0, base_sequence=number)
-            log.append_as_leader(
-                ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields), NOW_MS), 0
-            )
+            append_batch(log, build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields))
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log
@@ -61,11 +58,8 @@ def cleaned_files(log: Log) -> list[CleanedSegment]:
 def test_a_job_lists_the_producers_whose_last_record_it_cleans() -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
-    log.append_as_leader(
-        ProducedBatches(
-            build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3)), NOW_MS
-        ),
-        0,
+    append_batch(
+        log, build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3))
     )
     log.update_high_watermark(log.log_end_offset)
     target, job = job_for(log)
@@ -176,7 +170,7 @@ def test_a_change_of_the_segments_aborts_the_cleaning(change: Callable[[LogManag
 )
 def test_other_changes_do_not_abort_the_cleaning(change: Callable[[Log], object]) -> None:
     log = dirty_log(open_manager(LossyFiles()))
-    log.append_as_leader(ProducedBatches(build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]), NOW_MS), 0)
+    append_batch(log, build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]))
     log.update_high_watermark(log.log_end_offset)
     events = cleaned_files(log)
     log.cleaning = lambda: pytest.fail("called off")

@@ -8,14 +8,13 @@ from kpybroker.storage.cleaning.cleaned import remove_leftovers
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, clean
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_all
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.segment import SegmentOverflowError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record
-from tests.support.batches import NOW_MS, log_config, open_log
+from tests.support.batches import NOW_MS, append_batch, log_config, open_log
 from tests.support.cleaning import clean_log, job_for
 from tests.support.keyed_load import all_records
 from tests.support.lossy_files import LossyFiles
@@ -28,7 +27,7 @@ CONFIG = log_config(segment_bytes=1000, index_interval_bytes=100, cleanup_policy
 def put(log: Log, *keys: str, value: bytes | None = b"v" * 20, timestamp: int = NOW_MS) -> int:
     """A batch with these keys; its first offset."""
     entries = [(key.encode(), value, timestamp) for key in keys]
-    return log.append_as_leader(ProducedBatches(build_batch(entries), NOW_MS), 0).first_offset
+    return append_batch(log, build_batch(entries)).first_offset
 
 
 def log_with(*rounds: str, files: LossyFiles | None = None, config: object = CONFIG) -> Log:

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
+    append_batch,
     batch,
     found_by,
     log_config,
@@ -196,7 +196,7 @@ def test_a_segment_without_timestamps_is_rolled_by_its_age() -> None:
     log = open_log(LossyFiles(), PATH, log_config(segment_ms=100))
     for now_ms in (NOW_MS, NOW_MS + 100, NOW_MS + 101):
         follow = log.log_end_offset
-        log.append_as_leader(ProducedBatches(batch(b"x", timestamp=-1), now_ms), 0)
+        append_batch(log, batch(b"x", timestamp=-1), now_ms=now_ms)
         assert log.log_end_offset == follow + 1
     assert bases(log) == [0, 2]
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from kpybroker.storage.disk.files import OsFiles
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.reader import HEADERS_BETWEEN_TURNS
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
-from tests.support.batches import NOW_MS, append, batch, found_by, open_log, read_all
+from tests.support.batches import NOW_MS, append, append_batch, batch, found_by, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
@@ -149,7 +148,7 @@ def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytear
 def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> None:
     log = open_log(LossyFiles(), "/logs/t-0")
     for lie in (lying_batch(NOW_MS + 9), lying_batch(NOW_MS + 9, codec=Codec.GZIP), batch(bytes(40_000))):
-        log.append_as_leader(ProducedBatches(lie, NOW_MS), 0)
+        append_batch(log, lie)
     append(log, b"true", timestamp=NOW_MS + 5)
     steps = list(log.search_timestamp(NOW_MS + 5))
     assert [step is not None and step.is_long for step in steps] == [False, True, False]
@@ -164,7 +163,7 @@ def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * HEADERS_BETWEEN_TURNS):
         append(log, b"x")
-    log.append_as_leader(ProducedBatches(lying_batch(NOW_MS + 9), NOW_MS), 0)
+    append_batch(log, lying_batch(NOW_MS + 9))
     append(log, b"true", timestamp=NOW_MS + 5)
     log.flush()  # opens all files
     search = log.search_timestamp(NOW_MS + 5)
