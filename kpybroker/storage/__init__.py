@@ -24,7 +24,7 @@ It gives `log.log.Log`:
   write   `append_as_leader(ProducedBatches, leader_epoch) -> AppendInfo`, `append_as_follower(records, now_ms=)`
   read    `read(start, max_bytes, max_offset=, min_one_message=) -> FetchSlice`, `aborted_transactions(start, fetched)`,
           `search_timestamp`, `search_max_timestamp` (both step by step), `legacy_offsets_before`
-  state   `update_high_watermark`, `maybe_increment_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,
+  state   `update_high_watermark`, `assign_epoch`, `end_offset_for_epoch`,
           `epoch_for_offset`, `earliest_epoch`, `latest_epoch`, `update_config`, and the attributes `log_start_offset`,
           `high_watermark`, `last_stable_offset`, `log_end_offset`, `recovery_point`, `size`, `topic_id`, `config`,
           `partition`, `directory`, `log_dir`, `producers`

@@ -52,7 +52,7 @@ def lock_log_dirs(broker: Broker) -> LogManager:
             broker.files,
             config.log_dirs,
             LogSettings(
-                walk_records=config.get_bool("kpybroker.validate.records"), random_below=broker.random.randrange
+                check_every_record=config.get_bool("kpybroker.validate.records"), random_below=broker.random.randrange
             ),
             new_id=lambda: f"{broker.random.getrandbits(128):032x}",
         )

@@ -60,7 +60,7 @@ class ProducedBatches(NamedTuple):
 
     `records` is stamped in place where it is writable. `request_version` is Produce's, None for a coordinator.
     `guard` proves that a transaction was verified (KIP-890). `checked` is the result of validating `records` for
-    offset 0, where that was done beforehand (`wire.records.expensive`).
+    offset 0, where that was done beforehand (`wire.records.slow_validation`).
     """
 
     records: Buffer

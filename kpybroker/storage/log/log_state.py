@@ -33,7 +33,12 @@ NO_LIMIT = 2**63 - 1
 
 
 class LogState:
-    """One partition's log, loaded. Everything runs on the loop."""
+    """One partition's log, loaded. Everything runs on the loop.
+
+    `rules` are those for appends. `truncations` counts cuts, so that a flush notices one. `bound_cache` is the position
+    of the last isolation bound that a read looked up (offset, segment, position). `cleaner_offset` is None if never
+    cleaned.
+    """
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class LogState:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
-        self.rules = append_rules(config, check_every_record=settings.walk_records)
+        self.rules = append_rules(config, check_every_record=settings.check_every_record)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = settings.verification_enabled
         is_new = make_directory(files, directory)
@@ -124,7 +129,7 @@ class LogState:
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
-        self.rules = append_rules(config, check_every_record=self._settings.walk_records)
+        self.rules = append_rules(config, check_every_record=self._settings.check_every_record)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -205,15 +210,6 @@ class LogState:
             self.producers.on_high_watermark_updated(high_watermark)
             self.update_first_unstable_offset()
         return high_watermark
-
-    def maybe_increment_high_watermark(self, high_watermark: int) -> bool:
-        """Move the high watermark forward only; whether it moved. Raises ValueError above the log end offset."""
-        if high_watermark > self.log_end_offset:
-            raise ValueError(f"High watermark {high_watermark} exceeds the log end offset {self.log_end_offset}")
-        if high_watermark <= self.high_watermark:
-            return False
-        self.update_high_watermark(high_watermark)
-        return True
 
     def update_first_unstable_offset(self) -> None:
         """Take over the producer state's first unstable offset, not below the log start offset."""

@@ -223,10 +223,6 @@ class OffsetIndex:
         """Whether `segment.index.bytes` is reached."""
         return self.file.entries >= self.max_entries
 
-    def can_append_offset(self, offset: int) -> bool:
-        """Whether an offset can be expressed relative to the base."""
-        return 0 <= offset - self.base_offset <= INT32_MAX
-
     def sanity_check(self, log_size: int) -> None:
         """Raise CorruptIndexError if the last entry cannot be right. Kafka 3.9 leaves this to recovery."""
         entries = self.file.entries
