@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from kpybroker.storage.disk.files import OsFiles
-from kpybroker.storage.log.reader import HEADERS_BETWEEN_TURNS
+from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
+from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.support.batches import NOW_MS, append, append_batch, batch, found_by, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
@@ -161,7 +162,7 @@ def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> 
 def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
     files = LossyFiles()
     log = open_log(files, "/logs/t-0")
-    for _ in range(2 * HEADERS_BETWEEN_TURNS):
+    for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")
     append_batch(log, lying_batch(NOW_MS + 9))
     append(log, b"true", timestamp=NOW_MS + 5)
