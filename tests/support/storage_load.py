@@ -82,6 +82,12 @@ class Load:
         self.checkpoints: dict[tuple[str, str], list[dict[TopicPartition, int]]] = {}
         self.manager: LogManager | None = None
 
+    def start(self, *topics: str) -> None:
+        """Open the empty directories and create topics."""
+        self.open()
+        for topic in topics:
+            self.create(topic)
+
     def open(self) -> None:
         self.manager = open_manager(self.files)
 
@@ -273,9 +279,7 @@ def open_manager(files: Files) -> LogManager:
 
 def appends(load: Load) -> None:
     """Rolls, leader epochs, transactions; flushes and checkpoints in between."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    load.start("t", "u")
     for number in range(6):
         load.append("t", 4, epoch=number // 2)
         if number % 2:
@@ -290,8 +294,7 @@ def appends(load: Load) -> None:
 
 def restarts(load: Load) -> None:
     """Clean stops and kills; what was recovered is flushed, as what was appended is."""
-    load.open()
-    load.create("t")
+    load.start("t")
     load.append("t", 6)
     load.restart()
     load.append("t", 9, epoch=1)
@@ -307,8 +310,7 @@ def restarts(load: Load) -> None:
 
 def retention(load: Load) -> None:
     """Segments are removed from the oldest on, and their files some time later."""
-    load.open()
-    load.create("t")
+    load.start("t")
     load.append("t", 20)
     load.flush("t")
     load.checkpoint()
@@ -329,9 +331,7 @@ def retention(load: Load) -> None:
 
 def deleted_records(load: Load) -> None:
     """DeleteRecords: the log start moves at once, the checkpoint follows, then whole segments are removed."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    load.start("t", "u")
     load.append("t", 14)
     load.transaction("u", 4, commit=False)
     load.flush("t")
@@ -353,8 +353,7 @@ def deleted_records(load: Load) -> None:
 
 def truncation(load: Load) -> None:
     """A follower cuts its log, continues with another history, and starts again at another offset."""
-    load.open()
-    load.create("t")
+    load.start("t")
     load.append("t", 16)
     load.flush("t")
     load.checkpoint()
@@ -380,9 +379,7 @@ def truncation(load: Load) -> None:
 
 def topics(load: Load) -> None:
     """Topics are created, deleted, and created again under the same name."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    load.start("t", "u")
     load.append("t", 3)
     load.append("u", 3)
     load.flush("u")

@@ -386,7 +386,7 @@ def _marker(header: BatchHeader, data: memoryview | None) -> EndTransactionMarke
     return None
 
 
-class EpochCheckpoint(NamedTuple):
+class EpochsFile(NamedTuple):
     """A leader-epoch checkpoint, and what it has to cover: from the log start offset, all of it if `is_clean`."""
 
     file: str
@@ -401,7 +401,7 @@ class EpochsCheck:
     def __init__(
         self,
         report: Report,
-        checkpoint: EpochCheckpoint,
+        checkpoint: EpochsFile,
         log_file: str,
         state: LogSummary,
     ) -> None:

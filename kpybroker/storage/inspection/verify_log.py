@@ -24,8 +24,8 @@ from kpybroker.storage.inspection.verify_checks import (
     ERROR,
     NOTE,
     Entries,
-    EpochCheckpoint,
     EpochsCheck,
+    EpochsFile,
     LogSummary,
     OffsetIndexCheck,
     OffsetsCheck,
@@ -189,7 +189,7 @@ def _walk_segment(look: LogLook, segment: _Segment, indexes: dict[str, tuple[Fil
     txn_file = segment.index_path(names.TXN_INDEX_SUFFIX)
     transactions = TransactionsCheck(report, txn_file, file, state, entries(names.TXN_INDEX_SUFFIX))
     epoch_file = f"{look.directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-    checkpoint = EpochCheckpoint(epoch_file, look.epochs, look.log_start_offset, look.is_clean)
+    checkpoint = EpochsFile(epoch_file, look.epochs, look.log_start_offset, look.is_clean)
     epochs = EpochsCheck(report, checkpoint, file, state)
     look.totals.segments += 1
     try:
