@@ -39,7 +39,7 @@ class MachineStage(ABC):
     def now(self) -> Now:
         return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
 
-    # -- what a stage says of its machine --------------------------------------------------------------------------
+    # --- what a stage says of its machine
 
     @abstractmethod
     def append(self, record: Any, write: Any) -> None:
@@ -54,14 +54,14 @@ class MachineStage(ABC):
         """From a line of text."""
 
     def carry_out(self, effect: object) -> None:
-        """What comes of an outcome beside the log; lines for people to read are left."""
+        """The results of an outcome other than the log; lines for people to read are left out."""
         assert isinstance(effect, LogLine)
 
     @abstractmethod
     def check(self) -> None:
         """What is in the log is what the machine knows."""
 
-    # -- the shell's part ------------------------------------------------------------------------------------------
+    # --- the shell's part
 
     def ask(self, ticket: str, request: Any) -> None:
         assert ticket not in self.asked, f"the ticket {ticket} is used twice"
@@ -103,7 +103,7 @@ class MachineStage(ABC):
             self.run(self.machine.settle(done, error, self.now))
 
     def resign(self) -> None:
-        """The coordinator goes; who waits for the high watermark is told so."""
+        """The coordinator resigns; requests that wait for the high watermark fail."""
         self.run(self.machine.unload(self.now))
         self.do_release(ErrorCode.NOT_LEADER_OR_FOLLOWER.name)
 
@@ -118,7 +118,7 @@ class MachineStage(ABC):
                 self.output.insert(before, f"at {self.time_ms}")
         self.time_ms = end
 
-    # -- commands --------------------------------------------------------------------------------------------------
+    # --- commands
 
     def perform(self, line: str) -> None:
         """One command; a request is `ticket: command id arguments`, anything else `command arguments`."""

@@ -22,9 +22,7 @@ from typing import NamedTuple
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Files, read_exactly, write_all
 from kpybroker.storage.disk.slice import LazyFile
-from kpybroker.wire.records.batch import NO_TIMESTAMP
-
-INT32_MAX = 2**31 - 1
+from kpybroker.wire.constants import NO_TIMESTAMP
 
 OFFSET_ENTRY = struct.Struct(">ii")  # relative offset, position
 TIME_ENTRY = struct.Struct(">qi")  # timestamp, relative offset

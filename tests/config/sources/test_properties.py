@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.config.properties import UnreadableFile, load_properties
+from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
 
 def test_javas_format_is_read(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.config.jaas import JaasError, LoginModule, parse_jaas
+from kpybroker.config.sources.jaas import JaasError, LoginModule, parse_jaas
 
 FILE = """
 // for ZooKeeper

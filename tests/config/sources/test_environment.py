@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.config.environment import key_of, keys_from_environment
+from kpybroker.config.sources.environment import key_of, keys_from_environment
 
 
 @pytest.mark.parametrize(
