@@ -25,7 +25,8 @@ from kpybroker.storage.log.recovery import aborted_transactions, complete_transa
 from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
@@ -61,7 +62,7 @@ class ProducedBatches(NamedTuple):
 
     `records` is stamped in place where it is writable. `request_version` is Produce's, None for a coordinator.
     `guard` proves that a transaction was verified (KIP-890). `checked` is the result of validating `records` for
-    offset 0, where that was done beforehand (`wire.records.expensive`).
+    offset 0, where that was done beforehand (`wire.records.slow_validation`).
     """
 
     records: Buffer
