@@ -30,7 +30,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.schema import Message
-from kpybroker.wire.source import STEP_ELEMENTS
+from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.wire.random_messages import message_classes, random_message
 from tests.wire.reference_codec import as_dict, reference_decode, reference_encode
 
@@ -77,7 +77,7 @@ def run_steps(steps: Generator[None, None, T]) -> tuple[T, int]:
 
 
 def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     data = encode(MetadataRequest(topics=topics), 12)
     message, yields = run_steps(decode_steps(MetadataRequest, data, 12))
     assert message == decode(MetadataRequest, data, 12)
@@ -88,7 +88,7 @@ def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -
 
 
 def test_encoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     message = MetadataResponse(topics=topics)
     assert run_steps(encode_steps(message, 12)) == (encode_parts(message, 12), 3)
     assert run_steps(encode_steps(HeartbeatRequest(), 4)) == (encode_parts(HeartbeatRequest(), 4), 0)

@@ -9,7 +9,6 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import reassignment
 from kpybroker.core.controller.effects import (
     PAUSE,
-    PAUSE_EVERY,
     AddBroker,
     Ask,
     Procedure,
@@ -48,6 +47,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataResponse
+from kpybroker.wire.yield_budget import ELEMENT, WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration
 
 # --- brokers ------------------------------------------------------------------------------------------------
@@ -149,10 +149,12 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[Topic
     nodes = yield from get_many([znodes.topic_path(topic) for topic in names], watch=True)
     partitions: set[TopicPartition] = set()
     without_id: list[tuple[str, znodes.TopicAssignment]] = []
+    budget = WorkBudget()
     for topic, node in zip(names, nodes, strict=True):
         if node is None:
             continue
-        yield PAUSE
+        if budget.is_spent():
+            yield PAUSE
         try:
             decoded = znodes.decode_topic(topic, node.data)
         except znodes.ZnodeError as failure:
@@ -163,7 +165,8 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[Topic
             context.add_topic_id(topic, decoded.topic_id)
         elif mv.uses_topic_id(parts.settings.metadata_version):
             without_id.append((topic, decoded))
-        yield PAUSE
+        if budget.is_spent(ELEMENT * len(decoded.partitions)):
+            yield PAUSE
         for partition, assignment in _assignments(topic, decoded).items():
             context.update_assignment(partition, assignment)
             partitions.add(partition)
@@ -329,12 +332,13 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
         return
     previous = context.replicas_on_offline_dirs.get(broker_id, set())
     current = set(previous)
-    for count, (partition, code) in enumerate(_codes(context.topic_names, response), 1):
+    budget = WorkBudget()
+    for partition, code in _codes(context.topic_names, response):
         if code == ErrorCode.KAFKA_STORAGE_ERROR:
             current.add(partition)
         elif code == ErrorCode.NONE:
             current.discard(partition)
-        if count % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     context.replicas_on_offline_dirs[broker_id] = current
     newly_offline = sorted(current - previous)

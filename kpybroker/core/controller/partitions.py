@@ -17,7 +17,6 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
-    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Procedure,
@@ -35,6 +34,7 @@ from kpybroker.core.controller.model import (
     TopicPartition,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.wire.yield_budget import WorkBudget
 
 
 class Strategy(Enum):
@@ -52,17 +52,18 @@ ElectionResults = dict[TopicPartition, LeaderAndIsr | Exception]
 
 
 class PartitionStateMachine:
-    __slots__ = ("_context", "_settings")
+    __slots__ = ("_budget", "_context", "_settings")
 
     def __init__(self, context: ControllerContext, settings: Settings) -> None:
         self._context = context
         self._settings = settings
+        self._budget = WorkBudget()
 
     def startup(self) -> Procedure[None]:
         """Give every partition the state that its leader's life implies, and elect where there is none."""
         context = self._context
-        for number, partition in enumerate(context.all_partitions()):
-            if number % PAUSE_EVERY == 0:
+        for partition in context.all_partitions():
+            if self._budget.is_spent():
                 yield PAUSE
             leader = context.leader(partition)
             if leader is None:
@@ -117,8 +118,8 @@ class PartitionStateMachine:
     ) -> Procedure[ElectionResults]:
         context = self._context
         valid = []
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        for partition in partitions:
+            if self._budget.is_spent():
                 yield PAUSE
             if context.may_become_partition_state(partition, target):
                 valid.append(partition)
@@ -131,8 +132,8 @@ class PartitionStateMachine:
                 )
                 yield from self._failed(partition, target, reason)
         if target is not PartitionState.ONLINE:
-            for number, partition in enumerate(valid):
-                if number % PAUSE_EVERY == 0:
+            for partition in valid:
+                if self._budget.is_spent():
                     yield PAUSE
                 context.put_partition_state(partition, target)
             return {}
@@ -146,8 +147,8 @@ class PartitionStateMachine:
     def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        for partition in partitions:
+            if self._budget.is_spent():
                 yield PAUSE
             replicas = context.replicas(partition)
             live = tuple(replica for replica in replicas if context.is_replica_online(replica, partition))

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
+from kpybroker.core.controller.effects import PAUSE, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
 from kpybroker.core.controller.model import (
     RECOVERED,
     ZERO_UUID,
@@ -24,6 +24,7 @@ from kpybroker.core.controller.model import (
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+from kpybroker.wire.yield_budget import WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
 
 V = TypeVar("V")
@@ -132,8 +133,9 @@ class BrokerRequestBatch:
         self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> Procedure[None]:
         """The same for many partitions, with pauses."""
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        budget = WorkBudget()
+        for partition in partitions:
+            if budget.is_spent():
                 yield PAUSE
             self.add_update_metadata((), (partition,))
         self.add_update_metadata(broker_ids, ())
