@@ -1,4 +1,4 @@
-"""Records and damage that several tests of this room draw from."""
+"""Records, and damage to them, for several tests of this room."""
 
 from __future__ import annotations
 
