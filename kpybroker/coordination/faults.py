@@ -120,12 +120,12 @@ class FaultyTree(Tree):
 
     @property
     def session_id(self) -> int:
-        """As of `inner`."""
+        """The session id of `inner`."""
         return self._inner.session_id
 
     @property
     def generation(self) -> int:
-        """As of `inner`."""
+        """The generation of `inner`."""
         return self._inner.generation
 
     @property
@@ -135,7 +135,7 @@ class FaultyTree(Tree):
 
     @property
     def negotiated_timeout_ms(self) -> int:
-        """As of `inner`."""
+        """The session timeout of `inner`."""
         return self._inner.negotiated_timeout_ms
 
     def listen(self, listener: Listener) -> None:
@@ -186,7 +186,7 @@ class FaultyTree(Tree):
         self._take(ops, answers)
         return answers + [t.ConnectionLoss(path_of(op)) for op in ops[len(answers) :]]
 
-    # ------------------------------------------------------------------------------------------------------------------
+    # --- plans
 
     def _refuse(self) -> bool:
         """Count one refusal; True if it brings the connection back."""
