@@ -12,7 +12,8 @@ from kpybroker.storage.log.append import COORDINATOR, AppendInfo, ProducedBatche
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.wire.records.batch import Buffer, iter_batches
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,

@@ -20,7 +20,8 @@ from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.constants import NO_TIMESTAMP
-from kpybroker.wire.records.batch import DELETE_HORIZON_MASK, RECORD_BATCH_OVERHEAD, BatchHeader, Buffer, TimestampType
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import DELETE_HORIZON_MASK, RECORD_BATCH_OVERHEAD, BatchHeader, TimestampType
 from kpybroker.wire.records.builder import empty_batch, rebuild_batch, varint
 from kpybroker.wire.records.default_record import invalid, read_long_varint
 from kpybroker.wire.records.legacy import build_message_set, read_wrapper

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kpybroker.storage.segments.txn_index import AbortedTxn
-from kpybroker.wire.records.batch import BatchHeader, Buffer
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.record import iter_records
 

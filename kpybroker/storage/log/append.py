@@ -25,7 +25,8 @@ from kpybroker.storage.log.recovery import aborted_transactions, complete_transa
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 

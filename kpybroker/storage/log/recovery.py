@@ -24,10 +24,10 @@ from kpybroker.storage.segments.segment_list import LogSegments
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
-    Buffer,
     corrupt,
     parse_header,
     verify_crc,

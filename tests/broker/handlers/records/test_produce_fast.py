@@ -20,7 +20,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.records.batch import Buffer
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, batch
 from tests.support.fake_broker import Denying
