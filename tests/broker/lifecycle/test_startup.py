@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,15 @@ async def test_a_tree_that_fails_at_any_step_is_reported_as_coordination(
         assert f"{kind.__name__}: /somewhere" in error.cause
 
 
+def _is_at(step: int, counted: Iterator[int], op: t.Operation) -> bool:
+    return next(counted) == step
+
+
 async def test_a_session_that_ends_at_any_step_is_reported_as_coordination(tmp_path: Path) -> None:
     steps = await steps_of_a_start(tmp_path / "whole")
     for step in range(steps):
         tree = FaultyTree(EmbeddedStore.in_memory(lambda: 1).session())
-        counted = itertools.count()
-        tree.expire_next(lambda op, step=step, counted=counted: next(counted) == step)
+        tree.expire_next(partial(_is_at, step, itertools.count()))
         error = await refusal(tmp_path / str(step), tree)
         assert (error.exit_code, "SessionExpired" in error.cause) == (errors.EXIT_COORDINATION, True)
 

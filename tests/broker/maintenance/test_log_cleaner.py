@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import ask, create_topic, settings
 
 WITHIN_S = 60
-COMPACT = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
+COMPACT: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
 TOPIC, BROKER = 2, 4
 
 
@@ -120,12 +121,12 @@ async def test_dirty_logs_are_cleaned_checkpointed_and_left_alone(tmp_path: Path
         assert len(all_records(plain)) == 200
         assert leftovers(tmp_path) == []
     async with cleaning_broker(tmp_path) as broker:
-        log = broker.logs.get("t", 0)
-        assert log is not None
-        assert is_clean(log)
+        found = broker.logs.get("t", 0)
+        assert found is not None
+        assert is_clean(found)
         assert len(all_records(fill(broker))) > 200
-        await until(lambda: is_clean(log))
-        assert len(all_records(log)) < 60
+        await until(partial(is_clean, found))
+        assert len(all_records(found)) < 60
 
 
 async def test_without_the_cleaner_nothing_is_cleaned(tmp_path: Path) -> None:
