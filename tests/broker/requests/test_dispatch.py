@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> N
         route = Route(key, version, routes.load(key))
         context = RequestContext(CLIENT, AllowAll(), key, version)
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        request = route.request_class()
+        request: Any = route.request_class()
         if key is ApiKey.PRODUCE:
             request.acks = 1
         encode(route.error_response(request, context, error), version)

@@ -32,7 +32,7 @@ DAMAGED = CUT_OFF + b"\xff"
 OFFSET_5 = (5).to_bytes(8, "big") + GOOD[8:]
 NO_LENGTH = GOOD[:8] + bytes(4) + GOOD[12:]
 MAGIC_9 = GOOD[:16] + b"\x09" + GOOD[17:]
-TOPICS: dict[str, dict[str, str]] = {
+TOPICS: dict[str, dict[str, Any]] = {
     "plain": {},
     "flushed": {"flush_messages": "1"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
@@ -40,7 +40,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "squeezed": {"compression_type": "lz4"},
     "short": {"segment_bytes": "200"},
 }
-BATCHES = [
+BATCHES: list[bytes | bytearray] = [
     GOOD,
     batch(b"z" * 50, codec=Codec.ZSTD),
     batch(b"l" * 50, codec=Codec.LZ4),
@@ -59,7 +59,7 @@ BATCHES = [
 VERSIONS = range(5, 12)
 
 
-def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+def request(topic: str, records: bytes | bytearray, *, index: int = 0, acks: int = 1) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
@@ -74,9 +74,12 @@ class Scenario:
         self.heard: list[bytes] = []
         self.connection = PlainConnectionInfo(connection_id="scenario")
 
-    async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+    async def ask(
+        self, topic: str, records: bytes | bytearray, **changes: int
+    ) -> ProduceResponse.PartitionProduceResponse:
         response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
+        answer: ProduceResponse.PartitionProduceResponse
         (answer,) = response.responses[0].partition_responses
         return answer
 
