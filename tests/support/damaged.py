@@ -16,8 +16,8 @@ from random import Random
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
-from kpybroker.broker.lifecycle.startup import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_offsets

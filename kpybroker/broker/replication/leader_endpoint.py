@@ -20,7 +20,7 @@ from kpybroker.wire.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.broker.replication.links import Links
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 
 LATEST = -1
@@ -32,11 +32,11 @@ LIST_OFFSETS_V0_MAX = 1
 class LeaderEndpoint:
     """One connection of one fetcher to a leader. `session` is its fetch session."""
 
-    def __init__(self, host: Host, links: Links, leader_id: int, number: int) -> None:
+    def __init__(self, host: Host, peers: Peers, leader_id: int, number: int) -> None:
         self._host = host
         self.leader_id = leader_id
         self.number = number
-        self._connection = links.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
+        self._connection = peers.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
         self.session = FollowerSession()
         version = mv.parse(host.config.get_str("inter.broker.protocol.version"))
         self._fetch_version = mv.fetch_version(version)

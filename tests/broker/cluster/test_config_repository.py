@@ -64,8 +64,8 @@ async def test_a_notification_nobody_understands_does_not_stop_the_next(
         await notify(broker, znodes.encode_config_change("planets/mars"))
         await tell(broker, "topics", "t", {"retention.ms": "7"})
         assert (await heard.next())[1].retention_ms == 7
-    assert "cannot be read and is passed over" in caplog.text
-    assert "'planets', which is no kind of entity" in caplog.text
+    assert "cannot be read and is ignored" in caplog.text
+    assert "'planets', which is not a kind of entity" in caplog.text
 
 
 async def test_changes_of_clients_are_none_of_our_business_yet(tmp_path: Path) -> None:

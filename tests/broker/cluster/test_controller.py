@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import trio
 import trio.testing
 
 from kpybroker.broker.cluster import registration
 from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.broker.loop.host import Host
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.core.controller.events import AllocateProducerIds
 from kpybroker.wire import znodes
@@ -69,14 +72,14 @@ async def test_the_cluster_id_is_made_once() -> None:
     ids = set()
     for _ in range(2):
         async with running_broker(store) as broker:
-            ids.add(await broker.controller.cluster_id())
+            ids.add(await registration.cluster_id(broker.tree, broker.random))
     assert len(ids) == 1
     assert len(znodes.decode_uuid(ids.pop())) == 16
 
 
 async def test_generated_broker_ids_lie_above_the_reserved_ones_and_differ() -> None:
     async with running_broker() as broker:
-        assert [await broker.controller.generate_broker_id() for _ in range(2)] == [1001, 1002]
+        assert [await registration.generate_broker_id(cast(Host, broker)) for _ in range(2)] == [1001, 1002]
 
 
 async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
-from kpybroker.broker.lifecycle.startup import StartupError
 from kpybroker.config.broker import BrokerConfig
 from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import create_topic, settings
@@ -29,7 +29,7 @@ async def start(*directories: Path, new_topic: str | None = None) -> set[str]:
 async def refused(*directories: Path) -> StartupError:
     with pytest.raises(StartupError) as raised:
         await start(*directories)
-    assert raised.value.exit_code == startup.EXIT_IDENTITY
+    assert raised.value.exit_code == errors.EXIT_IDENTITY
     return raised.value
 
 

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
-from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.coordination.faults import FaultyTree
@@ -74,7 +74,7 @@ async def test_a_tree_that_fails_at_any_step_is_told_as_coordination(tmp_path: P
             return kind("/somewhere") if next(counted) >= step else None
 
         error = await refusal(tmp_path / str(step), RefusingTree(refuse))
-        assert error.exit_code == startup.EXIT_COORDINATION
+        assert error.exit_code == errors.EXIT_COORDINATION
         assert f"{kind.__name__}: /somewhere" in error.cause
 
 
@@ -85,7 +85,7 @@ async def test_a_session_that_ends_at_any_step_is_told_as_coordination(tmp_path:
         counted = itertools.count()
         tree.expire_next(lambda op, step=step, counted=counted: next(counted) == step)
         error = await refusal(tmp_path / str(step), tree)
-        assert (error.exit_code, "SessionExpired" in error.cause) == (startup.EXIT_COORDINATION, True)
+        assert (error.exit_code, "SessionExpired" in error.cause) == (errors.EXIT_COORDINATION, True)
 
 
 async def test_a_znode_that_cannot_be_read_is_told_as_coordination(tmp_path: Path) -> None:
@@ -95,19 +95,19 @@ async def test_a_znode_that_cannot_be_read_is_told_as_coordination(tmp_path: Pat
     await vandal.start(1)
     await vandal.set(znodes.CLUSTER_ID, b"\xff")
     error = await refusal(tmp_path, store.session())
-    assert error.exit_code == startup.EXIT_COORDINATION
+    assert error.exit_code == errors.EXIT_COORDINATION
     assert "ZnodeError" in error.cause
     assert "znode" in error.fix
 
 
 async def test_an_address_of_zookeeper_that_is_none_is_told_as_configuration(tmp_path: Path) -> None:
     error = await refusal(tmp_path, zookeeper_connect="/chroot")
-    assert error.exit_code == startup.EXIT_CONFIG
+    assert error.exit_code == errors.EXIT_CONFIG
     assert "zookeeper.connect=/chroot" in error.cause
 
 
 async def test_metadata_of_a_directory_that_cannot_be_read_are_told_as_storage(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=7\n")
     error = await refusal(tmp_path)
-    assert error.exit_code == startup.EXIT_STORAGE
+    assert error.exit_code == errors.EXIT_STORAGE
     assert "meta.properties" in error.cause

@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
-from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.zookeeper_client import secure_acl, zookeeper_tree
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core import tree as t
@@ -26,7 +26,7 @@ def refusal(**keys: str) -> str:
     props = {"zookeeper.connect": "127.0.0.1:1"} | {key.replace("_", "."): value for key, value in keys.items()}
     with pytest.raises(StartupError) as raised:
         zookeeper_tree(BrokerConfig(props))
-    assert raised.value.exit_code == startup.EXIT_CONFIG
+    assert raised.value.exit_code == errors.EXIT_CONFIG
     return f"{raised.value.cause} {raised.value.fix}"
 
 
@@ -91,7 +91,7 @@ async def test_a_wrong_password_is_told_in_two_lines(tmp_path: Path) -> None:
         jaas.write_text(JAAS.replace("secret", "other"))
         with trio.fail_after(60), pytest.raises(StartupError) as raised:
             await start(tmp_path / "data", f"{server.address}/a/b", **keys)
-        assert raised.value.exit_code == startup.EXIT_COORDINATION
+        assert raised.value.exit_code == errors.EXIT_COORDINATION
         assert "secret" not in raised.value.cause
         jaas.unlink()
         # Somebody unknown may read, and not write.
@@ -121,5 +121,5 @@ async def test_a_server_that_nobody_vouches_for_is_not_spoken_to(tmp_path: Path)
         }
         with pytest.raises(StartupError) as raised:
             await start(tmp_path / "data", f"127.0.0.1:{port}", **tls, **stranger)
-        assert raised.value.exit_code == startup.EXIT_COORDINATION
+        assert raised.value.exit_code == errors.EXIT_COORDINATION
         assert "certificate" in raised.value.cause.lower()

@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.maintenance import log_cleaner
+from kpybroker.broker.maintenance import cleaner_process
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_event
 from kpybroker.storage.disk.checkpoints import decode_offsets
@@ -89,7 +89,7 @@ async def alter(broker: Broker, kind: int, name: str, key: str, value: str) -> N
 
 def instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """A process that does this in the cleaner's place."""
-    monkeypatch.setattr(log_cleaner, "COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(cleaner_process, "COMMAND", (sys.executable, "-c", code))
 
 
 def failing(kind: str) -> str:
@@ -167,26 +167,26 @@ async def test_a_process_that_dies_is_tried_again_and_then_given_up(
 
 
 async def test_a_process_that_recovers_is_forgiven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = log_cleaner.COMMAND
+    whole = cleaner_process.COMMAND
     instead(monkeypatch, DYING)
     async with cleaning_broker(tmp_path) as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: "log_cleaner" in broker.__dict__ and broker.log_cleaner._crashes)
-        monkeypatch.setattr(log_cleaner, "COMMAND", whole)
+        monkeypatch.setattr(cleaner_process, "COMMAND", whole)
         await until(lambda: is_clean(log))
         assert not broker.log_cleaner._crashes
 
 
 async def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = log_cleaner.COMMAND
+    whole = cleaner_process.COMMAND
     instead(monkeypatch, failing(NO_SPACE))
     async with cleaning_broker(tmp_path) as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: "log_cleaner" in broker.__dict__ and log in broker.log_cleaner._not_before)
         assert log not in broker.log_cleaner._uncleanable
-        monkeypatch.setattr(log_cleaner, "COMMAND", whole)
+        monkeypatch.setattr(cleaner_process, "COMMAND", whole)
         await until(lambda: is_clean(log))
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.app import Broker
 from kpybroker.broker.network.transport import Listener, SocketTransport, Stream, Transport
 from kpybroker.broker.peers.connection import FIRST_BUFFER_BYTES, PeerConnection, Request
 from kpybroker.wire.api import ApiKey
@@ -60,11 +58,6 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
     transport = transport or SocketTransport()
     listener: Listener = transport.listen("127.0.0.1", 0, 5)
     host, port = listener.address
-    broker = SimpleNamespace(
-        transport=transport,
-        config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT"),
-        metadata=SimpleNamespace(broker_endpoint=lambda *_: SimpleNamespace(host=host, port=port)),
-    )
 
     async def accept() -> None:
         stream = await listener.accept()
@@ -73,7 +66,7 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
         finally:
             stream.close()
 
-    connection = PeerConnection(cast(Broker, broker), 2, "test")
+    connection = PeerConnection(lambda timeout_s: transport.connect(host, port, timeout_s), "test")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.poll)
         nursery.start_soon(accept)
