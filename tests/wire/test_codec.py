@@ -108,7 +108,7 @@ def test_encoding_in_steps_gives_the_same_for_any_message(
 
 
 class FileSlice:
-    """Stands for records that stay in a file."""
+    """Records that stay in a file."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -182,7 +182,7 @@ def test_unknown_tagged_fields_survive_at_every_level() -> None:
     assert decoded.topics[0].unknown_tagged_fields == ((3, b"abc"), (700, b""))
 
 
-def test_unknown_tags_stand_in_order_between_known_ones() -> None:
+def test_unknown_tags_are_written_in_order_with_known_ones() -> None:
     response = FetchResponse(
         node_endpoints=[FetchResponse.NodeEndpoint(node_id=1, host="h", port=2)],
         unknown_tagged_fields=((5, b"five"),),

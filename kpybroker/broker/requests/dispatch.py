@@ -25,6 +25,7 @@ from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
+from kpybroker.config.shortcuts import FAST_PRODUCE, chosen
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -105,6 +106,7 @@ class Dispatcher:
 
     def __init__(self, broker: Host, load_handler: LoadHandler) -> None:
         self._broker = broker
+        self._has_fast_produce = FAST_PRODUCE in chosen(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
 
@@ -125,6 +127,8 @@ class Dispatcher:
             # KIP-511: a client of a later Kafka asks first; the response, in version 0, lists the versions to use.
             return Route(key, 0, self._load_handler(key))
         route = self._routes[api_key, version] = Route(key, version, self._load_handler(key))
+        if not self._has_fast_produce:
+            route.handle_fast = None
         return route
 
     async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
