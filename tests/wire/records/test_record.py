@@ -65,9 +65,7 @@ def test_flips_never_give_wrong_records(magic: int, codec: Codec, flips: list[tu
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 @given(flips=st.lists(st.tuples(st.integers(16, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 @settings(max_examples=60, deadline=None)
-def test_unchecked_bytes_raise_kafka_errors_only(
-    magic: int, codec: Codec, flips: list[tuple[int, int]]
-) -> None:
+def test_unchecked_bytes_raise_kafka_errors_only(magic: int, codec: Codec, flips: list[tuple[int, int]]) -> None:
     buffer = build(magic, codec, plain_records(8))
     for place, value in flips:
         buffer[place % len(buffer)] = value
