@@ -1,4 +1,4 @@
-"""A broker of cardboard for the coordinators and their handlers: partitions in memory, a high watermark to hold back.
+"""A fake broker for the coordinators and their handlers: partitions in memory, a high watermark to hold back.
 
 `FakePartition` keeps what `Partition` and `Log` promise them: appends get offsets at once, `high_watermark` follows
 unless held, `wait_high_watermark` ends with leadership.
@@ -55,7 +55,7 @@ class FakeSlice:
 
 
 class FakeLog:
-    """Batches as they lie in a log, and no more of it than is needed to load them."""
+    """The batches of a log, with no more of a log than loading them needs."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -173,7 +173,7 @@ class FakeMetadata:
 
 
 class Denying:
-    """Allows everything but what it is told to deny, by (operation, resource type, name)."""
+    """Allows everything except `denied`: (operation, resource type, name)."""
 
     def __init__(self, denied: Collection[tuple[Operation, ResourceType, str]] = ()) -> None:
         self.denied = set(denied)
@@ -201,7 +201,7 @@ class FakeTopics:
 
 
 class FakeBroker:
-    """Has what `GroupCoordinators` and the group handlers use of a Broker."""
+    """A `Host` for `GroupCoordinators`, with what else the group handlers use of a `Broker`."""
 
     def __init__(self, nursery: trio.Nursery, partitions: int = 1, **settings: str) -> None:
         self._nursery = nursery
@@ -264,8 +264,7 @@ async def memory_tree() -> AsyncIterator[Tree]:
 
 
 async def call(broker: FakeBroker, module: Any, request: Any, version: int, client_id: str | None = "c") -> Any:
-    """What dispatch does with a request: handle it, turn a KafkaError into the API's answer, and send that over the
-    wire of its version."""
+    """Do what dispatch does: handle the request, turn a KafkaError into the API's response, encode and decode it."""
     context = broker.context(module.LEDGER.api_key, version, client_id)
     assert module.LEDGER.min_version <= version <= module.LEDGER.max_version
     sent = decode(type(request), encode(request, version), version)

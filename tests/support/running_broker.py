@@ -71,8 +71,8 @@ async def ask(
     return decode(API_INFO[key].response_class(), answer[4 + position :], version)
 
 
-def forget_what_was_told(metadata: MetadataCache) -> UpdateMetadataRequest:
-    """It knows what it knew when its broker started; `update` with what is returned tells it again."""
+def forget_updates(metadata: MetadataCache) -> UpdateMetadataRequest:
+    """Reset the cache to its state at the broker's start. Returns the request that restores it by `update`."""
     known = metadata.snapshot
     topics = [
         UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))

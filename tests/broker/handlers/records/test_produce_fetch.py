@@ -22,7 +22,7 @@ from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
 from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import ask, create_topic, forget_what_was_told, running_broker
+from tests.support.running_broker import ask, create_topic, forget_updates, running_broker
 
 ZERO = bytes(16)
 
@@ -93,7 +93,7 @@ async def test_a_broker_that_was_told_nothing_yet_takes_records_when_it_was(
     """For as long as the producer waits; then the answer is Kafka's."""
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "a")
-        update = forget_what_was_told(broker.metadata)
+        update = forget_updates(broker.metadata)
         with monkeypatch.context() as before_it_leads:
             before_it_leads.setattr(broker.replicas, "_partitions", {})
             refused = await write(broker, "a", b"refused")

@@ -17,7 +17,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.control_broker import ControlBroker, Denying, running_broker
-from tests.support.running_broker import forget_what_was_told
+from tests.support.running_broker import forget_updates
 
 ALL_VERSIONS = range(13)
 Topic = MetadataResponse.MetadataResponseTopic
@@ -308,7 +308,7 @@ async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
 async def test_a_broker_that_was_told_nothing_yet_answers_when_it_was(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker() as broker:
         await create(broker, "a")
-        update = forget_what_was_told(broker.metadata)
+        update = forget_updates(broker.metadata)
 
         async def ask_early() -> None:
             assert codes(await ask(broker, MetadataRequest(topics=names("a")), 4)) == {"a": ErrorCode.NONE}
