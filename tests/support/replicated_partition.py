@@ -1,7 +1,7 @@
 """One partition on three brokers as values: real `Partition`s on real logs in memory, and messages that can be delayed.
 
-`World` has everything around a partition: the controller's state and orders, requests for ISR changes, fetches and their
-responses in flight, clocks. A broker that dies is killed, not unplugged: its files are as they were.
+`World` has everything around a partition: the controller's state and orders, requests for ISR changes, fetches and
+their responses in flight, clocks. A broker that dies is killed, not unplugged: its files are as they were.
 """
 
 from __future__ import annotations
