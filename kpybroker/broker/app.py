@@ -25,11 +25,12 @@ from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
 from kpybroker.broker.cluster.registration import Registration, announce_log_dir_failure
 from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.coordinators.coordinators import Coordinators
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.lifecycle import startup
 from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
-from kpybroker.broker.lifecycle.open_tree import coordination_failed, make_tree, start_tree
+from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
@@ -44,8 +45,7 @@ from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.shortcuts import chosen
 from kpybroker.core.authorizer import AllowAll, Authorizer
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
-from kpybroker.core.tree import SystemFailure, TreeError
+from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
 from kpybroker.wire.znodes import ZnodeError
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
-    from kpybroker.broker.replication.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.tree import TreeEvent
@@ -80,6 +79,7 @@ class Broker:
     cluster_id: str
     peers: Peers
     controller: ClusterController
+    coordinators: Coordinators
 
     def __init__(
         self,
@@ -127,9 +127,15 @@ class Broker:
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
-        events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
+        events = ReplicaEvents(
+            elected=lambda partition: self.coordinators.on_elected(partition),
+            resigned=lambda partition: self.coordinators.on_resigned(partition),
+            log_deleted=self._log_deleted,
+            segment_rolled=self.flush_soon,
+        )
         self.replicas = Replicas(self, self.metadata, self.configs, self.peers, events)
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
+        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
 
@@ -203,26 +209,14 @@ class Broker:
         """The reverse of the start, as far as the start got."""
         if self._has("log_cleaner"):
             await self.log_cleaner.stop()
-        if self._has("transactions"):
-            self.transactions.stop()
-        if self._has("groups"):
-            self.groups.stop()
+        self.coordinators.stop()
         await self.replicas.fetchers.stop()
         await self.controller.close()
         if self._has("logs"):
             self.logs.shutdown(self.broker_epoch)
         for part in (self.tree if self._has("tree") else None, self.embedded_store):
             if part is not None:
-                await self._end_coordination(part)
-
-    async def _end_coordination(self, part: Tree | EmbeddedStore) -> None:
-        """A full or failing disk does not disturb the stop: everything acknowledged is on disk, and ephemeral nodes
-        that cannot be removed now are removed when the file is opened next.
-        """
-        try:
-            await part.close()
-        except SystemFailure as failure:
-            logger.warning("[KafkaServer id=%d] The end of the session was not saved: %s", self.node_id, failure)
+                await close_coordination(part, self.node_id)
 
     def _has(self, name: str) -> bool:
         return name in self.__dict__
@@ -237,39 +231,25 @@ class Broker:
 
     # --- for the parts
 
-    @cached_property
+    @property
     def groups(self) -> GroupCoordinators:
-        """Built by the first request about a group or offset: its modules are a tenth of all that a start imports."""
-        from kpybroker.broker.coordinators.groups import GroupCoordinators
+        """See `Coordinators.groups`."""
+        return self.coordinators.groups
 
-        return GroupCoordinators(self, self.metadata, self.replicas)
-
-    @cached_property
+    @property
     def transactions(self) -> TransactionCoordinators:
-        """Built by the first request about a transaction, or when this broker leads a transaction log."""
-        from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+        """See `Coordinators.transactions`."""
+        return self.coordinators.transactions
 
-        return TransactionCoordinators(self, self.metadata, self.replicas, self.producer_ids, self.markers)
-
-    @cached_property
+    @property
     def markers(self) -> TransactionMarkers:
-        """Built when the first transaction ends."""
-        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+        """See `Coordinators.markers`."""
+        return self.coordinators.markers
 
-        return TransactionMarkers(
-            self,
-            self.metadata,
-            self.replicas,
-            self.peers.ask,
-            lambda *completed: self.groups.on_transaction_completed(*completed),
-        )
-
-    @cached_property
+    @property
     def verifier(self) -> TransactionVerifier:
-        """Built when the first transactional batch arrives."""
-        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
-
-        return TransactionVerifier(self, self.metadata, self.replicas, self.peers.ask, lambda: self.transactions)
+        """See `Coordinators.verifier`."""
+        return self.coordinators.verifier
 
     @property
     def broker_epoch(self) -> int:
@@ -296,22 +276,7 @@ class Broker:
         for listener in self._tree_listeners:
             listener(event)
 
-    def on_elected(self, partition: Partition) -> None:
-        """This broker leads the partition now: a coordinator loads it if it is a partition of its log."""
-        if coordinators := self._coordinators_of(partition):
-            coordinators.on_elected(partition.index, partition.leader_epoch)
-
-    def on_resigned(self, partition: Partition) -> None:
-        """This broker no longer leads the partition: a coordinator unloads it."""
-        if coordinators := self._coordinators_of(partition):
-            coordinators.on_resigned(partition.index, partition.leader_epoch)
-
-    def _coordinators_of(self, partition: Partition) -> GroupCoordinators | TransactionCoordinators | None:
-        if partition.topic == GROUP_METADATA_TOPIC_NAME:
-            return self.groups
-        return self.transactions if partition.topic == TRANSACTION_STATE_TOPIC_NAME else None
-
-    def log_deleted(self) -> None:
+    def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""
         if self._has("log_cleaner"):
             self.log_cleaner.wake()

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER, ZERO_UUID
+from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER
 from kpybroker.core.tree import TreeError
 from kpybroker.wire import znodes
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:

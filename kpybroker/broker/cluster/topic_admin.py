@@ -25,9 +25,9 @@ from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import topic_names
 from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
-from kpybroker.core.controller.model import ZERO_UUID
 from kpybroker.core.placement import Assignment, BrokerMetadata, assign_replicas_to_brokers
 from kpybroker.wire import znodes
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -77,6 +77,18 @@ async def start_tree(tree: Tree, config: BrokerConfig) -> None:
         ) from error
 
 
+async def close_coordination(part: Tree | EmbeddedStore, node_id: int) -> None:
+    """Close a tree or its store. A full or failing disk does not disturb the stop of the broker.
+
+    Everything acknowledged is on disk, and ephemeral nodes that cannot be removed now are removed when the file is
+    opened next.
+    """
+    try:
+        await part.close()
+    except t.SystemFailure as failure:
+        logger.warning("[KafkaServer id=%d] The end of the session was not saved: %s", node_id, failure)
+
+
 def _zookeeper(config: BrokerConfig) -> Tree:
     from kpybroker.broker.lifecycle.zookeeper_client import zookeeper_tree
 

@@ -25,6 +25,7 @@ from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, s
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_job
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ CRASHES_MAX = 3
 LOG_COST = 20
 """Units of a `YieldBudget` that a look at what a log has to clean costs."""
 IO_BYTES_MIN = 64 * 1024
-INT32_MAX = 2**31 - 1
 MB = 1024 * 1024
 
 RECONFIGURABLE = frozenset(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from kpybroker.core import metadata_version as mv
-from kpybroker.core.controller.model import ZERO_UUID
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 

@@ -31,9 +31,9 @@ from kpybroker.core.controller.model import (
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
     PartitionState,
-    TopicPartition,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
 

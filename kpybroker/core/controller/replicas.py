@@ -28,9 +28,9 @@ from kpybroker.core.controller.model import (
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     ReplicaState,
-    TopicPartition,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
 _WRITTEN_BY_ANOTHER = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
 from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
 from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
@@ -21,7 +22,6 @@ from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
 OFFSET_COMMIT_KEY_VERSION_MAX = 1
 GROUP_METADATA_KEY_VERSION = 2
 VALUE_VERSION_MAX = 4
-NO_TIMESTAMP = -1
 
 _VERSION = struct.Struct(">h")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 
-ZERO_UUID = bytes(16)
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 TOPIC_IDS_SINCE = 13

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Set
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from kpybroker.wire.constants import UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode
 
-UNKNOWN_OFFSET = -1
 SMALL_SET_MAX = 4
 
 

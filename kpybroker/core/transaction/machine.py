@@ -31,7 +31,6 @@ from kpybroker.core.transaction.state import Transaction, TransactionMetadata
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
     NO_PRODUCER_EPOCH,
-    NO_TIMESTAMP,
     AddPartitions,
     DescribedTransaction,
     EndTransaction,
@@ -43,6 +42,7 @@ from kpybroker.core.transaction.values import (
     TransactionState,
     WriteMarkers,
 )
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
 
 Request = InitProducerId | AddPartitions | EndTransaction

@@ -20,13 +20,13 @@ from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.transaction.values import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     PRODUCER_EPOCH_MAX,
     DescribedTransaction,
     ProducerIdAndEpoch,
     TransactionOverview,
     TransactionState,
 )
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
 
 S = TransactionState

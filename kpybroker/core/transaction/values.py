@@ -15,7 +15,6 @@ from kpybroker.wire.errors import ErrorCode
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-NO_TIMESTAMP = -1
 PRODUCER_EPOCH_MAX = 2**15 - 1
 
 

@@ -7,6 +7,7 @@ records, or to millions of headers of one record. Such a batch is validated in a
 
 from __future__ import annotations
 
+from kpybroker.wire.constants import UNKNOWN_OFFSET
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
     CODEC_MASK,
@@ -16,7 +17,7 @@ from kpybroker.wire.records.batch import (
     Buffer,
     stamp,
 )
-from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords
+from kpybroker.wire.records.validate import ValidatedRecords
 
 IN_LOOP_BYTES_MAX = 32 * 1024
 """Uncompressed bytes checked in the loop: a record takes at least seven bytes, so this is below 15 ms."""

@@ -20,6 +20,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, UndecodableError, has_linked_lz4_blocks
+from kpybroker.wire.constants import NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
@@ -30,7 +31,6 @@ from kpybroker.wire.records.batch import (
     LOG_OVERHEAD,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
     V2_HEADER,
@@ -54,7 +54,6 @@ from kpybroker.wire.records.default_record import (
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
 from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsError
 
-UNKNOWN_OFFSET = -1
 _SIMPLE_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a magic 2 batch begins
 

@@ -15,8 +15,11 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.config_repository import ConfigRepository
 from kpybroker.broker.maintenance import cleaner_process
+from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.topic import LogConfig
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_event
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.log.append import ProducedBatches
@@ -24,6 +27,7 @@ from kpybroker.storage.log.log import Log
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kpybroker.wire.records.builder import build_batch
+from tests.support.host import fake_host
 from tests.support.keyed_load import all_records
 from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import ask, create_topic, settings
@@ -283,3 +287,22 @@ async def test_retention_of_a_compacted_topic_is_the_cleaners(tmp_path: Path) ->
             os.utime(segment.records.path, (1, 1))
         log.increment_log_start_offset(dirty_end(log))
         await until(lambda: log.segments()[0].base_offset == dirty_end(log))
+
+
+async def test_the_cleaner_works_without_a_broker(tmp_path: Path) -> None:
+    async with fake_host(tmp_path, log_cleaner_backoff_ms="20") as host:
+        config = LogConfig.from_props(
+            {name.replace("_", "."): value for name, value in COMPACT.items()}, host.config.log_defaults
+        )
+        log = host.logs.get_or_create("t", 0, bytes(15) + b"t", config, host.clock.time_ms(), is_new=True)
+        for number in range(200):
+            now_ms = host.clock.time_ms()
+            batch = build_batch([(b"key %d" % (number % 5), b"value", now_ms)])
+            log.append_as_leader(ProducedBatches(batch, now_ms), 0)
+        log.update_high_watermark(log.log_end_offset)
+        cleaner = LogCleaner(host, ConfigRepository(host), [])
+        host.spawn("cleaner", cleaner.run)
+        await until(lambda: is_clean(log))
+        assert len(all_records(log)) < 60
+        assert host.failed_dirs == []
+        await cleaner.stop()

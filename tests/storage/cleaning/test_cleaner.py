@@ -10,8 +10,8 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_all
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
-from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.segment import SegmentOverflowError
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record

@@ -22,6 +22,7 @@ from kpybroker.core.replication.fetch_session import (
     FetchSession,
 )
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -51,7 +52,6 @@ LEDGER = Ledger(
     },
 )
 
-ZERO_UUID = bytes(16)
 CONSUMER = -1
 
 
