@@ -1,7 +1,7 @@
 """Asking the controller for changes of the ISR: Kafka's `AlterPartitionManager` (KIP-497).
 
 One request is in flight at a time; changes that are submitted in the meantime go into the next one together. A request
-is repeated until a controller has answered it, a partition's change until it is decided or void
+is repeated until a controller responds, a partition's change until it is decided or void
 (`core.replication.replica.LeaderState.refused`).
 
 Not here: when to ask for a change, and what its outcome does (`core.replication.replica`, `partition`).

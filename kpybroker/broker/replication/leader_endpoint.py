@@ -96,10 +96,10 @@ class LeaderEndpoint:
         response: OffsetForLeaderEpochResponse = await self._connection.ask(
             Request(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, self._epoch_version), self._timeout_s()
         )
-        answers = {
+        ends = {
             TopicPartition(topic.topic, end.partition): end for topic in response.topics for end in topic.partitions
         }
-        return {key: end for key, end in answers.items() if key in wanted}
+        return {key: end for key, end in ends.items() if key in wanted}
 
     async def latest_offset(self, state: FetchState) -> int:
         """The leader's log end. Raises KafkaError."""
@@ -123,7 +123,7 @@ class LeaderEndpoint:
         response: ListOffsetsResponse = await self._connection.ask(
             Request(ApiKey.LIST_OFFSETS, request, self._list_version), self._timeout_s()
         )
-        answer = response.topics[0].partitions[0]
-        if answer.error_code:
-            raise KafkaError(ErrorCode(answer.error_code))
-        return answer.offset if self._list_version >= 1 else answer.old_style_offsets[0]
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(ErrorCode(found.error_code))
+        return found.offset if self._list_version >= 1 else found.old_style_offsets[0]

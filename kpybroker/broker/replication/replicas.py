@@ -101,7 +101,7 @@ class Replicas:
         return self._partitions.get((topic, index))
 
     def hosted(self, topic: str, index: int) -> Partition:
-        """The partition. Raises what Kafka answers for one that is not here, see `not_hosted`."""
+        """The partition. Raises the error of `not_hosted` for one that is not here."""
         partition = self._partitions.get((topic, index))
         if partition is None:
             raise self.not_hosted(topic, index)
