@@ -46,7 +46,7 @@ class FakeClock:
 
 
 class ObedientReplicas:
-    """Does what it is told, at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+    """Carries out every request at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(())

@@ -91,8 +91,8 @@ class Seen:
     log: list[logging.LogRecord] = field(default_factory=list)
 
     @property
-    def told(self) -> str:
-        """Everything that an operator is told: what is serious in the log, and why there was no start."""
+    def report(self) -> str:
+        """Everything that an operator can read: the serious log lines, and why there was no start."""
         lines = [record.getMessage() for record in self.log if record.levelno >= logging.WARNING]
         return "\n".join([*lines, "" if self.refusal is None else self.refusal.cause])
 

@@ -55,7 +55,7 @@ class FakeSlice:
 
 
 class FakeLog:
-    """The batches of a log, with no more of a log than loading them needs."""
+    """Batches as they are in a log, and only what is needed to load them."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -173,7 +173,7 @@ class FakeMetadata:
 
 
 class Denying:
-    """Allows everything except `denied`: (operation, resource type, name)."""
+    """Allows everything but the operations in `denied`, by (operation, resource type, name)."""
 
     def __init__(self, denied: Collection[tuple[Operation, ResourceType, str]] = ()) -> None:
         self.denied = set(denied)

@@ -54,7 +54,7 @@ class MachineStage(ABC):
         """From a line of text."""
 
     def carry_out(self, effect: object) -> None:
-        """What comes of an outcome beside the log; lines for people to read are left."""
+        """The results of an outcome other than the log; lines for people to read are left out."""
         assert isinstance(effect, LogLine)
 
     @abstractmethod
@@ -103,7 +103,7 @@ class MachineStage(ABC):
             self.run(self.machine.settle(done, error, self.now))
 
     def resign(self) -> None:
-        """The coordinator goes; who waits for the high watermark is told so."""
+        """The coordinator resigns; requests that wait for the high watermark fail."""
         self.run(self.machine.unload(self.now))
         self.do_release(ErrorCode.NOT_LEADER_OR_FOLLOWER.name)
 

@@ -1,6 +1,6 @@
 """Plays: commands, and under a line of dashes exactly what comes of them; blocks are separated by blank lines.
 
-They stand in `plays/*.txt` beside their test; the stage they are played on says what the commands are. After a change
+They are in `plays/*.txt` next to their test; the stage they run on defines the commands. After a change
 of behaviour, REWRITE_PLAYS=1 writes what happens now into the files, to be read in review.
 """
 

@@ -71,8 +71,8 @@ async def ask(
     return decode(API_INFO[key].response_class(), answer[4 + position :], version)
 
 
-def forget_updates(metadata: MetadataCache) -> UpdateMetadataRequest:
-    """Reset the cache to its state at the broker's start. Returns the request that restores it by `update`."""
+def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:
+    """Reset it to the state after the broker's start; `update` with the returned request restores it."""
     known = metadata.snapshot
     topics = [
         UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))

@@ -77,7 +77,7 @@ def _sasl(file: str) -> Mapping[str, str] | None:
     """kazoo's options; None without a file, or without the context in it, as JaasUtils.isZkSaslEnabled."""
     if not file:
         return None
-    from kpybroker.config.jaas import JaasError, parse_jaas
+    from kpybroker.config.sources.jaas import JaasError, parse_jaas
 
     try:
         modules = parse_jaas(file, Path(file).read_text()).get(JAAS_CONTEXT)

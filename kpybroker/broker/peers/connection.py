@@ -118,7 +118,7 @@ class _Conversation:
                 await self._watch()
             following = None
             if self._decoding is not None:
-                following = self._on_answer(await self._decode_in_steps(self._decoding))
+                following = self._on_answer(await self._decode_in_slices(self._decoding))
 
     async def _watch(self) -> None:
         while True:
@@ -189,7 +189,7 @@ class _Conversation:
             return decode(response_class, answer[position:], asked.version)
         return (yield from decode_steps(response_class, answer[position:], asked.version))
 
-    async def _decode_in_steps(self, steps: Generator[None, None, Any]) -> Any:
+    async def _decode_in_slices(self, steps: Generator[None, None, Any]) -> Any:
         self._decoding = None
         await trio.lowlevel.checkpoint()
         return await run_to_end(paced(steps))

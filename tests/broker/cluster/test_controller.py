@@ -1,4 +1,6 @@
-"""The controller's shell: one broker registers, elects itself, hears its own orders, and survives its session."""
+"""The controller's shell: one broker registers, elects itself, receives its own requests, and survives the end of its
+session.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ async def test_the_cluster_id_is_made_once() -> None:
     assert len(znodes.decode_uuid(ids.pop())) == 16
 
 
-async def test_generated_broker_ids_lie_above_the_reserved_ones_and_differ() -> None:
+async def test_generated_broker_ids_are_above_the_reserved_ones_and_differ() -> None:
     async with running_broker() as broker:
         assert [await registration.generate_broker_id(cast(Host, broker)) for _ in range(2)] == [1001, 1002]
 
@@ -101,7 +103,7 @@ async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_c
                 raise AssertionError("it was registered")
 
 
-async def test_requests_to_a_closed_control_are_refused_not_left_waiting() -> None:
+async def test_requests_to_a_closed_controller_are_refused_at_once() -> None:
     async with running_broker() as broker:
         await broker.controller.close()
         with pytest.raises(KafkaError) as refusal:
@@ -119,7 +121,7 @@ async def test_the_version_of_feature_is_the_finalized_features_epoch() -> None:
         assert broker.metadata.finalized_features_epoch == 1
 
 
-async def test_a_failing_story_does_not_end_the_controller() -> None:
+async def test_a_failing_procedure_does_not_end_the_controller() -> None:
     async with running_broker() as broker:
         await broker.tree.create("/log_dir_event_notification/log_dir_event_x", b"{")
         await trio.testing.wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""The broker's side of compaction, with real processes: what it cleans, and what becomes of cleanings that fail."""
+"""The broker's side of compaction, with real processes: what it cleans, and what happens after a cleaning fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOPIC, BROKER = 2, 4
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Its part in this may be another process's, so it is looked at again and again."""
+    """Polls, because another process may be what changes the condition."""
     with trio.fail_after(WITHIN_S):
         while True:
             if condition():
@@ -48,7 +48,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def cleaning_broker(directory: Path, **keys: str) -> AsyncIterator[Broker]:
-    """With its tree in the directory, so that topics outlive it."""
+    """Its tree is in the directory, so that topics survive a restart."""
     config = BrokerConfig(settings(directory, **{"log_cleaner_backoff_ms": "20", **keys}))
     async with Broker.open(config, transport=MemoryTransport()) as broker:
         yield broker
@@ -92,7 +92,7 @@ async def alter(broker: Broker, kind: int, name: str, key: str, value: str) -> N
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """A process that does this in the cleaner's place."""
+    """Run a process with this code instead of the cleaner."""
     monkeypatch.setattr(cleaner_process, "COMMAND", (sys.executable, "-c", code))
 
 
@@ -155,7 +155,7 @@ async def test_a_damaged_log_becomes_uncleanable_and_the_others_are_cleaned(tmp_
         assert leftovers(tmp_path) == []
 
 
-async def test_a_process_that_dies_is_tried_again_and_then_given_up(
+async def test_a_process_that_dies_is_restarted_and_then_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     instead(monkeypatch, DYING)
@@ -221,7 +221,7 @@ def is_idle(broker: Broker) -> bool:
     return not (broker.log_cleaner._busy or broker.log_cleaner._workers)
 
 
-async def test_the_end_of_the_broker_calls_a_cleaning_off(tmp_path: Path) -> None:
+async def test_the_end_of_the_broker_cancels_a_cleaning(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, **SLOW) as broker:
         log = await under_way(broker)
     assert log.is_closed
@@ -229,7 +229,7 @@ async def test_the_end_of_the_broker_calls_a_cleaning_off(tmp_path: Path) -> Non
     assert checkpoint(tmp_path) == {}
 
 
-async def test_a_deleted_topic_is_not_cleaned_and_its_checkpoint_goes(tmp_path: Path) -> None:
+async def test_a_deleted_topic_is_not_cleaned_and_its_checkpoint_is_removed(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, log_cleaner_backoff_ms="3600000") as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
@@ -258,7 +258,7 @@ async def test_a_topic_that_is_not_compacted_any_more_is_left_alone(tmp_path: Pa
         assert leftovers(tmp_path) == []
 
 
-async def test_a_truncation_calls_the_cleaning_off_and_the_rest_is_cleaned_anew(tmp_path: Path) -> None:
+async def test_a_truncation_cancels_the_cleaning_and_the_rest_is_cleaned_again(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, **SLOW) as broker:
         log = await under_way(broker)
         log.truncate_to(100, now_ms=broker.clock.time_ms())
@@ -269,8 +269,8 @@ async def test_a_truncation_calls_the_cleaning_off_and_the_rest_is_cleaned_anew(
         assert len(all_records(log)) < 50
 
 
-async def test_a_changed_configuration_starts_the_cleaner_anew(tmp_path: Path) -> None:
-    """With the cleaning that was under way, and without waiting for the rest to be over."""
+async def test_a_changed_configuration_restarts_the_cleaner(tmp_path: Path) -> None:
+    """The running cleaning is cancelled, and the cleaner does not wait for its backoff."""
     async with cleaning_broker(tmp_path, log_cleaner_backoff_ms="3600000", **SLOW) as broker:
         log = await under_way(broker)
         await alter(broker, BROKER, "", "log.cleaner.io.max.bytes.per.second", "1e12")

@@ -112,7 +112,7 @@ def test_frames_are_the_same_however_they_are_cut(
     st.lists(st.integers(0, 4), min_size=1),
     st.integers(0, KEPT_BUFFERS_MAX),
 )
-def test_frames_are_the_same_lent_or_not(
+def test_frames_are_the_same_borrowed_or_not(
     bodies: list[bytes], cuts: list[int], scratch: int, large: int, at_once: list[int], busy: int
 ) -> None:
     """Some at a time are taken where they were received; what then is for `next_frame` only is taken by that.
@@ -152,7 +152,7 @@ def overwrite(frames: FrameReader) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_broken_size_is_found_when_its_turn_comes(at_once: bool) -> None:
+def test_an_invalid_size_is_found_when_its_frame_is_next(at_once: bool) -> None:
     """What came before it is a request as good as any."""
     frames = reader([framed([b"a", b"b"]) + b"\xff\xff\xff\xff"])
     if at_once:
@@ -276,7 +276,7 @@ def test_a_claimed_size_takes_no_memory_before_its_bytes_come() -> None:
     assert peak < 1_000_000
 
 
-def test_a_stream_that_ends_inside_a_frame_is_told_from_one_that_ends_between() -> None:
+def test_a_stream_that_ends_inside_a_frame_is_not_one_that_ends_between_frames() -> None:
     assert drain(reader([])) == []
     with pytest.raises(EOFError):
         drain(reader([b"\x00\x00"]))

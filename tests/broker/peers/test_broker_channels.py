@@ -78,14 +78,14 @@ async def test_a_removed_broker_gets_nothing_more(autojump_clock: trio.testing.M
         await trio.sleep(100)
         assert peer.received == [0]
         assert answered == []
-        # Under its next registration it starts afresh.
+        # Its next registration starts a new channel.
         channels.add(2, REGISTRATION, nursery)
         channels.send(2, request(3))
         await channels.flush(2)
         assert (peer.received, answered) == ([0, 3], [3])
 
 
-async def test_who_waits_for_a_removed_brokers_queue_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_flush_returns_when_its_broker_is_removed(autojump_clock: trio.testing.MockClock) -> None:
     async with channel_to_peer() as (channels, peer, _, _):
         peer.misbehave = ["say nothing"]
         channels.send(2, request(1))

@@ -26,7 +26,7 @@ async def test_the_controller_answers_itself_and_others(tmp_path: Path, asking: 
         channel.close()
 
 
-async def test_a_refusal_of_the_controller_is_an_answer(tmp_path: Path) -> None:
+async def test_an_error_code_of_the_controller_is_a_response(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         for asking in (1, 2):
             channel = cluster.brokers[asking].peers.controller_channel("test")
@@ -36,7 +36,7 @@ async def test_a_refusal_of_the_controller_is_an_answer(tmp_path: Path) -> None:
             channel.close()
 
 
-async def test_when_the_controller_goes_the_next_one_is_asked(
+async def test_when_the_controller_stops_the_next_one_is_asked(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_cluster(tmp_path, 1, 2, 3) as cluster:
@@ -50,7 +50,7 @@ async def test_when_the_controller_goes_the_next_one_is_asked(
         channel.close()
 
 
-async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
+async def test_a_broker_that_is_not_the_controller_yet_is_asked_again_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
@@ -82,7 +82,7 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
         channel.close()
 
 
-async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_timeout(
+async def test_a_controller_that_does_not_respond_is_asked_again_after_the_socket_timeout(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     keys = {"controller_socket_timeout_ms": "2000", "request_timeout_ms": "50000"}

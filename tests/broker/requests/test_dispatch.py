@@ -45,7 +45,7 @@ def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> N
         encode(route.error_response(request, context, error), version)
 
 
-async def test_a_version_from_the_future_is_told_which_to_use(tmp_path: Path) -> None:
+async def test_the_response_to_a_later_version_lists_the_versions_to_use(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         header = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 99, 5, "future"))
         frame = await broker.dispatcher.answer(bytearray(header + b"\xff\xfe\xfd"), CLIENT)

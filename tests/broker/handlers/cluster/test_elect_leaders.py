@@ -36,7 +36,7 @@ async def test_what_is_led_needs_no_election(version: int) -> None:
         ("a", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("b", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    # Of all partitions only those with something to tell are told.
+    # Of all partitions only those with a result are in the response.
     assert outcome(everything) == {}
 
 

@@ -66,7 +66,7 @@ def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> Pro
 
 
 class Scenario:
-    """What a broker is told, and all that it answers."""
+    """The requests that a broker receives, and all its responses."""
 
     def __init__(self, broker: Broker, version: int) -> None:
         self.broker = broker
@@ -162,7 +162,7 @@ async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypat
         assert broker.dispatcher.requests[0, 9] == 2
 
 
-async def test_a_frame_that_is_lent_may_change_while_its_answer_waits(tmp_path: Path) -> None:
+async def test_a_borrowed_frame_may_change_while_its_response_waits(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "flushed", flush_messages="1")
         await create_topic(broker, "walked", cleanup_policy="compact")
