@@ -43,7 +43,7 @@ from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.shortcuts import chosen
+from kpybroker.config.keys.own import chosen_shortcuts
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
@@ -96,7 +96,7 @@ class Broker:
         self.transport: Transport = transport or SocketTransport(
             config.get_int("socket.send.buffer.bytes"),
             config.get_int("socket.receive.buffer.bytes"),
-            chosen(config.get_list("kpybroker.shortcuts")),
+            chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
         )
         self.files: Files = files or OsFiles()
         self.random = random.Random(seed)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from kpybroker.core.controller.model import RECOVERED, RECOVERING, LeaderAndIsr
 from kpybroker.core.election import (
     leader_for_controlled_shutdown,
@@ -15,12 +18,12 @@ def state(leader: int, *isr: int) -> LeaderAndIsr:
     return LeaderAndIsr(leader, isr, leader_epoch=5, partition_epoch=9)
 
 
-def alive(*brokers: int):
+def alive(*brokers: int) -> Callable[[int], bool]:
     return brokers.__contains__
 
 
 class TestOffline:
-    def elect(self, assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], **options: bool):
+    def elect(self, assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], **options: bool) -> Any:
         options = {"unclean": False, "recovery_supported": True, **options}
         return leader_for_offline(assignment, state(isr[0], *isr), alive(*live), **options)
 

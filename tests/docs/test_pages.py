@@ -69,3 +69,12 @@ def test_each_of_the_twenty_questions_is_answered_by_a_name_in_a_file() -> None:
     assert len(rows) >= 20
     for path, name in rows:
         assert re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8")), f"{path} has no {name}"
+
+
+def test_every_package_is_on_a_page() -> None:
+    rooms = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "internals" / "rooms").glob("*.md")))
+    shown = set(re.findall(r"^```\{package\} (\S+)$", rooms, re.MULTILINE))
+    packages = {
+        ".".join(file.relative_to(ROOT).parts[:-1]) for file in sorted((ROOT / "kpybroker").rglob("__init__.py"))
+    }
+    assert packages - shown == {"kpybroker", "kpybroker.wire.messages"}

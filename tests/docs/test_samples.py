@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kpybroker.config.environment import keys_from_environment
-from kpybroker.config.properties import load_properties
 
 from kpybroker.config.interpret import interpret
+from kpybroker.config.sources.environment import keys_from_environment
+from kpybroker.config.sources.properties import load_properties
 from tests.support.samples import SAMPLES, DevBroker, dev_broker, environment, run_sample, text_of
 
 needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")

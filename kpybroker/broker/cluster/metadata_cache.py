@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER
-from kpybroker.core.tree import TreeError
+from kpybroker.core.tree import Stat, TreeError
 from kpybroker.wire import znodes
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
@@ -27,7 +27,6 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 if TYPE_CHECKING:
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.config.broker import BrokerConfig
-    from kpybroker.coordination.tree import Tree
 
 PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
@@ -38,6 +37,13 @@ ELECTION_S = 3.0
 
 DELETED_NAMES_MAX = 1_000
 """How many names of deleted topics are remembered: the latest."""
+
+
+class HasExists(Protocol):
+    """The one question that the cache asks the tree."""
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        """As `coordination.tree.Tree.exists`."""
 
 
 class Node(NamedTuple):
@@ -238,7 +244,7 @@ class MetadataCache:
             return True
         return condition(self.snapshot)
 
-    async def wait_first_update(self, tree: Tree) -> None:
+    async def wait_first_update(self, tree: HasExists) -> None:
         """Return when the controller has sent the metadata; at most as long as it takes to elect one.
 
         Kafka responds at once that there are no topics. librdkafka believes that, and drops what it has buffered. A new
@@ -255,7 +261,7 @@ class MetadataCache:
         self.received_update = bool(self.snapshot.brokers)
 
 
-async def _may_have_topics(tree: Tree) -> bool:
+async def _may_have_topics(tree: HasExists) -> bool:
     """True while the tree does not respond, too."""
     try:
         stat = await tree.exists(znodes.TOPICS)

@@ -23,7 +23,7 @@ import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config import shortcuts as shortcut
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
 
 if sys.platform != "win32":
     import resource
@@ -131,13 +131,13 @@ class SocketTransport:
         self,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
-        shortcuts: frozenset[str] = shortcut.ALL,
+        shortcuts: frozenset[str] = SHORTCUTS,
     ) -> None:
         is_default = send_buffer_bytes == KAFKAS_SEND_BUFFER_BYTES
         self._send_buffer_bytes = SEND_BUFFER_BYTES if is_default else send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
-        self._has_poller = shortcut.POLLER in shortcuts
-        self._has_sendfile = shortcut.SENDFILE in shortcuts
+        self._has_poller = POLLER in shortcuts
+        self._has_sendfile = SENDFILE in shortcuts
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind a TCP socket, to all addresses if `host` is empty. Raises OSError."""

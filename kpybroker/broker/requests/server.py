@@ -33,7 +33,7 @@ from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
-from kpybroker.config.shortcuts import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen
+from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
@@ -119,7 +119,7 @@ class Server:
         self._config = config
         self._dispatcher = dispatcher
         self._clock = clock
-        shortcuts = chosen(config.get_list("kpybroker.shortcuts"))
+        shortcuts = chosen_shortcuts(config.get_list("kpybroker.shortcuts"))
         self._answers_inline = INLINE_REQUESTS in shortcuts
         self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))

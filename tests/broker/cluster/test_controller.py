@@ -147,7 +147,7 @@ async def test_a_failing_procedure_does_not_end_the_controller() -> None:
         ),
     ],
 )
-async def test_registered_endpoints(props: dict[str, str], endpoints: dict[str, tuple[str, int]]) -> None:
+async def test_registered_endpoints(props: dict[str, Any], endpoints: dict[str, tuple[str, int]]) -> None:
     async with running_broker(**props) as broker:
         assert broker.metadata.snapshot.brokers[0].endpoints == endpoints
 

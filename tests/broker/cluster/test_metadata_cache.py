@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kpybroker.broker.cluster.metadata_cache import DELETED_NAMES_MAX, ELECTION_S, MetadataCache
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.core.tree import ConnectionLoss, Stat
@@ -182,7 +181,7 @@ class TestWaiting:
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
 
 
-class Topics(Tree):
+class Topics:
     """A tree that reports only the number of topics; None: it does not respond."""
 
     def __init__(self, count: int | None) -> None:
@@ -260,7 +259,7 @@ async def test_the_addresses_of_brokers_as_a_client_sees_them(
     metadata = MetadataCache(BrokerConfig(props))
     metadata.local_broker_id = 1
     await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
-    connection = PlainConnectionInfo(local_host="reached", local_port=7)
+    connection = PlainConnectionInfo(local=("reached", 7))
     nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
     assert [f"{node.host}:{node.port}" for node in nodes] == expected
 

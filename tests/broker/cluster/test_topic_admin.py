@@ -10,6 +10,7 @@ import trio.testing
 
 from kpybroker.broker.cluster import topic_admin as topics
 from kpybroker.broker.cluster.topic_admin import NewPartitions, NewTopic
+from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.wire import znodes
@@ -117,7 +118,7 @@ async def test_a_topic_created_by_a_concurrent_request_exists_and_does_not_colli
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with running_broker() as broker:
-        submit = topics.retry_until_connected
+        submit = retry_until_connected
 
         async def submit_after_another(tree: Any, ops: Any) -> Any:
             if isinstance(ops[0], t.Children):
@@ -196,7 +197,7 @@ class TestAutoCreation:
 
     async def test_internal_topics_have_settings_of_their_own(self) -> None:
         names = ["__consumer_offsets", "__transaction_state"]
-        props = {
+        props: dict[str, Any] = {
             "offsets_topic_num_partitions": "3",
             "offsets_topic_replication_factor": "1",
             "transaction_state_log_num_partitions": "2",

@@ -80,12 +80,18 @@ async def test_a_tree_that_fails_at_any_step_is_reported_as_coordination(
         assert f"{kind.__name__}: /somewhere" in error.cause
 
 
+def at_call(number: int) -> Callable[[t.Operation], bool]:
+    """True for the operation of that number, from 0."""
+    counted = itertools.count()
+    return lambda _: next(counted) == number
+
+
 async def test_a_session_that_ends_at_any_step_is_reported_as_coordination(tmp_path: Path) -> None:
     steps = await steps_of_a_start(tmp_path / "whole")
     for step in range(steps):
         tree = FaultyTree(EmbeddedStore.in_memory(lambda: 1).session())
-        counted = itertools.count()
-        tree.expire_next(lambda op, step=step, counted=counted: next(counted) == step)
+        expires = at_call(step)
+        tree.expire_next(expires)
         error = await refusal(tmp_path / str(step), tree)
         assert (error.exit_code, "SessionExpired" in error.cause) == (errors.EXIT_COORDINATION, True)
 

@@ -68,8 +68,12 @@ async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[]
     def fail() -> bool:
         raise ConnectionResetError
 
+    def read_other() -> bool:
+        served.append(other.recv(9))
+        return False
+
     async def watch_other() -> None:
-        await poller.watch(other, lambda: served.append(other.recv(9)) is not None)
+        await poller.watch(other, read_other)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(poller.run)
@@ -159,10 +163,14 @@ async def test_a_poked_socket_is_called_in_the_current_time_slice_or_in_one_of_i
         called.append("near")
         return True
 
+    def on_poke() -> bool:
+        called.append("suspended")
+        return True
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(poller.run)
         nursery.start_soon(poller.watch, near, on_readable)
-        nursery.start_soon(poller.watch, suspended, lambda: called.append("suspended") is None)
+        nursery.start_soon(poller.watch, suspended, on_poke)
         far.send(b"x")
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert called == ["near", "suspended", "suspended"]

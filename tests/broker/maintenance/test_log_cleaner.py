@@ -33,7 +33,7 @@ from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import ask, create_topic, settings
 
 WITHIN_S = 60
-COMPACT = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
+COMPACT: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
 TOPIC, BROKER = 2, 4
 
 
@@ -120,9 +120,9 @@ async def test_dirty_logs_are_cleaned_checkpointed_and_left_alone(tmp_path: Path
         assert len(all_records(plain)) == 200
         assert leftovers(tmp_path) == []
     async with cleaning_broker(tmp_path) as broker:
-        log = broker.logs.get("t", 0)
-        assert log is not None
-        assert is_clean(log)
+        found = broker.logs.get("t", 0)
+        assert found is not None
+        assert is_clean(found)
         assert len(all_records(fill(broker))) > 200
         await until(lambda: is_clean(log))
         assert len(all_records(log)) < 60
@@ -210,7 +210,7 @@ async def test_an_input_output_error_takes_the_directory_offline(
 SLOW = {"log_cleaner_io_max_bytes_per_second": "1"}
 
 
-async def under_way(broker: Broker, **configs: str) -> Log:
+async def under_way(broker: Broker, **configs: Any) -> Log:
     await create_topic(broker, "t", **{**COMPACT, **configs})
     log = fill(broker)
     await until(lambda: log.cleaning is not None)

@@ -46,7 +46,8 @@ def receive(far: socket.socket) -> bytes:
 
 def drain(answer: Sending, far: socket.socket) -> tuple[bytes, list[Progress]]:
     """All of it, by a client that reads whenever the socket takes no more."""
-    received, stops = b"", []
+    received = b""
+    stops: list[Progress] = []
     while (progress := answer.resume()) is not Progress.SENT:
         stops.append(progress)
         received += receive(far)

@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def shake_hands(client: ssl.SSLContext, authority: Authority, server: str = "ser
     def serve(end: socket.socket) -> None:
         try:
             with context.wrap_socket(end, server_side=True) as stream:
-                peer = stream.getpeercert()
+                peer: dict[str, Any] | None = stream.getpeercert()
                 names = dict(pair for part in peer.get("subject", ()) for pair in part) if peer else {}
                 seen.append(names.get("commonName"))
                 stream.sendall(b"!")

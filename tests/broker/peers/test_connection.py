@@ -166,7 +166,7 @@ async def test_a_request_larger_than_the_send_buffer_is_sent_completely() -> Non
     assert asked == [large.message.rack_id]
 
 
-BROKEN = {
+BROKEN: dict[str, Callable[[int], bytes]] = {
     "another request's": lambda correlation_id: answer(0, correlation_id + 1),
     "two": lambda correlation_id: answer(0, correlation_id) * 2,
     "too short a size": lambda _: (3).to_bytes(4, "big") + b"abc",

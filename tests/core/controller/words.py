@@ -45,7 +45,7 @@ def state_text(state: znodes.PartitionState) -> str:
 def write_text(op: t.Operation) -> str:
     if isinstance(op, t.Multi):
         return " + ".join(write_text(part) for part in op.ops if not isinstance(part, t.Check))
-    name = {t.Create: "create", t.SetData: "set", t.Delete: "delete"}[type(op)]  # type: ignore[index]
+    name = {t.Create: "create", t.SetData: "set", t.Delete: "delete"}[type(op)]
     text = f"{name} {op.path}"
     if isinstance(op, t.Create | t.SetData):
         if op.path.endswith("/state"):

@@ -106,8 +106,8 @@ def test_a_due_log_without_a_cleanable_byte_is_not_cleaned() -> None:
 
 def test_the_timestamps_are_asked_for_only_where_a_lag_is_set() -> None:
     class Untimed(FakeSegment):
-        largest_timestamp = property(lambda self: 1 // 0)  # type: ignore[assignment]
-        first_batch_timestamp = property(lambda self: 1 // 0)  # type: ignore[assignment]
+        largest_timestamp = property(lambda self: 1 // 0)
+        first_batch_timestamp = property(lambda self: 1 // 0)
 
         def __init__(self, base_offset: int) -> None:
             self.base_offset, self.size = base_offset, 100

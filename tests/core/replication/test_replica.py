@@ -76,10 +76,10 @@ def test_a_replica_that_joins_counts_before_the_controller_has_agreed() -> None:
     state.fetched(3, 6, 0, 5000)
     assert state.may_join(3)
     change = state.propose(state.isr | {3})
-    assert (state.isr, state.maximal_isr) == ({1, 2}, {1, 2, 3})
+    assert (state.isr, state.maximal_isr) == (frozenset({1, 2}), frozenset({1, 2, 3}))
     assert advance(state, now_ms=9000) == 6
     assert state.agreed(change, 5, 8, [1, 2, 3]) is Verdict.COMMITTED
-    assert (state.isr, state.partition_epoch) == ({1, 2, 3}, 8)
+    assert (state.isr, state.partition_epoch) == (frozenset({1, 2, 3}), 8)
 
 
 def test_a_replica_that_leaves_counts_until_the_controller_has_agreed() -> None:

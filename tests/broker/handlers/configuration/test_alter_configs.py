@@ -103,7 +103,7 @@ async def test_a_failure_of_the_whole_request_is_reported_for_each_resource(tmp_
         (alter_configs, legacy((TOPIC, "a", []), (BROKER, "0", []))),
         (incremental_alter_configs, incremental((TOPIC, "a", []), (BROKER, "0", []))),
     ):
-        response = handler.error_response(request, None, error)  # type: ignore[attr-defined]
+        response = handler.error_response(request, None, error)
         assert [(a.error_code, a.resource_type, a.resource_name) for a in response.responses] == [
             (error.code, TOPIC, "a"),
             (error.code, BROKER, "0"),

@@ -20,6 +20,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.batch import Buffer
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, batch
 from tests.support.fake_broker import Denying
@@ -32,7 +33,7 @@ DAMAGED = CUT_OFF + b"\xff"
 OFFSET_5 = (5).to_bytes(8, "big") + GOOD[8:]
 NO_LENGTH = GOOD[:8] + bytes(4) + GOOD[12:]
 MAGIC_9 = GOOD[:16] + b"\x09" + GOOD[17:]
-TOPICS: dict[str, dict[str, str]] = {
+TOPICS: dict[str, dict[str, Any]] = {
     "plain": {},
     "flushed": {"flush_messages": "1"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
@@ -40,7 +41,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "squeezed": {"compression_type": "lz4"},
     "short": {"segment_bytes": "200"},
 }
-BATCHES = [
+BATCHES: list[Buffer] = [
     GOOD,
     batch(b"z" * 50, codec=Codec.ZSTD),
     batch(b"l" * 50, codec=Codec.LZ4),
@@ -59,7 +60,7 @@ BATCHES = [
 VERSIONS = range(5, 12)
 
 
-def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+def request(topic: str, records: Buffer, *, index: int = 0, acks: int = 1) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
@@ -74,11 +75,11 @@ class Scenario:
         self.heard: list[bytes] = []
         self.connection = PlainConnectionInfo(connection_id="scenario")
 
-    async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+    async def ask(self, topic: str, records: Buffer, **changes: int) -> ProduceResponse.PartitionProduceResponse:
         response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
-        (answer,) = response.responses[0].partition_responses
-        return answer
+        written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+        return written
 
     def logs(self) -> list[bytes]:
         """What stands in every log, but for the times of appending."""

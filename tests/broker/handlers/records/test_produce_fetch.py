@@ -47,7 +47,8 @@ def produce(topic: str, data: dict[int, bytes | bytearray | None], acks: int = 1
 
 async def write(broker: Broker, topic: str, *values: bytes, index: int = 0) -> ProduceResponse.PartitionProduceResponse:
     response = await ask(broker, produce(topic, {index: batch(*values)}), 9)
-    return response.responses[0].partition_responses[0]
+    written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+    return written
 
 
 def fetch(
@@ -222,7 +223,7 @@ async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path)
     ],
 )
 async def test_each_mistake_has_its_code(
-    tmp_path: Path, offsets: dict[int, int], changes: dict[str, int], code: ErrorCode
+    tmp_path: Path, offsets: dict[int, int], changes: dict[str, Any], code: ErrorCode
 ) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t")
