@@ -39,7 +39,6 @@ from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
-from kpybroker.broker.replication.links import Links
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
@@ -128,14 +127,13 @@ class Broker:
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
-        links = Links(self.peers.connection_to, self.peers.controller_channel)
         events = ReplicaEvents(
             elected=lambda partition: self.coordinators.on_elected(partition),
             resigned=lambda partition: self.coordinators.on_resigned(partition),
             log_deleted=self._log_deleted,
             segment_rolled=self.flush_soon,
         )
-        self.replicas = Replicas(self, self.metadata, self.configs, links, events)
+        self.replicas = Replicas(self, self.metadata, self.configs, self.peers, events)
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)

@@ -1,4 +1,4 @@
-"""`kpybroker dev --brokers N`: several brokers of one process on one tree, there again after a restart."""
+"""`kpybroker dev --brokers N`: several brokers of one process on one tree, which keep their data over a restart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A stage for a log-backed machine: a clock one can turn, a log one can break, and commands in a line of text.
 
-It does what the shell does (`broker/coordinator_shard.py`), in memory: appends and replays what is written, settles it
+It does what the shell does (`broker/coordinators/shard.py`), in memory: appends and replays what is written, settles it
 at once, or when `release` moves the high watermark that `hold` has kept. `fail CODE` makes the next append fail. What
 requests there are, and what they look like in text, is said by the stages of the machines.
 """

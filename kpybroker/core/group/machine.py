@@ -12,7 +12,7 @@ Rules
 - A ticket that was handed in is answered exactly once, if need be by `unload`.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, versions of the
-API, and the check of a group id's form: the shell (`broker/coordinators.py`) and the handlers do that.
+API, and the check of a group id's form: the I/O driver (`broker/coordinators`) and the handlers do that.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def handle_fast(
         return _answer_one(broker, context, plain, partition, info)
     if info.rolled:
         broker.flush_soon(partition)
-    return fast_produce.answer(
+    return fast_produce.encode_response(
         version,
         header.correlation_id,
         topic,
