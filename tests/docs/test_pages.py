@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,14 @@ def test_every_package_is_on_a_page() -> None:
         ".".join(file.relative_to(ROOT).parts[:-1]) for file in sorted((ROOT / "kpybroker").rglob("__init__.py"))
     }
     assert packages - shown == {"kpybroker", "kpybroker.wire.messages"}
+
+
+def test_the_map_names_the_packages_of_the_contracts() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = {one["containers"][0]: one["layers"] for one in contracts if one["type"] == "layers"}
+    text = (DOCS / "internals" / "architecture.md").read_text(encoding="utf-8")
+    for container in ("kpybroker", "kpybroker.broker"):
+        for name in " : ".join(layers[container]).split(" : "):
+            assert name == "__main__" or re.search(rf"^\| \[?`{name}(\.py)?`", text, re.MULTILINE), name
