@@ -266,7 +266,7 @@ async def test_the_addresses_of_brokers_as_a_client_sees_them(
     metadata = MetadataCache(BrokerConfig(props))
     metadata.local_broker_id = 1
     await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
-    connection = PlainConnectionInfo(local_host="reached", local_port=7)
+    connection = PlainConnectionInfo(local=("reached", 7))
     nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
     assert [f"{node.host}:{node.port}" for node in nodes] == expected
 
