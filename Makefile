@@ -37,11 +37,12 @@ $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
 	$(BIN)/python -m compat_tests.deps
 
-lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts, stale specs
+lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles, docstrings, words, stale pages, the docs site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house
 	$(BIN)/python -m protocol_specs.generate --check
 	$(BIN)/python -m compat_tests.compatibility --check
 
@@ -49,7 +50,7 @@ test: lint test-deps  ## everything that must pass before a change lands
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
 unit: $(VENV)/.test-stamp  ## the fast tests only
-	$(PYTEST) tests
+	$(PYTEST) tests -n $(WORKERS)
 
 compat: test-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml

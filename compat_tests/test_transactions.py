@@ -113,7 +113,7 @@ def visible(bootstrap: str, topic: str, partition: int = 0, group: str = "none")
         consumer.close()
 
 
-# -- commit and abort --------------------------------------------------------------------------------------------------
+# --- commit and abort
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -189,7 +189,7 @@ def test_a_reader_never_sees_what_is_not_committed(broker: Broker, topic: MakeTo
     assert seen == expected
 
 
-# -- fencing -----------------------------------------------------------------------------------------------------------
+# --- fencing
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -205,7 +205,7 @@ def test_a_zombie_is_fenced(broker: Broker, topic: MakeTopic, begin: Begin, libr
     eventually(lambda: visible(broker.bootstrap, place) == ["of its successor"], "the successor's record alone")
 
 
-# -- offsets -----------------------------------------------------------------------------------------------------------
+# --- offsets
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -245,7 +245,7 @@ def test_kafkas_message_copier(broker: Broker, topic: MakeTopic, name: str, mode
     assert quick.committed(broker.bootstrap, name, [(source, 0)]) == [len(values)]
 
 
-# -- restarts ----------------------------------------------------------------------------------------------------------
+# --- restarts
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -273,7 +273,7 @@ def test_an_open_transaction_survives_a_restart(own_broker: StartBroker, begin: 
     eventually(lambda: visible(broker.bootstrap, "t") == ["before", "after", "next"], "the next transaction")
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# --- time
 
 
 def test_a_transaction_left_open_is_aborted(own_broker: StartBroker, begin: Begin) -> None:
@@ -291,7 +291,7 @@ def test_a_transaction_left_open_is_aborted(own_broker: StartBroker, begin: Begi
         left.do("commit")
 
 
-# -- kafka-transactions ------------------------------------------------------------------------------------------------
+# --- kafka-transactions
 
 
 def rows(output: str) -> list[dict[str, str]]:
@@ -364,7 +364,7 @@ def write_hanging(broker: Broker, topic: str) -> None:
     assert answer.responses[0].partition_responses[0].error_code == 0
 
 
-# -- the log -----------------------------------------------------------------------------------------------------------
+# --- the log
 
 
 def test_the_transaction_log_as_kafka_reads_it(own_broker: StartBroker, begin: Begin) -> None:

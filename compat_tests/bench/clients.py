@@ -204,7 +204,7 @@ def end_to_end(bootstrap: str, topic: str, warm_up: int, count: int) -> list[str
     return java("EndToEnd", bootstrap, topic, *numbers, class_path=f":{end_to_end_classes()}")
 
 
-# --- reading what a consumer prints while it follows ---------------------------------------------------------
+# --- reading what a consumer prints while it follows
 
 
 def first_output(consumer: subprocess.Popen[bytes]) -> None:

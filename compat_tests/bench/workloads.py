@@ -87,7 +87,7 @@ def latency(name: str, run: Callable[[Run], Sample]) -> Workload:
     return Workload(tuple(Figure(f"{name}, {p}", "ms", LATENCY_FLOOR, True) for p in ("p50", "p99")), run)
 
 
-# --- producing ------------------------------------------------------------------------------------------------
+# --- producing
 
 
 def java_producer(record_bytes: int, warm_up_reports: int, **properties: object) -> Callable[[Run], Sample]:
@@ -154,7 +154,7 @@ def one_record(connections: int, in_flight: int = 1, full_seconds: float = 1.7) 
     return run
 
 
-# --- consuming what is there ----------------------------------------------------------------------------------
+# --- consuming what is there
 
 
 def fill_consumed_topic(here: Run) -> None:
@@ -201,7 +201,7 @@ def kcat_consumer(*, cold: bool) -> Callable[[Run], Sample]:
     return run
 
 
-# --- following a producer -------------------------------------------------------------------------------------
+# --- following a producer
 
 
 def _tail_rate(requests: int, began_ns: float, ended_ns: float, used: float) -> Sample:

@@ -91,7 +91,7 @@ class Soak:
             for copier in (*self.copiers.values(), *self.zombies):
                 copier.kill()
 
-    # -- the source
+    # --- the source
 
     def _fill_all(self, count: int) -> None:
         """Until there are `count` records."""
@@ -102,7 +102,7 @@ class Soak:
         fill(self.place.bootstrap, SOURCE, self.inputs[partition][self.filled[partition] : count], partition)
         self.filled[partition] = count
 
-    # -- copiers
+    # --- copiers
 
     def _next_kind(self, number: int, after: Copier | None) -> str:
         kinds = KINDS[number]
@@ -160,7 +160,7 @@ class Soak:
 
         eventually(is_there, f"{count} copied records", PROGRESS_DEADLINE_S)
 
-    # -- what happens to them
+    # --- what happens to them
 
     def _disturb(self, kills: int, zombies: int) -> None:
         """Kill the broker during each portion but the last, and a copier at about that time; zombies come first."""
@@ -227,7 +227,7 @@ class Soak:
             if not zombie.is_fenced():
                 self.problems.append(f"a zombie was not fenced: {zombie.said()}")
 
-    # -- the end
+    # --- the end
 
     def _finish(self) -> None:
         """Copiers of a partition end by themselves; members of a group must be asked."""

@@ -41,7 +41,7 @@ class Stat:
     pzxid: int
 
 
-# --- access control lists -----------------------------------------------------------------------------------
+# --- access control lists
 
 READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16  # org.apache.zookeeper.ZooDefs.Perms
 ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
@@ -58,7 +58,7 @@ READ_ACL_UNSAFE = (Acl(READ, "world", "anyone"),)
 CREATOR_ALL_ACL = (Acl(ALL_PERMISSIONS, "auth", ""),)
 
 
-# --- operations ---------------------------------------------------------------------------------------------
+# --- operations
 
 
 class Get(NamedTuple):
@@ -140,7 +140,7 @@ ReadOperation = Get | Exists | Children | GetAcl
 Operation = ReadOperation | WriteOperation
 
 
-# --- results ------------------------------------------------------------------------------------------------
+# --- results
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ PartResult = Created | Stat | None
 Result = NodeData | NodeChildren | NodeAcl | PartResult | tuple[PartResult, ...]
 
 
-# --- events -------------------------------------------------------------------------------------------------
+# --- events
 
 
 class WatchType(Enum):
@@ -213,7 +213,7 @@ class SessionEvent(NamedTuple):
 TreeEvent = WatchEvent | SessionEvent
 
 
-# --- errors -------------------------------------------------------------------------------------------------
+# --- errors
 
 
 class TreeError(Exception):
@@ -299,7 +299,7 @@ class MultiFailed(TreeError):
         super().__init__(self.error.path, f"part {self.index} of a multi failed with {type(self.error).__name__}")
 
 
-# --- paths --------------------------------------------------------------------------------------------------
+# --- paths
 
 
 def parent_path(path: str) -> str:

@@ -1,11 +1,11 @@
-"""The transport seam: bytes in and out of sockets, nothing about Kafka.
+"""The transport: bytes in and out of sockets, nothing about Kafka.
 
 `SocketTransport` works on raw non-blocking sockets: it tries the system call first and waits for readiness only
-when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How parts of an answer leave,
-bytes and slices of segment files, is `sending`'s; a slice that is cold is read in a thread first.
+when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How the
+parts of a response are sent, bytes and slices of segment files, is in `sending`.
 
 Streams that a listener accepts are watched by its `Poller` while they wait for a request, or for room to send more of
-an answer; see there.
+a response; see there.
 
 Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
 serve all connections.

@@ -6,7 +6,7 @@ while a request is suspended (`steps`), which the poller answers as soon as its 
 sent as the client takes it, unless a part of it must be read from the disk first.
 
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the new one is
-closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
+closed), `connections.max.idle.ms` (also for a client that does not read its response), `queued.max.request.bytes`
 (reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
 Any failure on a connection ends that connection, never the broker.
 """
@@ -288,7 +288,7 @@ class Server:
                 return
 
     async def _finish(self, connection: Connection, answer: Answer | Unfinished[Answer]) -> None:
-        """Wait for an answer and send it."""
+        """Wait for a response and send it."""
         if not isinstance(answer, bytes | tuple):
             connection.waiting_on_broker = True
             answer = await answer

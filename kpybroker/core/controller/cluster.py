@@ -45,7 +45,7 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataResponse
 from kpybroker.wire.yield_budget import ELEMENT, WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration
 
-# --- brokers ------------------------------------------------------------------------------------------------
+# --- brokers
 
 
 def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
@@ -129,7 +129,7 @@ def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
         yield from send_update_metadata(parts)
 
 
-# --- topics -------------------------------------------------------------------------------------------------
+# --- topics
 
 
 def read_topics() -> Procedure[set[str]]:
@@ -282,7 +282,7 @@ def topic_deletion(parts: Parts) -> Procedure[None]:
         yield from parts.deletion.enqueue(topics)
 
 
-# --- notifications and responses ----------------------------------------------------------------------------
+# --- notifications and responses
 
 
 def isr_change_notification(parts: Parts) -> Procedure[None]:

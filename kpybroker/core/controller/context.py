@@ -71,7 +71,7 @@ class ControllerContext:
         self.topics_ineligible_for_deletion: set[str] = set()
         self.offline_partition_count = 0
 
-    # --- brokers ---------------------------------------------------------------------------------------
+    # --- brokers
 
     @property
     def live_broker_ids(self) -> set[int]:
@@ -96,7 +96,7 @@ class ControllerContext:
         online = broker_id in self.live_brokers if include_shutting_down else self.is_live_broker(broker_id)
         return online and partition not in self.replicas_on_offline_dirs.get(broker_id, ())
 
-    # --- topics and assignments ------------------------------------------------------------------------
+    # --- topics and assignments
 
     def add_topic_id(self, topic: str, topic_id: bytes) -> None:
         assert topic in self.all_topics, f"topic {topic} is not contained in all topics."
@@ -155,7 +155,7 @@ class ControllerContext:
                 self.offline_partition_count -= 1
             self.partitions_being_reassigned.discard(key)
 
-    # --- leadership ------------------------------------------------------------------------------------
+    # --- leadership
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """As StopReplica carries it: -2 for a topic that is being deleted overrides any epoch (KIP-570)."""
@@ -189,7 +189,7 @@ class ControllerContext:
             and len(self.replicas(partition)) > 1
         ]
 
-    # --- deletion --------------------------------------------------------------------------------------
+    # --- deletion
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_be_deleted
@@ -203,7 +203,7 @@ class ControllerContext:
     def is_any_replica_in_state(self, topic: str, state: ReplicaState) -> bool:
         return any(self.replica_states.get(r) is state for r in self.replicas_for_topic(topic))
 
-    # --- states ----------------------------------------------------------------------------------------
+    # --- states
 
     def put_partition_state(self, partition: TopicPartition, state: PartitionState) -> None:
         previous = self.partition_states.get(partition, PartitionState.NON_EXISTENT)

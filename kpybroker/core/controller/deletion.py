@@ -91,7 +91,7 @@ class TopicDeletionManager:
         paths = [znodes.delete_topic_path(topic) for topic in sorted(topics)]
         yield from checked_deletes(paths, self._context.epoch_zk_version)
 
-    # --- inside ----------------------------------------------------------------------------------------
+    # --- inside
 
     @property
     def _ident(self) -> str:

@@ -39,7 +39,7 @@ UNKNOWN_BROKER_EPOCH = -1
 AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
 
 
-# --- ElectLeaders -------------------------------------------------------------------------------------------
+# --- ElectLeaders
 
 
 def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[TopicPartition, ApiError]]:
@@ -83,7 +83,7 @@ def _api_error(result: LeaderAndIsr | Exception, none_eligible: ErrorCode) -> Ap
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-# --- preferred leaders --------------------------------------------------------------------------------------
+# --- preferred leaders
 
 
 def zk_preferred_election(parts: Parts) -> Procedure[None]:
@@ -153,7 +153,7 @@ def _can_lead(parts: Parts, broker_id: int, partition: TopicPartition) -> bool:
     return parts.context.is_replica_online(broker_id, partition) and broker_id in leadership.leader_and_isr.isr
 
 
-# --- controlled shutdown ------------------------------------------------------------------------------------
+# --- controlled shutdown
 
 
 def controlled_shutdown(parts: Parts, event: ControlledShutdown) -> Procedure[list[TopicPartition]]:

@@ -87,7 +87,7 @@ class TopicDeletionStopReplicaResponseReceived(NamedTuple):
     partition_errors: Mapping[TopicPartition, int]
 
 
-# --- requests -----------------------------------------------------------------------------------------------
+# --- requests
 
 
 class ReplicaLeaderElection(NamedTuple):

@@ -76,7 +76,7 @@ class Controller:
     def _ident(self) -> str:
         return f"[Controller id={self.parts.settings.broker_id}]"
 
-    # --- becoming and ceasing to be it -----------------------------------------------------------------
+    # --- becoming and ceasing to be it
 
     def startup(self) -> Procedure[None]:
         yield from exists_with_watch(znodes.CONTROLLER)
@@ -197,7 +197,7 @@ class Controller:
                 return epoch, version
         raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
 
-    # --- taking over -----------------------------------------------------------------------------------
+    # --- taking over
 
     def _on_failover(self) -> Procedure[None]:
         parts = self.parts

@@ -142,7 +142,7 @@ class PartitionStateMachine:
         yield from self._initialize(new, batch)
         return (yield from self._elect(electable, strategy, batch))
 
-    # --- first leader ----------------------------------------------------------------------------------
+    # --- first leader
 
     def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
@@ -175,7 +175,7 @@ class PartitionStateMachine:
             )
             yield from self._online(partition, result.leader_and_isr)
 
-    # --- elections -------------------------------------------------------------------------------------
+    # --- elections
 
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
@@ -302,7 +302,7 @@ class PartitionStateMachine:
         allowed: dict[str, bool] = yield UncleanElectionEnabled(tuple(sorted(topics)))
         return allowed
 
-    # --- words -----------------------------------------------------------------------------------------
+    # --- words
 
     def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Procedure[None]:
         context = self._context

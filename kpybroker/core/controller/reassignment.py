@@ -55,7 +55,7 @@ NO_REASSIGNMENT = ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
 NO_PARTITION = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 
 
-# --- requests -----------------------------------------------------------------------------------------------
+# --- requests
 
 
 def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
@@ -120,7 +120,7 @@ def _new_assignment(
     return current.reassign_to(current.origin_replicas) if current.is_being_reassigned else None
 
 
-# --- /admin/reassign_partitions -----------------------------------------------------------------------------
+# --- /admin/reassign_partitions
 
 
 def zk_reassignment(parts: Parts) -> Procedure[set[TopicPartition]]:
@@ -181,7 +181,7 @@ def _remove_from_tree(
         yield Enqueue(Signal.ZK_PARTITION_REASSIGNMENT)
 
 
-# --- going on -----------------------------------------------------------------------------------------------
+# --- going on
 
 
 def resume_all(parts: Parts) -> Procedure[None]:
@@ -241,7 +241,7 @@ def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignm
     return NONE
 
 
-# --- one partition ------------------------------------------------------------------------------------------
+# --- one partition
 
 
 def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:

@@ -168,7 +168,7 @@ class ReplicaStateMachine:
             context.update_assignment(partition, context.assignment(partition).without(replica.replica))
             context.replica_states.pop(replica, None)
 
-    # --- going offline ---------------------------------------------------------------------------------
+    # --- going offline
 
     def _to_offline(
         self, broker_id: int, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch

@@ -58,7 +58,7 @@ class BrokerRequestBatch:
         self._metadata_states: dict[TopicPartition, UpdateMetadataState] = {}
         self._stops: dict[int, dict[TopicPartition, Stop]] = {}
 
-    # --- filling ---------------------------------------------------------------------------------------
+    # --- filling
 
     def add_leader_and_isr(
         self,
@@ -135,7 +135,7 @@ class BrokerRequestBatch:
             self.add_update_metadata((), (partition,))
         self.add_update_metadata(broker_ids, ())
 
-    # --- sending ---------------------------------------------------------------------------------------
+    # --- sending
 
     def send(self) -> Procedure[None]:
         yield from self._send_leader_and_isr()

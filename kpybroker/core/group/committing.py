@@ -57,7 +57,7 @@ def commit_error(error: ErrorCode) -> ErrorCode:
     return _COMMIT_ERRORS.get(error, error)
 
 
-# -- commit --------------------------------------------------------------------------------------------------
+# --- commit
 
 
 def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket: Ticket) -> None:
@@ -129,7 +129,7 @@ def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool
         group.has_consumer_commits = True
 
 
-# -- fetch ---------------------------------------------------------------------------------------------------
+# --- fetch
 
 
 def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
@@ -160,7 +160,7 @@ def _fetch_one(group: Group, partition: TopicPartition, require_stable: bool) ->
     return FetchedOffset(value.offset, value.leader_epoch, value.metadata)
 
 
-# -- delete and expire ---------------------------------------------------------------------------------------
+# --- delete and expire
 
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:

@@ -75,7 +75,7 @@ def validate_member(group: Group, member_id: str, group_instance_id: str | None)
     return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
 
 
-# -- new members ---------------------------------------------------------------------------------------------
+# --- new members
 
 
 def _join_dynamic(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
@@ -115,7 +115,7 @@ def _add_member(step: GroupStep, group: Group, request: Join, member_id: str, ti
     maybe_prepare_rebalance(step, group, f"{reason}; client reason: {request.reason}")
 
 
-# -- static members ------------------------------------------------------------------------------------------
+# --- static members
 
 
 def _join_static(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
@@ -216,7 +216,7 @@ def _on_static_stored(
         answer_join(step, group, member_id, replace(answer, leader=leader or ""))
 
 
-# -- members of the present generation -----------------------------------------------------------------------
+# --- members of the present generation
 
 
 def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:

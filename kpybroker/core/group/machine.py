@@ -84,7 +84,7 @@ class GroupMachine:
         # producer id -> groups that have offsets in its open transaction: a marker names only the producer
         self.open_producers: dict[int, set[str]] = {}
 
-    # -- requests and time -----------------------------------------------------------------------------------
+    # --- requests and time
 
     def handle(self, request: Request, ticket: Ticket, now: Now) -> GroupOutcome:
         step = self._step(now)
@@ -152,7 +152,7 @@ class GroupMachine:
     def overviews(self) -> Iterator[GroupOverview]:
         return (group.overview() for group in self.groups.values())
 
-    # -- durable state ---------------------------------------------------------------------------------------
+    # --- durable state
 
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
         """A record stands in the log at `offset`, in a transaction of `producer_id` unless that is -1."""
@@ -206,7 +206,7 @@ class GroupMachine:
         self.open_producers.clear()
         return self._finish(step)
 
-    # -- inside ----------------------------------------------------------------------------------------------
+    # --- inside
 
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         config = self._config
@@ -239,7 +239,7 @@ def _ignore(step: GroupStep, error: ErrorCode) -> None:
     """Tombstones that did not get into the log are written by the next cleanup."""
 
 
-# -- requests for groups that do not exist -------------------------------------------------------------------
+# --- requests for groups that do not exist
 
 
 def _creates_group(request: Request) -> bool:

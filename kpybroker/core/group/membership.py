@@ -37,7 +37,7 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Ticket
 from kpybroker.wire.errors import ErrorCode
 
-# -- SyncGroup -----------------------------------------------------------------------------------------------
+# --- SyncGroup
 
 
 def sync(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
@@ -114,7 +114,7 @@ def _on_assignment_stored(
     group.transition_to(GroupState.STABLE, step.now.wall_ms)
 
 
-# -- Heartbeat -----------------------------------------------------------------------------------------------
+# --- Heartbeat
 
 
 def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket) -> None:
@@ -128,7 +128,7 @@ def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket)
     step.reply(ticket, HeartbeatResult(error))
 
 
-# -- LeaveGroup ----------------------------------------------------------------------------------------------
+# --- LeaveGroup
 
 
 def leave(step: GroupStep, group: Group, request: Leave, ticket: Ticket) -> None:

@@ -45,7 +45,7 @@ def store_error(error: ErrorCode) -> ErrorCode:
     return _STORE_ERRORS.get(error, error)
 
 
-# -- answering members that wait -----------------------------------------------------------------------------
+# --- answering members that wait
 
 
 def answer_join(step: GroupStep, group: Group, member_id: str, result: JoinResult) -> None:
@@ -98,7 +98,7 @@ def fail_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
     propagate_assignment(step, group, error)
 
 
-# -- sessions ------------------------------------------------------------------------------------------------
+# --- sessions
 
 
 def restart_session(step: GroupStep, group: Group, member: Member) -> None:
@@ -115,7 +115,7 @@ def on_heartbeat_expired(step: GroupStep, group: Group, member: Member) -> None:
     remove_member(step, group, member_id, f"removing member {member_id} on heartbeat expiration")
 
 
-# -- the rebalance -------------------------------------------------------------------------------------------
+# --- the rebalance
 
 
 def maybe_prepare_rebalance(step: GroupStep, group: Group, reason: str) -> None:
@@ -228,7 +228,7 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
     prepare_rebalance(step, group, f"Removing {missing} on pending sync request expiration")
 
 
-# -- leaving -------------------------------------------------------------------------------------------------
+# --- leaving
 
 
 def remove_member(step: GroupStep, group: Group, member_id: str, reason: str) -> None:

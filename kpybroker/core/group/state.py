@@ -159,7 +159,7 @@ class Group:
         self.has_consumer_commits = False
         self.has_transactional_commits = False
 
-    # -- the state machine ---------------------------------------------------------------------------------
+    # --- the state machine
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         assert self.state in _VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
@@ -182,7 +182,7 @@ class Group:
         self.pending_sync.clear()
         self.rebalance_timer = None
 
-    # -- membership ------------------------------------------------------------------------------------------
+    # --- membership
 
     def add(self, member: Member) -> None:
         instance_id = member.group_instance_id
@@ -250,7 +250,7 @@ class Group:
     def rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    # -- protocols -------------------------------------------------------------------------------------------
+    # --- protocols
 
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         if self.state is GroupState.EMPTY:
@@ -287,7 +287,7 @@ class Group:
         """True also when the subscription is unknown, to be safe."""
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
-    # -- views -----------------------------------------------------------------------------------------------
+    # --- views
 
     def member_metadata(self) -> tuple[JoinedMember, ...]:
         """What the leader gets to compute an assignment from."""
@@ -316,7 +316,7 @@ class Group:
     def overview(self) -> GroupOverview:
         return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
-    # -- to and from the log ---------------------------------------------------------------------------------
+    # --- to and from the log
 
     def to_stored(self, assignment: dict[str, bytes]) -> StoredGroup:
         """The group's generation as a record; a member without an assignment is a bug in the caller."""

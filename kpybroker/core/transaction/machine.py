@@ -82,7 +82,7 @@ class TransactionMachine:
         self._retries: dict[str, float] = {}  # transactional id -> when to try its completion again
         self.transactions: dict[str, Transaction] = {}
 
-    # -- requests --------------------------------------------------------------------------------------------
+    # --- requests
 
     def needs_producer_id(self, request: InitProducerId) -> bool:
         """Whether `handle` would give out a new producer id now."""
@@ -226,7 +226,7 @@ class TransactionMachine:
             )
         answer(step, error)
 
-    # -- transitions -----------------------------------------------------------------------------------------
+    # --- transitions
 
     def _write(
         self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, answer: Answer
@@ -305,7 +305,7 @@ class TransactionMachine:
             step.info(f"Not available to append {transaction.pending}: {error.name}; retry appending")
             self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
 
-    # -- time ------------------------------------------------------------------------------------------------
+    # --- time
 
     @property
     def deadline(self) -> float | None:
@@ -365,7 +365,7 @@ class TransactionMachine:
         if error is not ErrorCode.NONE:
             step.warn(f"Failed to remove {len(transactions)} expired transactionalIds: {error.name}")
 
-    # -- durable state, and the shell's part -----------------------------------------------------------------
+    # --- durable state, and the shell's part
 
     def settle(
         self, done: Callable[[TransactionStep, ErrorCode], None], error: ErrorCode, now: Now
@@ -411,7 +411,7 @@ class TransactionMachine:
         return TransactionStep(now).outcome
 
 
-# -- answers -------------------------------------------------------------------------------------------------
+# --- answers
 
 
 def _answer(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:

@@ -79,7 +79,7 @@ class Transaction:
         # An epoch was bumped to fence a producer and could not be written: nobody has it, so it is not bumped again.
         self.has_failed_epoch_fence = False
 
-    # -- transitions -----------------------------------------------------------------------------------------
+    # --- transitions
 
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
         """On the way to `target`, whose predecessor and epoch are right unless there is a bug."""
@@ -180,7 +180,7 @@ class Transaction:
         assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
         self.current = replace(self.current, partitions=self.current.partitions - {partition})
 
-    # -- questions -------------------------------------------------------------------------------------------
+    # --- questions
 
     def knows(self, expected: ProducerIdAndEpoch) -> bool:
         """Whether a producer that names its id may have this one's successor (KIP-360).
