@@ -1,4 +1,4 @@
-"""Brings what the compatibility tests run but do not build: jars, kcat, a second kafka-python.
+"""Brings what the compatibility tests run but do not build: jars, kcat, graphviz, a second kafka-python.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -77,13 +77,23 @@ def fetch_jars() -> None:
 
 
 def fetch_kcat() -> None:
-    if shutil.which("kcat") is not None:
+    """librdkafka's command line, from the system's packages."""
+    _package("kcat", "kcat")
+
+
+def fetch_graphviz() -> None:
+    """`dot`, which draws the diagrams of the docs."""
+    _package("dot", "graphviz")
+
+
+def _package(command: str, package: str) -> None:
+    if shutil.which(command) is not None:
         return
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise DependencyError("kcat is missing and only root can install it: sudo apt-get install kcat")
+        raise DependencyError(f"{command} is missing and only root can install it: sudo apt-get install {package}")
     _run(["apt-get", "update", "-qq"])
-    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "kcat"])
-    print("test-deps: kcat")
+    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
+    print(f"test-deps: {package}")
 
 
 def fetch_old_kafka_python() -> None:
@@ -92,7 +102,7 @@ def fetch_old_kafka_python() -> None:
     _once(old_kafka_python_dir(), requirement, lambda out: _run([*pip, "--no-deps", "--target", str(out), requirement]))
 
 
-STEPS = {"jars": fetch_jars, "kcat": fetch_kcat, "kafka-python": fetch_old_kafka_python}
+STEPS = {"jars": fetch_jars, "kcat": fetch_kcat, "graphviz": fetch_graphviz, "kafka-python": fetch_old_kafka_python}
 
 
 def main(names: list[str]) -> int:
