@@ -92,6 +92,12 @@ def test_the_container_starts_a_broker_from_its_environment(tmp_path: Path) -> N
         assert process.wait(60) == 0
 
 
+@needs_kcat
+def test_the_address_that_clients_get_is_shown(broker: DevBroker, tmp_path: Path) -> None:
+    out = run_sample("container/addresses.sh", tmp_path, places(broker))
+    assert out.strip() == f"broker 0 at {broker.bootstrap} (controller)"
+
+
 def test_the_keys_of_the_compose_file_are_known() -> None:
     variables = dict(re.findall(r"^ +(KAFKA_\w+): (.*)$", text_of("container/compose.yaml", {}), re.MULTILINE))
     assert len(variables) == 4
