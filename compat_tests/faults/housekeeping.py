@@ -14,8 +14,8 @@ from compat_tests.faults.history import History, Trim
 from compat_tests.overload.raw import Raw
 from compat_tests.support.quick import admin_client, fill
 from compat_tests.support.waiting import eventually
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.checkpoints import decode_offsets
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest
 from kpybroker.wire.messages.fetch import FetchRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import (
     MetaProperties,
@@ -11,7 +12,6 @@ from kpybroker.storage.disk.checkpoints import (
     encode_partition_metadata,
 )
 from kpybroker.storage.disk.files import Files, make_dirs, write_file
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from tests.support.batches import NOW_MS, append, append_as_coordinator, batch, log_config, marker, open_log

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import ProducerState
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
 from tests.support.batches import NOW_MS, append, append_as_coordinator, log_config, marker

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER, ZERO_UUID
+from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER
 from kpybroker.core.tree import TreeError
 from kpybroker.wire import znodes
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.context import RequestContext

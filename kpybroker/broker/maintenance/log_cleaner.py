@@ -27,6 +27,7 @@ from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Event, Failed, decode_event, encode_job
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.primitives import INT32_MAX
 
 if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
@@ -38,7 +39,6 @@ COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 CRASHES_MAX = 3
 LOGS_BETWEEN_CHECKPOINTS = 50
 IO_BYTES_MIN = 64 * 1024
-INT32_MAX = 2**31 - 1
 MB = 1024 * 1024
 
 RECONFIGURABLE = frozenset(

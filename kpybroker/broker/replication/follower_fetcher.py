@@ -28,8 +28,8 @@ from kpybroker.broker.peers.connection import PEER_FAILURES, Request
 from kpybroker.core.replication.follower import FetchState, out_of_range, truncation
 from kpybroker.core.replication.follower_session import Position
 from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import UnexpectedAppendOffsetError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchResponse

@@ -13,7 +13,7 @@ import trio
 
 from kpybroker.broker.replication.replication_quota import FOLLOWER, ReplicationQuota
 from kpybroker.core.replication.follower import FetchState, fetcher_id
-from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host

@@ -13,7 +13,7 @@ from kpybroker.broker.peers.connection import OnAnswer, Request
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.follower import FetchState
 from kpybroker.core.replication.follower_session import FollowerSession, Position
-from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest

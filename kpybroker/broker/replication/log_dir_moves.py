@@ -19,8 +19,8 @@ import trio
 from kpybroker.broker.loop.yielding import run_flush
 from kpybroker.config.values import LONG_MAX
 from kpybroker.core.rate import Rate
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import UnexpectedAppendOffsetError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -27,13 +27,14 @@ from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core import metadata_version as mv
-from kpybroker.core.controller.model import NO_LEADER, ZERO_UUID
+from kpybroker.core.controller.model import NO_LEADER
 from kpybroker.core.replication.follower import initial_state
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository

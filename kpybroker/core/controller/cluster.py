@@ -29,13 +29,7 @@ from kpybroker.core.controller.events import (
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from kpybroker.core.controller.model import (
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaAssignment,
-    ReplicaState,
-    TopicPartition,
-)
+from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaAssignment, ReplicaState
 from kpybroker.core.controller.partitions import Strategy
 from kpybroker.core.controller.parts import (
     Parts,
@@ -43,6 +37,7 @@ from kpybroker.core.controller.parts import (
     replicas_become_offline,
     send_update_metadata,
 )
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse

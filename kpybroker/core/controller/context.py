@@ -19,8 +19,8 @@ from kpybroker.core.controller.model import (
     PartitionState,
     ReplicaAssignment,
     ReplicaState,
-    TopicPartition,
 )
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.znodes import BrokerRegistration
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from kpybroker.core.controller.model import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse

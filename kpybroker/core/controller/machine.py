@@ -32,8 +32,8 @@ from kpybroker.core.controller.effects import (
     warning,
 )
 from kpybroker.core.controller.events import Event, Signal
-from kpybroker.core.controller.model import TopicPartition
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from kpybroker.core.topic_partition import TopicPartition
+
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
@@ -19,16 +21,6 @@ INITIAL_PARTITION_EPOCH = 0
 
 RECOVERED = 0
 RECOVERING = 1
-
-ZERO_UUID = bytes(16)
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class PartitionAndReplica(NamedTuple):

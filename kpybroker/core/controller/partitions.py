@@ -32,9 +32,9 @@ from kpybroker.core.controller.model import (
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
     PartitionState,
-    TopicPartition,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 
 
 class Strategy(Enum):

@@ -13,11 +13,11 @@ from kpybroker.core.controller.model import (
     PartitionAndReplica,
     PartitionState,
     ReplicaState,
-    TopicPartition,
 )
 from kpybroker.core.controller.partitions import PartitionStateMachine
 from kpybroker.core.controller.replicas import ReplicaStateMachine
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 
 
 class Parts:

@@ -40,11 +40,11 @@ from kpybroker.core.controller.model import (
     PartitionState,
     ReplicaAssignment,
     ReplicaState,
-    TopicPartition,
 )
 from kpybroker.core.controller.partitions import Strategy
 from kpybroker.core.controller.parts import Parts, send_update_metadata
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -29,9 +29,9 @@ from kpybroker.core.controller.model import (
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     ReplicaState,
-    TopicPartition,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.topic_partition import TopicPartition
 
 _WRITTEN_BY_ANOTHER = (
     "Leader and isr path written by another controller. This probably means the current controller with "

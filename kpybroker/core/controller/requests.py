@@ -13,17 +13,12 @@ from typing import NamedTuple, TypeVar
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
-from kpybroker.core.controller.model import (
-    RECOVERED,
-    ZERO_UUID,
-    LeaderIsrAndControllerEpoch,
-    ReplicaAssignment,
-    TopicPartition,
-    during_delete,
-)
+from kpybroker.core.controller.model import RECOVERED, LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
+from kpybroker.wire.schema import ZERO_UUID
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
 
 V = TypeVar("V")

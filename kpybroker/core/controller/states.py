@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, Procedure, StateChangeFailed, checked, submit
-from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch, TopicPartition
+from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 
 ReadResult = LeaderIsrAndControllerEpoch | None | Exception

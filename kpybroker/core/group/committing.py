@@ -31,7 +31,8 @@ from kpybroker.core.group.values import (
     GroupState,
 )
 from kpybroker.core.machine import Ticket
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, java_length
+from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 
 Done = Callable[[GroupStep, ErrorCode], None]
@@ -90,8 +91,8 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
 
 
 def _on_committed(
-    partitions: tuple[TopicPartition, ...],
-    accepted: dict[TopicPartition, OffsetAndMetadata],
+    partitions: tuple[PartitionKey, ...],
+    accepted: dict[PartitionKey, OffsetAndMetadata],
     ticket: Ticket,
     step: GroupStep,
     error: ErrorCode,
@@ -151,7 +152,7 @@ def _on_read(result: FetchOffsetsResult, ticket: Ticket, step: GroupStep, error:
         step.reply(ticket, FetchOffsetsResult(commit_error(error)))
 
 
-def _fetch_one(group: Group, partition: TopicPartition, require_stable: bool) -> FetchedOffset:
+def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> FetchedOffset:
     if require_stable and group.offsets.is_unstable(partition):
         return FetchedOffset(error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
     value = group.offsets.get(partition)
@@ -178,7 +179,7 @@ def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None
 def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket: Ticket) -> None:
     """The offsets of topics that members read stay; of a group whose subscriptions are unknown, all do."""
     partitions = dict.fromkeys(request.partitions)
-    kept: list[TopicPartition] = []
+    kept: list[PartitionKey] = []
     if group.state is not GroupState.EMPTY:
         if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             step.reply(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
@@ -195,7 +196,7 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
 
 
 def _on_offsets_deleted(
-    errors: dict[TopicPartition, ErrorCode], ticket: Ticket, step: GroupStep, error: ErrorCode
+    errors: dict[PartitionKey, ErrorCode], ticket: Ticket, step: GroupStep, error: ErrorCode
 ) -> None:
     if error is ErrorCode.NONE:
         step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
@@ -203,7 +204,7 @@ def _on_offsets_deleted(
         step.reply(ticket, DeleteOffsetsResult(commit_error(error)))
 
 
-def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPartition], done: Done) -> None:
+def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done) -> None:
     """Write tombstones for offsets that there are, and for the group if nothing is left of it."""
     removed = [partition for partition in partitions if partition in group.offsets.committed]
     left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
@@ -213,7 +214,7 @@ def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPart
         done(step, ErrorCode.NONE)
 
 
-def _remove(step: GroupStep, group: Group, partitions: list[TopicPartition], group_too: bool, done: Done) -> None:
+def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group_too: bool, done: Done) -> None:
     group_id = group.group_id
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.
@@ -267,7 +268,7 @@ def expire_offsets(step: GroupStep, group: Group) -> None:
     remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)))
 
 
-def _expired(step: GroupStep, group: Group) -> Iterable[TopicPartition]:
+def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:
     now_ms, retention_ms = step.now.wall_ms, step.config.offsets_retention_ms
     if group.protocol_type is None:
         return group.offsets.expired(now_ms, retention_ms, _commit_timestamp)

@@ -10,18 +10,19 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
 from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
 from kpybroker.wire.messages.offset_commit_key import OffsetCommitKey
 from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
+from kpybroker.wire.records.batch import NO_TIMESTAMP
 
 OFFSET_COMMIT_KEY_VERSION_MAX = 1
 GROUP_METADATA_KEY_VERSION = 2
 VALUE_VERSION_MAX = 4
-NO_TIMESTAMP = -1
 
 _VERSION = struct.Struct(">h")
 
@@ -55,7 +56,7 @@ class StoredGroup:
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
     group_id: str
-    partition: TopicPartition
+    partition: PartitionKey
     value: OffsetAndMetadata | None
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.primitives import INT32_MAX
 
 UNKNOWN_MEMBER_ID = ""
 NO_GENERATION = -1
@@ -40,7 +42,7 @@ class GroupConfig:
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
-    group_max_size: int = 2**31 - 1
+    group_max_size: int = INT32_MAX
     group_initial_rebalance_delay_ms: int = 3_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60 * 1000
@@ -154,7 +156,7 @@ class CommitOffsets:
     member_id: str
     group_instance_id: str | None
     generation_id: int
-    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    offsets: Mapping[PartitionKey, OffsetAndMetadata]
     producer_id: int = -1
     producer_epoch: int = -1
     verification_guard: VerificationGuard = NO_VERIFICATION
@@ -166,7 +168,7 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    errors: Mapping[TopicPartition, ErrorCode]
+    errors: Mapping[PartitionKey, ErrorCode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class FetchOffsets:
     """`partitions` None asks for every offset of the group."""
 
     group_id: str
-    partitions: tuple[TopicPartition, ...] | None
+    partitions: tuple[PartitionKey, ...] | None
     require_stable: bool
 
 
@@ -189,7 +191,7 @@ class FetchedOffset:
 @dataclass(frozen=True, slots=True)
 class FetchOffsetsResult:
     error: ErrorCode
-    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+    offsets: Mapping[PartitionKey, FetchedOffset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class DeleteGroupResult:
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
     group_id: str
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[PartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ class DeleteOffsetsResult:
     """With a group error, `errors` is empty."""
 
     error: ErrorCode
-    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+    errors: Mapping[PartitionKey, ErrorCode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from kpybroker.config.topic import LogConfig
-
-INT32_MAX = 2**31 - 1
+from kpybroker.wire.primitives import INT32_MAX
 
 
 class Segment(Protocol):

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 
 
 class CommittedOffset(NamedTuple):
@@ -26,9 +27,9 @@ class GroupOffsets:
     __slots__ = ("committed", "pending")
 
     def __init__(self) -> None:
-        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self.committed: dict[PartitionKey, CommittedOffset] = {}
         # producer id -> offsets of its open transaction
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self.pending: dict[int, dict[PartitionKey, CommittedOffset]] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GroupOffsets):
@@ -41,7 +42,7 @@ class GroupOffsets:
         return bool(self.committed or self.pending)
 
     def replay_commit(
-        self, partition: TopicPartition, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
+        self, partition: PartitionKey, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
     ) -> None:
         """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
         if producer_id < 0:
@@ -62,11 +63,11 @@ class GroupOffsets:
             if committed and (current is None or current.record_offset < offset.record_offset):
                 self.committed[partition] = offset
 
-    def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
+    def get(self, partition: PartitionKey) -> OffsetAndMetadata | None:
         found = self.committed.get(partition)
         return None if found is None else found.value
 
-    def is_unstable(self, partition: TopicPartition) -> bool:
+    def is_unstable(self, partition: PartitionKey) -> bool:
         """An open transaction has an offset for this partition (KIP-447: `require_stable`)."""
         return any(partition in offsets for offsets in self.pending.values())
 
@@ -76,7 +77,7 @@ class GroupOffsets:
         retention_ms: int,
         base_timestamp_ms: Callable[[OffsetAndMetadata], int],
         kept_topics: Collection[str] = (),
-    ) -> Iterator[TopicPartition]:
+    ) -> Iterator[PartitionKey]:
         """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp if it has
         one.
         """

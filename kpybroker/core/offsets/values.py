@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# (topic, partition)
-TopicPartition = tuple[str, int]
-
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:

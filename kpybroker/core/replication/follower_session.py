@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.schema import ZERO_UUID
 
-ZERO_UUID = bytes(16)
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 TOPIC_IDS_SINCE = 13
 LAST_VERSION_WITH_NAMES = 12
-
-TopicPartition = tuple[str, int]
 
 
 class Position(NamedTuple):
@@ -40,7 +39,7 @@ class FollowerSession:
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self._told: dict[TopicPartition, Position] = {}
+        self._told: dict[PartitionKey, Position] = {}
         self._uses_topic_ids = False
 
     @property
@@ -49,11 +48,11 @@ class FollowerSession:
         return self._epoch != INITIAL_EPOCH
 
     @property
-    def partitions(self) -> dict[TopicPartition, Position]:
+    def partitions(self) -> dict[PartitionKey, Position]:
         """All that the last request spoke of, named in it or not."""
         return self._told
 
-    def request(self, wanted: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int] | None:
+    def request(self, wanted: dict[PartitionKey, Position], version: int) -> tuple[FetchRequest, int] | None:
         """The request's topics and session, and its version: 12 at most where a topic has no id.
 
         None where there is nothing to ask and nothing to forget.
@@ -83,7 +82,7 @@ class FollowerSession:
         self._told, self._uses_topic_ids = wanted, by_id
         return request, self._version(version)
 
-    def request_changes(self, changed: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int]:
+    def request_changes(self, changed: dict[PartitionKey, Position], version: int) -> tuple[FetchRequest, int]:
         """As `request`, while the session `is_open`, with all positions as they were but these: at no cost for others.
 
         They are of partitions that the last request spoke of too, with the same topic ids.
@@ -99,7 +98,7 @@ class FollowerSession:
         return newest if self._uses_topic_ids else min(newest, LAST_VERSION_WITH_NAMES)
 
     @staticmethod
-    def _name(request: FetchRequest, news: dict[TopicPartition, Position]) -> None:
+    def _name(request: FetchRequest, news: dict[PartitionKey, Position]) -> None:
         topics: dict[str, FetchRequest.FetchTopic] = {}
         for (name, index), position in news.items():
             topic = topics.get(name)

@@ -21,8 +21,8 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import UNKNOWN_OFFSET
 
-UNKNOWN_OFFSET = -1
 SMALL_SET_MAX = 4
 
 

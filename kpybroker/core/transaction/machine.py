@@ -25,13 +25,11 @@ from functools import partial
 from typing import Any
 
 from kpybroker.core.machine import Now, Ticket
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.state import Transaction, TransactionMetadata
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
-    NO_PRODUCER_EPOCH,
-    NO_TIMESTAMP,
     AddPartitions,
     DescribedTransaction,
     EndTransaction,
@@ -44,6 +42,7 @@ from kpybroker.core.transaction.values import (
     WriteMarkers,
 )
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP
 
 Request = InitProducerId | AddPartitions | EndTransaction
 Answer = Callable[[TransactionStep, ErrorCode], None]
@@ -95,8 +94,8 @@ class TransactionMachine:
         return step.outcome
 
     def verify(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[PartitionKey]
+    ) -> Mapping[PartitionKey, ErrorCode]:
         """Whether partitions belong to the producer's open transaction (KIP-890)."""
         error = self._check_producer(transactional_id, producer_id, producer_epoch)
         if error is not ErrorCode.NONE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.state import TransactionMetadata
 from kpybroker.core.transaction.values import TransactionState
 from kpybroker.wire.codec import decode, encode
@@ -81,7 +81,7 @@ def _decode_value(data: bytes | memoryview) -> TransactionMetadata:
         raise ProtocolError(
             f"Unknown transaction state id {message.transaction_status} from the transaction status message"
         ) from None
-    partitions: frozenset[TopicPartition] = frozenset(
+    partitions: frozenset[PartitionKey] = frozenset(
         (topic.topic, index) for topic in message.transaction_partitions or () for index in topic.partition_ids
     )
     return TransactionMetadata(

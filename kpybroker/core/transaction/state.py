@@ -16,11 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     PRODUCER_EPOCH_MAX,
     DescribedTransaction,
     ProducerIdAndEpoch,
@@ -28,6 +25,7 @@ from kpybroker.core.transaction.values import (
     TransactionState,
 )
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 
 S = TransactionState
 
@@ -58,7 +56,7 @@ class TransactionMetadata:
     producer_epoch: int
     timeout_ms: int
     state: TransactionState
-    partitions: frozenset[TopicPartition]
+    partitions: frozenset[PartitionKey]
     start_timestamp_ms: int
     last_update_timestamp_ms: int
     last_producer_id: int = NO_PRODUCER_ID
@@ -138,7 +136,7 @@ class Transaction:
         epoch = self.current.producer_epoch
         return is_epoch_exhausted(epoch) and (expected is None or expected.epoch == epoch)
 
-    def prepare_add(self, partitions: frozenset[TopicPartition], now_ms: int) -> TransactionMetadata:
+    def prepare_add(self, partitions: frozenset[PartitionKey], now_ms: int) -> TransactionMetadata:
         now = self.current
         return self.prepare(
             replace(
@@ -176,7 +174,7 @@ class Transaction:
         # One whose first record never got into the log has no epoch yet.
         self.prepare(replace(self.current, state=S.DEAD, partitions=frozenset()))
 
-    def marker_written(self, partition: TopicPartition) -> None:
+    def marker_written(self, partition: PartitionKey) -> None:
         assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
         self.current = replace(self.current, partitions=self.current.partitions - {partition})
 

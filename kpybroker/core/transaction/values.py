@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_TIMESTAMP = -1
 PRODUCER_EPOCH_MAX = 2**15 - 1
 
 
@@ -83,7 +81,7 @@ class AddPartitions:
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    partitions: frozenset[TopicPartition]
+    partitions: frozenset[PartitionKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class DescribedTransaction:
     start_timestamp_ms: int = 0
     producer_id: int = 0
     producer_epoch: int = 0
-    partitions: tuple[TopicPartition, ...] = ()
+    partitions: tuple[PartitionKey, ...] = ()
 
 
 class TransactionOverview(NamedTuple):
@@ -125,7 +123,7 @@ class WriteMarkers:
     producer_epoch: int
     coordinator_epoch: int
     committed: bool
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[PartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +131,4 @@ class MarkersWritten:
     """What became of `order`. A partition that no longer exists counts as written."""
 
     order: WriteMarkers
-    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+    errors: Mapping[PartitionKey, ErrorCode] = field(default_factory=dict)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from threading import Lock
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import (
     MetaProperties,
@@ -32,7 +33,6 @@ from kpybroker.storage.disk.files import (
     unlink_if_exists,
     write_file,
 )
-from kpybroker.storage.disk.names import TopicPartition
 
 logger = logging.getLogger("kafka.log.LogManager")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.directories.log_dir import LogDirectory
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.deletions import Job
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.log import Log
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kpybroker.core.replication.leader_epochs import EpochEntry
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import CorruptCheckpointError
-from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.wire.schema import ZERO_UUID
 
 CURRENT_VERSION = 0
-ZERO_UUID = bytes(16)
 
 
 def _encode_lines(lines: Iterable[str]) -> bytes:

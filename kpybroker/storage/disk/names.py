@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
 
 LOG_SUFFIX = ".log"
@@ -47,16 +47,6 @@ MAX_NAME_LENGTH = 255
 _MARKED_DIR = re.compile(r"^(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)$")
 _MARKED_SUFFIXES = (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
-
-
-class TopicPartition(NamedTuple):
-    """Kafka's TopicPartition."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 def segment_file(directory: str, base_offset: int, suffix: str) -> str:

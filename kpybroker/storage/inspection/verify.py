@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_meta_properties, decode_offsets
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.inspection.dump import dump, is_partition_dir, partition_dirs
 from kpybroker.storage.inspection.dump_files import OFFSET_CHECKPOINTS
 from kpybroker.storage.inspection.dump_segment import Selection

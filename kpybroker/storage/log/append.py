@@ -22,10 +22,10 @@ from kpybroker.core.log.producer_state import (
 )
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
-from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import INT32_MAX
+from kpybroker.wire.records.batch import NO_TIMESTAMP, UNKNOWN_OFFSET, BatchHeader, Buffer, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
     from kpybroker.storage.segments.segment import LogSegment
 
-UNKNOWN_OFFSET = -1
 CLIENT = AppendOrigin.CLIENT  # reading an attribute of an enum takes 0.1 µs
 COORDINATOR = AppendOrigin.COORDINATOR
 

@@ -32,6 +32,7 @@ from kpybroker.storage.log.log_state import NO_LIMIT, LogState
 from kpybroker.storage.log.reader import FetchSlice, Search
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.schema import ZERO_UUID
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
@@ -50,7 +51,7 @@ class Log(LogState):
 
         Raises INCONSISTENT_TOPIC_ID where the log has another id, KAFKA_STORAGE_ERROR, LogDirError.
         """
-        if topic_id == checkpoints.ZERO_UUID or topic_id == self.topic_id:
+        if topic_id == ZERO_UUID or topic_id == self.topic_id:
             return
         if self.topic_id is not None:
             raise KafkaError(

@@ -20,11 +20,12 @@ from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
 from kpybroker.storage.disk.files import Buffer
 from kpybroker.storage.disk.slice import SharedFile
 from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
-from kpybroker.storage.segments.index import INT32_MAX, OffsetIndex, TimeIndex, TimestampOffset
+from kpybroker.storage.segments.index import OffsetIndex, TimeIndex, TimestampOffset
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.txn_index import TransactionIndex
 from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.primitives import INT32_MAX
 from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
 
 logger = logging.getLogger("kafka.log.LogSegment")

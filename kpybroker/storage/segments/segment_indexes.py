@@ -13,8 +13,9 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import is_disk_full
 from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.disk.slice import LazyFile
-from kpybroker.storage.segments.index import INT32_MAX, IndexFile, OffsetIndex, TimeIndex
+from kpybroker.storage.segments.index import IndexFile, OffsetIndex, TimeIndex
 from kpybroker.storage.segments.segment_files import SegmentFiles
+from kpybroker.wire.primitives import INT32_MAX
 from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, corrupt
 
 

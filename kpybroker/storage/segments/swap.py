@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import Files
-from kpybroker.storage.segments.index import INT32_MAX
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
+from kpybroker.wire.primitives import INT32_MAX
 
 if TYPE_CHECKING:
     from kpybroker.config.topic import LogConfig

@@ -28,6 +28,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
+UNKNOWN_OFFSET = -1
 NO_PARTITION_LEADER_EPOCH = -1
 
 LOG_OVERHEAD = 12  # base offset and length, which the length itself does not count

@@ -12,11 +12,12 @@ from kpybroker.wire.records.batch import (
     CODEC_MASK,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
+    UNKNOWN_OFFSET,
     BatchHeader,
     Buffer,
     stamp,
 )
-from kpybroker.wire.records.validate import UNKNOWN_OFFSET, ValidatedRecords
+from kpybroker.wire.records.validate import ValidatedRecords
 
 IN_LOOP_BYTES_MAX = 32 * 1024
 """Uncompressed bytes checked in the loop: a record takes at least seven bytes, so this is below 15 ms."""

@@ -33,6 +33,7 @@ from kpybroker.wire.records.batch import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
+    UNKNOWN_OFFSET,
     V2_HEADER,
     BatchHeader,
     Buffer,
@@ -54,7 +55,6 @@ from kpybroker.wire.records.default_record import (
 from kpybroker.wire.records.legacy import iter_legacy_records, read_wrapper
 from kpybroker.wire.records.record_errors import RecordErrors, RequestRecordsError
 
-UNKNOWN_OFFSET = -1
 _SIMPLE_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_MASK
 _STAMP = struct.Struct(">qii")  # base offset, batch length, leader epoch: how a magic 2 batch begins
 

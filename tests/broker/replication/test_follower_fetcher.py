@@ -15,7 +15,7 @@ from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.peers.connection import Request
 from kpybroker.broker.replication.follower_fetcher import LOOK_EVERY_S, FollowerFetcher
 from kpybroker.core.replication.follower import FetchState, initial_state
-from kpybroker.storage.disk.names import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ErrorCode

@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.files import read_file
@@ -209,7 +210,7 @@ async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(autojump_
 
     def checkpointed() -> int | None:
         path = f"{LOGS}/{names.RECOVERY_POINT_CHECKPOINT}"
-        return decode_offsets(read_file(disk, path) or b"", path).get(names.TopicPartition("t", 0))
+        return decode_offsets(read_file(disk, path) or b"", path).get(TopicPartition("t", 0))
 
     async with broker_on(disk, log_flush_offset_checkpoint_interval_ms="10000") as broker:
         await create_topic(broker, "t", flush_messages="1")

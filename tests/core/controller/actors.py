@@ -11,7 +11,8 @@ from kpybroker.coordination.embedded import EmbeddedTree
 from kpybroker.core.controller import events
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.machine import Controller
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, TopicPartition
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse

@@ -19,7 +19,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import cluster, effects, events
 from kpybroker.core.controller.events import Signal
 from kpybroker.core.controller.machine import Controller, event_for_watch
-from kpybroker.core.controller.model import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import KafkaError

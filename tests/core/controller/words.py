@@ -7,7 +7,8 @@ from typing import Any
 from kpybroker.core import tree as t
 from kpybroker.core.controller import events
 from kpybroker.core.controller.events import Signal
-from kpybroker.core.controller.model import ReplicaAssignment, TopicPartition
+from kpybroker.core.controller.model import ReplicaAssignment
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.alter_partition import AlterPartitionResponse

@@ -45,7 +45,8 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.offsets.store import GroupOffsets
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 from tests.support.machine_stage import EPOCH_MS, MachineStage
 
@@ -248,7 +249,7 @@ def _leave(stage: Stage, group_id: str, arguments: list[str]) -> Leave:
     return Leave(group_id, tuple(LeavingMember(member, instance or None) for member, _, instance in members))
 
 
-def _partition(text: str) -> TopicPartition:
+def _partition(text: str) -> PartitionKey:
     topic, _, index = text.rpartition("-")
     return topic, int(index)
 
@@ -310,7 +311,7 @@ def _text(data: bytes) -> str:
     return data.decode() or '""'
 
 
-def _partition_name(partition: TopicPartition) -> str:
+def _partition_name(partition: PartitionKey) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 

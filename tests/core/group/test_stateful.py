@@ -29,7 +29,8 @@ from kpybroker.core.group.values import (
     Sync,
     SyncResult,
 )
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 from tests.core.group.stage import Stage, join_of, stable, subscription
 
@@ -56,9 +57,9 @@ class Groups(RuleBasedStateMachine):
         self.joins: dict[str, Join] = {}
         self.syncs: dict[str, Sync] = {}
         self.assigned: dict[int, list[dict[str, bytes]]] = {}
-        self.offsets: dict[TopicPartition, int] = {}
-        self.pending: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
-        self.written_at: dict[TopicPartition, int] = {}
+        self.offsets: dict[PartitionKey, int] = {}
+        self.pending: dict[int, dict[PartitionKey, tuple[int, int]]] = {}
+        self.written_at: dict[PartitionKey, int] = {}
         self.commits = 0
         self.known: list[tuple[str, str | None]] = []
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import TransactionRecord, decode_record, encode_record
 from kpybroker.core.transaction.state import TransactionMetadata
@@ -101,7 +101,7 @@ class Stage(MachineStage):
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         return _REQUESTS[command](name, arguments)
 
-    def answer_order(self, order: WriteMarkers, errors: dict[TopicPartition, ErrorCode]) -> None:
+    def answer_order(self, order: WriteMarkers, errors: dict[PartitionKey, ErrorCode]) -> None:
         all_errors = {partition: errors.get(partition, ErrorCode.NONE) for partition in order.partitions}
         self.run(self.machine.on_markers(MarkersWritten(order, all_errors), self.now))
 
@@ -171,7 +171,7 @@ def _producer(text: str) -> ProducerIdAndEpoch:
     return ProducerIdAndEpoch(int(producer_id), int(epoch))
 
 
-def _partition(text: str) -> TopicPartition:
+def _partition(text: str) -> PartitionKey:
     topic, _, index = text.rpartition("-")
     return topic, int(index)
 
@@ -201,7 +201,7 @@ _REQUESTS: dict[str, Callable[[str, list[str]], object]] = {
 # -- results to text ---------------------------------------------------------------------------------------------------
 
 
-def _name(partition: TopicPartition) -> str:
+def _name(partition: PartitionKey) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 

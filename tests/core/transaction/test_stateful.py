@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.state import Transaction
 from kpybroker.core.transaction.values import (
     AddPartitions,
@@ -60,7 +60,7 @@ class Transactions(RuleBasedStateMachine):
         return self.producers[-1 - min(who, len(self.producers) - 1)]
 
     @rule(wish=st.sampled_from(["add", "commit", "abort"]), partitions=PARTITIONS, claims=st.booleans())
-    def the_newest_producer_goes_on(self, wish: str, partitions: frozenset[TopicPartition], claims: bool) -> None:
+    def the_newest_producer_goes_on(self, wish: str, partitions: frozenset[PartitionKey], claims: bool) -> None:
         """With what makes sense: init when fenced, add when nothing is open, then whatever it wishes."""
         transaction, newest = self.stage.machine.transactions.get(X), self.producers[-1]
         if transaction is None or _producer(transaction) != newest:
@@ -75,7 +75,7 @@ class Transactions(RuleBasedStateMachine):
         self._ask(InitProducerId(X, 60_000, self._who(who) if claims else None))
 
     @rule(who=WHO, partitions=PARTITIONS)
-    def somebody_adds(self, who: int, partitions: frozenset[TopicPartition]) -> None:
+    def somebody_adds(self, who: int, partitions: frozenset[PartitionKey]) -> None:
         self._ask(AddPartitions(X, *self._who(who), partitions))
 
     @rule(who=WHO, committed=st.booleans())

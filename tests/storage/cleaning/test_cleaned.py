@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.cleaning.cleaned import remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import CleanedSegment, clean
 from kpybroker.storage.directories.manager import LogManager
@@ -15,7 +16,6 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import BatchFields, build_batch

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpybroker.core.replication.leader_epochs import EpochEntry
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.checkpoints import (
     MetaProperties,
     decode_clean_shutdown,
@@ -23,7 +24,6 @@ from kpybroker.storage.disk.checkpoints import (
     uuid_to_text,
 )
 from kpybroker.storage.disk.errors import CorruptCheckpointError
-from kpybroker.storage.disk.names import TopicPartition
 
 TOPIC_ID = bytes(range(16))
 

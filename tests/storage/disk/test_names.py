@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
-from kpybroker.storage.disk.names import TopicPartition
 
 
 def test_segment_files_have_twenty_digits() -> None:

@@ -8,10 +8,10 @@ import struct
 
 import pytest
 
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import encode_offsets, encode_partition_metadata
 from kpybroker.storage.disk.files import read_file, write_file
-from kpybroker.storage.disk.names import TopicPartition
 from kpybroker.storage.inspection import verify_checks
 from kpybroker.storage.inspection.dump import dump
 from kpybroker.storage.inspection.dump_segment import Selection

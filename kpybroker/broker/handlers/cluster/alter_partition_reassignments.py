@@ -11,7 +11,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import ApiError, ApiPartitionReassignment
-from kpybroker.core.controller.model import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.alter_partition_reassignments import (

@@ -12,7 +12,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import ApiError, ElectionType, ReplicaLeaderElection
-from kpybroker.core.controller.model import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse

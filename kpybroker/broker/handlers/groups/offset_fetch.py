@@ -18,7 +18,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -54,7 +54,7 @@ class Fetched:
 
     group_id: str
     error: ErrorCode = ErrorCode.NONE
-    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+    offsets: Mapping[PartitionKey, FetchedOffset] = field(default_factory=dict)
 
 
 async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
@@ -77,7 +77,7 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
 
 def _partitions(
     topics: Iterable[OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestTopics] | None,
-) -> list[TopicPartition] | None:
+) -> list[PartitionKey] | None:
     if topics is None:
         return None
     return [(topic.name, index) for topic in topics for index in topic.partition_indexes]
@@ -87,13 +87,13 @@ async def _fetch(
     broker: Broker,
     context: RequestContext,
     group_id: str,
-    partitions: list[TopicPartition] | None,
+    partitions: list[PartitionKey] | None,
     require_stable: bool,
 ) -> Fetched:
     """Offsets of topics that may not be described are refused where asked for, and left out of all."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return Fetched(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    refused: dict[TopicPartition, FetchedOffset] = {}
+    refused: dict[PartitionKey, FetchedOffset] = {}
     wanted = None
     if partitions is not None:
         allowed, refused = _split(context, partitions)
@@ -112,8 +112,8 @@ async def _fetch(
 
 
 def _split(
-    context: RequestContext, partitions: list[TopicPartition]
-) -> tuple[list[TopicPartition], dict[TopicPartition, FetchedOffset]]:
+    context: RequestContext, partitions: list[PartitionKey]
+) -> tuple[list[PartitionKey], dict[PartitionKey, FetchedOffset]]:
     refusal = FetchedOffset(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     may_describe = {
         topic: context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -136,7 +136,7 @@ async def _fetch_from_tree(broker: Broker, request: OffsetFetchRequest, context:
 
 
 def _topics(
-    offsets: Mapping[TopicPartition, FetchedOffset],
+    offsets: Mapping[PartitionKey, FetchedOffset],
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopic]:
     return [
         OffsetFetchResponse.OffsetFetchResponseTopic(

@@ -24,6 +24,7 @@ from kpybroker.core.replication.fetch_session import (
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
+from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -51,7 +52,6 @@ LEDGER = Ledger(
     },
 )
 
-ZERO_UUID = bytes(16)
 CONSUMER = -1
 
 
