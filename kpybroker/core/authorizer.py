@@ -13,6 +13,8 @@ from typing import Protocol
 
 
 class Operation(IntEnum):
+    """Kafka's `AclOperation`, with its codes."""
+
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -31,6 +33,8 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
+    """Kafka's `ResourceType` of an ACL, with its codes."""
+
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -86,9 +90,12 @@ ANONYMOUS = Principal()
 
 
 class Authorizer(Protocol):
+    """Decides whether a principal may perform an operation; Kafka's `Authorizer` plug-in."""
+
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
-    ) -> bool: ...
+    ) -> bool:
+        """Whether `principal`, connected from `host`, may perform `operation` on the resource `name`."""
 
 
 class AllowAll:
@@ -97,6 +104,7 @@ class AllowAll:
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
+        """Always True."""
         return True
 
 

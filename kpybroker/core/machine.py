@@ -15,10 +15,10 @@ comes back as an event. In a machine there is no clock, randomness or I/O: time 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.wire.errors import ErrorCode
@@ -86,3 +86,44 @@ class Outcome(Generic[R, S]):
     @property
     def is_empty(self) -> bool:
         return not (self.effects or self.replies or self.writes or self.reads)
+
+
+class Step(Generic[R]):
+    """One call into a state machine: when it happens, and the outcome it fills. Each machine adds what it needs."""
+
+    __slots__ = ("now", "outcome")
+
+    def __init__(self, now: Now) -> None:
+        self.now = now
+        self.outcome: Outcome[R, Self] = Outcome()
+
+    def reply(self, ticket: Ticket, result: object) -> None:
+        """Answer the request that came with `ticket`; each ticket is answered once."""
+        self.outcome.replies.append((ticket, result))
+
+    def write(
+        self,
+        records: Iterable[R],
+        done: Callable[[Self, ErrorCode], None],
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        verification_guard: VerificationGuard = NO_VERIFICATION,
+    ) -> None:
+        """Append the records as one batch; `done` is called by `settle` when it is committed or has failed."""
+        self.outcome.writes.append(
+            Write(tuple(records), done, producer_id, producer_epoch, base_sequence, verification_guard)
+        )
+
+    def read(self, offset: int, done: Callable[[Self, ErrorCode], None]) -> None:
+        """Call `done` when the high watermark has reached `offset`, or the wait for it has failed."""
+        self.outcome.reads.append(Read(offset, done))
+
+    def info(self, text: str) -> None:
+        """Log a line at INFO."""
+        self.outcome.effects.append(LogLine(LogLevel.INFO, text))
+
+    def warn(self, text: str) -> None:
+        """Log a line at WARNING."""
+        self.outcome.effects.append(LogLine(LogLevel.WARNING, text))

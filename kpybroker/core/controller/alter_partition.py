@@ -28,6 +28,7 @@ PartitionData = AlterPartitionResponse.PartitionData
 
 
 def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[AlterPartitionResponse]:
+    """Apply the ISR changes a leader proposes, and report the state of each partition (KIP-497, KIP-841)."""
     request, version = event.request, event.version
     context = parts.context
     if not parts.is_active:
@@ -152,6 +153,8 @@ def _answer(
 
 
 class ProducerIdsBlock(NamedTuple):
+    """`size` consecutive producer ids from `first` on, now owned by one broker."""
+
     first: int
     size: int
 

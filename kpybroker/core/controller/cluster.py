@@ -133,6 +133,7 @@ def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
 
 
 def read_topics() -> Procedure[set[str]]:
+    """Names of all topics, watching `/brokers/topics` for the next change."""
     names = yield from children(znodes.TOPICS, watch=True)
     return set(names)
 
@@ -199,6 +200,7 @@ def topic_change(parts: Parts) -> Procedure[None]:
 
 
 def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> Procedure[None]:
+    """Create the partitions' states and elect their first leaders (KafkaController.onNewPartitionCreation)."""
     context = parts.context
     ordered = sorted(partitions)
     yield from parts.partitions.change(ordered, PartitionState.NEW)
@@ -353,6 +355,7 @@ def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> 
 
 
 def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Procedure[None]:
+    """Log an error that a broker returned for UpdateMetadata; nothing is retried."""
     if event.error_code != ErrorCode.NONE:
         yield error(
             f"[Controller id={parts.settings.broker_id} epoch={parts.context.epoch}] Received error "
@@ -362,6 +365,7 @@ def update_metadata_response_received(parts: Parts, event: UpdateMetadataRespons
 
 
 def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Procedure[None]:
+    """Record which replicas of a deleted topic are gone and which could not be deleted."""
     failed: list[PartitionAndReplica] = []
     deleted: list[PartitionAndReplica] = []
     for partition, code in event.partition_errors.items():

@@ -22,7 +22,6 @@ from kpybroker.core.group.values import (
     CONSUMER_PROTOCOL_TYPE,
     CommitOffsets,
     CommitResult,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     FetchedOffset,
@@ -166,14 +165,14 @@ def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> F
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
     if group.state is not GroupState.EMPTY:
-        step.reply(ticket, DeleteGroupResult(ErrorCode.NON_EMPTY_GROUP))
+        step.reply(ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
     _remove(step, group, list(group.offsets.committed), True, partial(_on_group_deleted, ticket))
 
 
 def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
-    step.reply(ticket, DeleteGroupResult(commit_error(error)))
+    step.reply(ticket, commit_error(error))
 
 
 def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket: Ticket) -> None:

@@ -48,7 +48,6 @@ from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
     DeleteGroup,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     DescribedGroup,
@@ -60,7 +59,6 @@ from kpybroker.core.group.values import (
     GroupOverview,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Join,
     JoinResult,
     Leave,
@@ -282,13 +280,13 @@ _HANDLERS: dict[type[Request], _Handler] = {
 _ANSWER_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     Join: lambda request: JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id),
     Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
-    Heartbeat: lambda request: HeartbeatResult(ErrorCode.UNKNOWN_MEMBER_ID),
+    Heartbeat: lambda request: ErrorCode.UNKNOWN_MEMBER_ID,
     Leave: lambda request: LeaveResult(
         ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
     ),
     CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
     FetchOffsets: _no_offsets,
     DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
-    DeleteGroup: lambda request: DeleteGroupResult(ErrorCode.GROUP_ID_NOT_FOUND),
+    DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,
     DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
 }

@@ -27,7 +27,6 @@ from kpybroker.core.group.values import (
     UNKNOWN_MEMBER_ID,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Leave,
     LeaveResult,
     LeavingMember,
@@ -125,7 +124,7 @@ def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket)
         restart_session(step, group, group.members[request.member_id])
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
-    step.reply(ticket, HeartbeatResult(error))
+    step.reply(ticket, error)
 
 
 # -- LeaveGroup ----------------------------------------------------------------------------------------------

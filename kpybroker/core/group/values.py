@@ -121,11 +121,6 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatResult:
-    error: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
 class LeavingMember:
     member_id: str
     group_instance_id: str | None = None
@@ -221,11 +216,6 @@ class DescribedGroup:
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
     group_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteGroupResult:
-    error: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

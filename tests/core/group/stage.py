@@ -24,7 +24,6 @@ from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
     DeleteGroup,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     DescribedGroup,
@@ -34,7 +33,6 @@ from kpybroker.core.group.values import (
     GroupConfig,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Join,
     JoinResult,
     Leave,
@@ -331,7 +329,9 @@ def render(result: object) -> str:
             return f"{result.error.name} id={result.member_id or '-'}"
         case SyncResult(ErrorCode.NONE):
             return f"synced {result.protocol_type}/{result.protocol_name} {_text(result.assignment)}"
-        case SyncResult() | HeartbeatResult() | DeleteGroupResult():
+        case ErrorCode():
+            return result.name
+        case SyncResult():
             return result.error.name
         case LeaveResult():
             members = " ".join(f"{m.member_id}/{m.group_instance_id or ''}:{e.name}" for m, e in result.members)

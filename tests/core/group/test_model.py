@@ -14,11 +14,9 @@ from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
     DeleteGroup,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     Heartbeat,
-    HeartbeatResult,
     JoinResult,
     Leave,
     LeaveResult,
@@ -66,7 +64,9 @@ def plain(result: object) -> Answer:
             return (result.error.name, result.member_id)
         case SyncResult(ErrorCode.NONE):
             return ("NONE", result.assignment)
-        case SyncResult() | HeartbeatResult() | DeleteGroupResult():
+        case ErrorCode():
+            return (result.name,)
+        case SyncResult():
             return (result.error.name,)
         case LeaveResult():
             return (result.error.name, tuple(error.name for _, error in result.members))

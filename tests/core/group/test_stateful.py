@@ -21,7 +21,6 @@ from kpybroker.core.group.values import (
     FetchOffsetsResult,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Join,
     JoinResult,
     Leave,
@@ -140,11 +139,11 @@ class Groups(RuleBasedStateMachine):
         is_member = group is not None and member[0] in group.members
         ticket = self._ask(Heartbeat(GROUP, generation - lag, *member))
         result = self.stage.answered[ticket]
-        assert isinstance(result, HeartbeatResult)
+        assert isinstance(result, ErrorCode)
         if not is_member:
-            assert result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+            assert result in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
         elif not lag:
-            assert result.error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+            assert result in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 
     @rule(who=WHO)
     def leave(self, who: int) -> None:
