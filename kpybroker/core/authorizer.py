@@ -1,7 +1,7 @@
-"""Who may do what to which resource: the vocabulary and the hook that dispatch and handlers ask.
+"""Operations, resource types and principals of ACLs, and the authorizer that dispatch and handlers call.
 
 Numbers are Kafka's `AclOperation` and `ResourceType` codes, as they travel in ACL requests and in the
-authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is what Kafka does without
+authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is Kafka's behaviour without
 `authorizer.class.name`.
 """
 
@@ -111,7 +111,7 @@ class AllowAll:
 def authorized_operations(
     authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, name: str
 ) -> int:
-    """The bit field of operations the principal may do: bit N set for operation code N."""
+    """The bit field of operations the principal may perform: bit N is set for operation code N."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

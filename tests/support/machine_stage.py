@@ -39,7 +39,7 @@ class MachineStage(ABC):
     def now(self) -> Now:
         return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
 
-    # -- what a stage says of its machine --------------------------------------------------------------------------
+    # --- what a stage says of its machine
 
     @abstractmethod
     def append(self, record: Any, write: Any) -> None:
@@ -61,7 +61,7 @@ class MachineStage(ABC):
     def check(self) -> None:
         """What is in the log is what the machine knows."""
 
-    # -- the shell's part ------------------------------------------------------------------------------------------
+    # --- the shell's part
 
     def ask(self, ticket: str, request: Any) -> None:
         assert ticket not in self.asked, f"the ticket {ticket} is used twice"
@@ -118,7 +118,7 @@ class MachineStage(ABC):
                 self.output.insert(before, f"at {self.time_ms}")
         self.time_ms = end
 
-    # -- commands --------------------------------------------------------------------------------------------------
+    # --- commands
 
     def perform(self, line: str) -> None:
         """One command; a request is `ticket: command id arguments`, anything else `command arguments`."""

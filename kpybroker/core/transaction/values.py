@@ -1,6 +1,6 @@
-"""Requests to the transaction machine, its answers, its orders to write markers, and its settings. Plain values.
+"""Requests to the transaction state machine, its replies, its orders to write markers, and its settings.
 
-Names are Kafka's. Where Kafka's answer is an error code and nothing else, so is ours.
+Names are Kafka's. Where Kafka responds with nothing but an error code, the reply is an ErrorCode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PRODUCER_EPOCH_MAX = 2**15 - 1
 
 
 class TransactionState(IntEnum):
-    """Numbers as in the log; `title` is the word of DescribeTransactions and ListTransactions."""
+    """Numbers as in the log; `title` is the name in DescribeTransactions and ListTransactions."""
 
     EMPTY = 0
     ONGOING = 1
@@ -31,6 +31,7 @@ class TransactionState(IntEnum):
 
     @property
     def title(self) -> str:
+        """The state's name in responses, such as `PrepareCommit`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -39,26 +40,28 @@ STATE_OF_TITLE = {state.title: state for state in TransactionState}
 
 @dataclass(frozen=True, slots=True)
 class TransactionConfig:
-    """The `transaction.*` and `transactional.id.*` keys that the machine obeys, at Kafka 3.9's defaults."""
+    """The `transaction.*` and `transactional.id.*` keys that the state machine uses, with Kafka 3.9's defaults."""
 
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
 
     def allows_timeout(self, timeout_ms: int) -> bool:
+        """Whether a producer may ask for this transaction timeout."""
         return 0 < timeout_ms <= self.transaction_max_timeout_ms
 
 
 class ProducerIdAndEpoch(NamedTuple):
+    """A producer id with one of its epochs."""
+
     producer_id: int
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """`expected` is the id and epoch that the producer has already (KIP-360).
+    """`expected` is the id and epoch that the producer already has (KIP-360).
 
-    `new_producer_id` is a fresh one for when it is needed (`TransactionMachine.needs_producer_id`): made by the
-    shell, which can ask the cluster.
+    `new_producer_id` is a fresh id from the caller, for when one is needed (`TransactionMachine.needs_producer_id`).
     """
 
     transactional_id: str
@@ -69,6 +72,8 @@ class InitProducerId:
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
+    """Replies to InitProducerId; id and epoch are -1 with an error."""
+
     error: ErrorCode
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -96,6 +101,8 @@ class EndTransaction:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTransaction:
+    """A row of DescribeTransactions; partitions in ascending order."""
+
     error: ErrorCode
     state: str = ""
     timeout_ms: int = 0
@@ -106,7 +113,7 @@ class DescribedTransaction:
 
 
 class TransactionOverview(NamedTuple):
-    """A row of ListTransactions, and what rows are chosen by."""
+    """A row of ListTransactions, with the values that filters use."""
 
     transactional_id: str
     producer_id: int
@@ -128,7 +135,7 @@ class WriteMarkers:
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten:
-    """What became of `order`. A partition that no longer exists counts as written."""
+    """The result of `order`, one error a partition. A partition that no longer exists counts as written."""
 
     order: WriteMarkers
     errors: Mapping[PartitionKey, ErrorCode] = field(default_factory=dict)

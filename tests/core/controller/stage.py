@@ -76,7 +76,7 @@ class Stage:
             self._run()
             self._check_memory()
 
-    # --- brokers ---------------------------------------------------------------------------------------
+    # --- brokers
 
     def do_settings(self, *options: str) -> None:
         """Of the brokers that come after this."""
@@ -161,7 +161,7 @@ class Stage:
     def do_run(self) -> None:
         self._held = False
 
-    # --- topics and tools ------------------------------------------------------------------------------
+    # --- topics and tools
 
     def do_topic(self, name: str, *assignments: str) -> None:
         """`0:1,2` partition 0 on brokers 1 and 2; `noid` leaves out the topic id."""
@@ -221,7 +221,7 @@ class Stage:
         instantly(self._admin.set(znodes.CONTROLLER_EPOCH, znodes.encode_number(epoch + 1)))
         instantly(self._admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
 
-    # --- requests --------------------------------------------------------------------------------------
+    # --- requests
 
     def do_event(self, name: str, *arguments: str) -> None:
         event: events.Event = getattr(events, name)(*arguments) if hasattr(events, name) else Signal(name)
@@ -291,7 +291,7 @@ class Stage:
     def do_offline_partitions(self) -> None:
         self.output.append(str(self._active().machine.parts.context.offline_partition_count))
 
-    # --- what it has come to ---------------------------------------------------------------------------
+    # --- what it has come to
 
     def outcome(self) -> dict[str, Any]:
         """Everything that the tree says of topics, without the epochs that an interruption may raise."""
@@ -335,7 +335,7 @@ class Stage:
     def has_lost_an_answer(self) -> bool:
         return any("is lost" in line for line in self.output)
 
-    # --- running ---------------------------------------------------------------------------------------
+    # --- running
 
     def _new_actor(self, broker_id: int) -> Actor:
         options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self._options}

@@ -75,7 +75,7 @@ class Model:
         self.offsets: dict[Partition, tuple[int, int]] = {}  # offset, and when it was committed
         self.empty_since = 0
 
-    # -- who is who ----------------------------------------------------------------------------------------------
+    # --- who is who
 
     def holder(self, instance: str) -> str | None:
         return next((m for m, member in self.members.items() if member.instance == instance), None)
@@ -102,7 +102,7 @@ class Model:
     def rebalance_ms(self) -> int:
         return max((member.rebalance_ms for member in self.members.values()), default=0)
 
-    # -- JoinGroup -----------------------------------------------------------------------------------------------
+    # --- JoinGroup
 
     def join(self, ticket: str, member_id: str, new_id: str, protocol_type: str, wish: Member, version: int) -> None:
         if not self.exists and member_id:
@@ -186,7 +186,7 @@ class Model:
             head = self.present_generation(new_id, skips)
             self.say(ticket, *head[:3], told, *head[4:6], skips)
 
-    # -- a rebalance ---------------------------------------------------------------------------------------------
+    # --- a rebalance
 
     def prepare(self) -> None:
         if self.state == "CompletingRebalance":
@@ -242,7 +242,7 @@ class Model:
         members = frozenset(self.members) if with_members else frozenset()
         return ("NONE", member_id, self.generation, self.leader, self.protocol, members, False)
 
-    # -- SyncGroup, Heartbeat, LeaveGroup ------------------------------------------------------------------------
+    # --- SyncGroup, Heartbeat, LeaveGroup
 
     def sync(self, ticket: str, member_id: str, instance: str | None, generation: int, parts: dict[str, bytes]) -> None:
         error = self.refusal(member_id, instance)
@@ -319,7 +319,7 @@ class Model:
         self.promised.pop(member_id, None)
         self.unsynced.discard(member_id)
 
-    # -- offsets -------------------------------------------------------------------------------------------------
+    # --- offsets
 
     def commit(
         self, ticket: str, member_id: str, instance: str | None, generation: int, partition: Partition, offset: int
@@ -376,7 +376,7 @@ class Model:
         self.forget()
         self.say(ticket, "NONE")
 
-    # -- time ----------------------------------------------------------------------------------------------------
+    # --- time
 
     def next_time(self) -> int | None:
         """When something is over next. A member that waits in a join or sync is not watched, unless it is new."""

@@ -184,7 +184,7 @@ class Stage(MachineStage):
         return f"{name}-{self._members}"
 
 
-# -- requests from text ------------------------------------------------------------------------------------------------
+# --- requests from text
 
 
 def _options(arguments: list[str]) -> dict[str, str]:
@@ -293,7 +293,7 @@ _REQUESTS: dict[str, Callable[[Stage, str, list[str]], object]] = {
 }
 
 
-# -- results to text ---------------------------------------------------------------------------------------------------
+# --- results to text
 
 
 def _text(data: bytes) -> str:

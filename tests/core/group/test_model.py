@@ -131,7 +131,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         choice = [*present, *present, *((one, None) for one in self.model.promised), *self.known[-3:]]
         return choice[who % len(choice)]
 
-    # -- members -------------------------------------------------------------------------------------------------
+    # --- members
 
     def _join(
         self, member_id: str, instance: str | None, wish: tuple[str, int, int], version: int, protocol_type: str
@@ -271,7 +271,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         else:
             self.model.leave(ticket, picked)
 
-    # -- offsets, and the group's end ----------------------------------------------------------------------------
+    # --- offsets, and the group's end
 
     @rule(who=WHO, place=PLACES, lag=st.sampled_from([0, 0, 0, 1]), alone=st.booleans())
     def commits(self, who: int, place: tuple[str, int], lag: int, alone: bool) -> None:
@@ -298,7 +298,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.stage.do_cleanup(GROUP)
         self.model.clean_up()
 
-    # -- time ----------------------------------------------------------------------------------------------------
+    # --- time
 
     @rule(milliseconds=st.sampled_from([0, 1, 997, 3_001, 4_999, 6_007, 9_001, 17_011, 300_007]))
     def time_passes(self, milliseconds: int) -> None:
@@ -308,7 +308,7 @@ class AgainstTheModel(RuleBasedStateMachine):
             self.model.tick(max(at, self.model.now_ms))
         self.model.now_ms = end
 
-    # -- what must hold ------------------------------------------------------------------------------------------
+    # --- what must hold
 
     @invariant()
     def both_say_the_same(self) -> None:

@@ -84,7 +84,7 @@ class Groups(RuleBasedStateMachine):
         choice = [*present, *present, *self.known[-3:]] or [("stranger", None)]
         return choice[who % len(choice)]
 
-    # -- what clients do ---------------------------------------------------------------------------------------
+    # --- what clients do
 
     def _join(self, member_id: str, instance: str | None, protocols: str, version: int, new_id: str) -> str:
         wish = PROTOCOLS[protocols]
@@ -151,7 +151,7 @@ class Groups(RuleBasedStateMachine):
         self._ask(Leave(GROUP, (LeavingMember(*member),)))
         assert self.group is None or member[0] not in self.group.members
 
-    # -- offsets -----------------------------------------------------------------------------------------------
+    # --- offsets
 
     @rule(index=st.integers(0, 1), producer_id=st.sampled_from([-1, -1, 7, 8]), who=WHO, fails=st.integers(0, 9))
     def commit(self, index: int, producer_id: int, who: int, fails: int) -> None:
@@ -198,7 +198,7 @@ class Groups(RuleBasedStateMachine):
             else:
                 assert (found.error, found.offset) == (ErrorCode.NONE, self.offsets.get(partition, -1))
 
-    # -- what befalls them -------------------------------------------------------------------------------------
+    # --- what befalls them
 
     @rule(milliseconds=st.sampled_from([1, 2_999, 3_000, 5_999, 6_001, 7_000]))
     def time_passes(self, milliseconds: int) -> None:
@@ -216,7 +216,7 @@ class Groups(RuleBasedStateMachine):
         self.stage.check()
         assert all(ticket in self.stage.answered for ticket in self.stage.asked)
 
-    # -- what must hold ----------------------------------------------------------------------------------------
+    # --- what must hold
 
     @invariant()
     def the_group_is_sound(self) -> None:

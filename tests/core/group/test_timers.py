@@ -19,7 +19,7 @@ def member(member_id: str = "m") -> Member:
 
 
 def due(timers: Timers, now: float) -> list[tuple[TimerKind, float]]:
-    return [(timer.kind, timer.deadline) for timer in timers.pop_due(now) if timers.is_true(timer, now)]
+    return [(timer.kind, timer.deadline) for timer in timers.pop_due(now) if timers.is_current(timer, now)]
 
 
 def test_a_heartbeat_moves_the_end_of_the_session() -> None:
@@ -59,7 +59,7 @@ def test_promised_ids_lapse_unless_used() -> None:
     timers.pending_member(group, "a", 1.0)
     timers.pending_member(group, "b", 1.0)
     group.remove("a")
-    assert [timer.pending_member_id for timer in timers.pop_due(1.0) if timers.is_true(timer, 1.0)] == ["b"]
+    assert [timer.pending_member_id for timer in timers.pop_due(1.0) if timers.is_current(timer, 1.0)] == ["b"]
 
 
 def test_rebalances_and_syncs_end_at_their_present_deadline_only() -> None:

@@ -103,13 +103,13 @@ def test_a_forgotten_partition_is_no_longer_visited() -> None:
 def test_news_is_what_was_not_said_before() -> None:
     cached = CachedPartition(key(0), 0, 1000)
     quiet = {"has_records": False, "is_special": False}
-    assert cached.is_news(10, 0, **quiet)
-    assert not cached.is_news(10, 0, **quiet)
-    assert cached.is_news(11, 0, **quiet)
-    assert cached.is_news(11, 3, **quiet)
-    assert cached.is_news(11, 3, has_records=True, is_special=False)
-    assert cached.is_news(11, 3, has_records=False, is_special=True)
-    assert cached.is_news(11, 3, **quiet)  # after an error everything is told again
+    assert cached.has_changed(10, 0, **quiet)
+    assert not cached.has_changed(10, 0, **quiet)
+    assert cached.has_changed(11, 0, **quiet)
+    assert cached.has_changed(11, 3, **quiet)
+    assert cached.has_changed(11, 3, has_records=True, is_special=False)
+    assert cached.has_changed(11, 3, has_records=False, is_special=True)
+    assert cached.has_changed(11, 3, **quiet)  # after an error everything is told again
 
 
 def test_a_full_cache_keeps_sessions_in_use_and_lets_go_of_idle_ones() -> None:
@@ -120,8 +120,8 @@ def test_a_full_cache_keeps_sessions_in_use_and_lets_go_of_idle_ones() -> None:
     sessions.keep(second, ids, 0)
     assert not sessions.keep(session(5), ids, 10)
     sessions.touch(first, EVICTION_MS)
-    newcomer = session(1, now_ms=EVICTION_MS + 1)
-    assert sessions.keep(newcomer, ids, EVICTION_MS + 1)
+    candidate = session(1, now_ms=EVICTION_MS + 1)
+    assert sessions.keep(candidate, ids, EVICTION_MS + 1)
     assert removed == [second]
     assert sessions.evictions_total == 1
 

@@ -108,7 +108,7 @@ class Stage(MachineStage):
     def check(self) -> None:
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
 
-    # -- commands --------------------------------------------------------------------------------------------------
+    # --- commands
 
     def do_verify(self, transactional_id: str, producer: str, *partitions: str) -> None:
         errors = self.machine.verify(transactional_id, *_producer(producer), [_partition(text) for text in partitions])
@@ -163,7 +163,7 @@ class Stage(MachineStage):
             self.output.append(f"{row.transactional_id} {row.producer_id} {row.state.title}")
 
 
-# -- requests from text ------------------------------------------------------------------------------------------------
+# --- requests from text
 
 
 def _producer(text: str) -> ProducerIdAndEpoch:
@@ -198,7 +198,7 @@ _REQUESTS: dict[str, Callable[[str, list[str]], object]] = {
 }
 
 
-# -- results to text ---------------------------------------------------------------------------------------------------
+# --- results to text
 
 
 def _name(partition: PartitionKey) -> str:

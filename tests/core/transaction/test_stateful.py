@@ -115,7 +115,7 @@ class Transactions(RuleBasedStateMachine):
         self.stage.do_reload()
         self.stage.check()
 
-    # -- what must hold ------------------------------------------------------------------------------------------
+    # --- what must hold
 
     @invariant()
     def answers_are_true(self) -> None:
