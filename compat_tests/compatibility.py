@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kpybroker.broker.handlers import routes
-from kpybroker.broker.requests.dispatch import SERVED
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent

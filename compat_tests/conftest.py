@@ -2,6 +2,7 @@
 
     pytest compat_tests --broker=kpybroker                           # ours, on its embedded coordination tree
     pytest compat_tests --broker=kpybroker --coordination=zookeeper  # ours, on real ZooKeeper
+    pytest compat_tests --broker=kpybroker --shortcuts=none          # ours, on the plain paths (a list: only those)
     pytest compat_tests --broker=kafka                               # Apache Kafka 3.9.1 in ZooKeeper mode
 
 Test ids are the same for every target. `broker` is shared by the whole session, so a test makes its own topics and
@@ -38,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compatibility")
     group.addoption("--broker", choices=["kpybroker", "kafka"], default=os.environ.get("COMPAT_BROKER", "kpybroker"))
     group.addoption("--coordination", choices=["embedded", "zookeeper"], default="embedded", help="for kpybroker")
+    group.addoption(
+        "--shortcuts",
+        default=os.environ.get("COMPAT_SHORTCUTS", "all"),
+        help="kpybroker.shortcuts of every broker of ours: all, none, or a list of names",
+    )
     group.addoption("--all-versions", action="store_true", help="play differential scripts in every version")
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
@@ -67,8 +73,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 class Launcher:
     """Starts brokers of the chosen kind, and ZooKeeper when one needs it; ends them all with the session."""
 
-    def __init__(self, kind: str, coordination: str, directory: Path) -> None:
+    def __init__(self, kind: str, coordination: str, directory: Path, shortcuts: str = "all") -> None:
         self.kind = kind
+        self._own_keys = {"kpybroker.shortcuts": shortcuts} if kind == "kpybroker" else {}
         self._needs_zookeeper = kind == "kafka" or coordination == "zookeeper"
         self.directory = directory
         self._zookeeper: ZooKeeper | None = None
@@ -82,7 +89,7 @@ class Launcher:
 
     def unstarted(self, **overrides: str) -> Broker:
         name = f"broker-{len(self._brokers)}"
-        keys = {key.replace("_", "."): str(value) for key, value in overrides.items()}
+        keys = self._own_keys | {key.replace("_", "."): str(value) for key, value in overrides.items()}
         zookeeper = self.zookeeper(name) if self._needs_zookeeper else None
         broker = Broker(self.kind, self.directory / name, zookeeper, keys)
         self._brokers.append(broker)
@@ -106,7 +113,7 @@ class Launcher:
 def launcher(request: pytest.FixtureRequest) -> Iterator[Launcher]:
     directory = Path(tempfile.mkdtemp(prefix="compat-"))
     options = request.config.option
-    started = Launcher(options.broker, options.coordination, directory)
+    started = Launcher(options.broker, options.coordination, directory, options.shortcuts)
     yield started
     started.close()
     if options.keep_files:

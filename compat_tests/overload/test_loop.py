@@ -19,7 +19,7 @@ from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_ar
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
-from kpybroker.broker.requests.dispatch import SERVED
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, ProtocolError

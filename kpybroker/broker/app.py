@@ -37,6 +37,7 @@ from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.shortcuts import chosen
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.core.tree import SystemFailure, TreeError
@@ -88,7 +89,9 @@ class Broker:
         self.config = config
         self.clock: Clock = clock or SystemClock()
         self.transport: Transport = transport or SocketTransport(
-            config.get_int("socket.send.buffer.bytes"), config.get_int("socket.receive.buffer.bytes")
+            config.get_int("socket.send.buffer.bytes"),
+            config.get_int("socket.receive.buffer.bytes"),
+            chosen(config.get_list("kpybroker.shortcuts")),
         )
         self.files: Files = files or OsFiles()
         self.given_tree = tree

@@ -1,0 +1,5 @@
+"""The command line: `kpybroker dev`, `server` and `log`.
+
+What never lives here: what a broker does once it runs (`kpybroker.broker`), and what its keys mean
+(`kpybroker.config`). Start from `main`, which declares the commands; `run` starts and stops a broker.
+"""

@@ -1,7 +1,7 @@
 """What `kpybroker dev` and `kpybroker server` print once the broker is ready.
 
-The first line is for programs and stays as it is: `kpybroker ready at HOST:PORT`, the first listener's bound address
-(an IPv6 host in brackets). What follows is for people and may change.
+The first line is for programs and does not change: `kpybroker ready at HOST:PORT`, the first listener's bound address
+(an IPv6 host in brackets). The other lines are for people and may change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 
 class Address(NamedTuple):
+    """A listener and the address it is bound to."""
+
     listener_name: str
     host: str
     port: int
@@ -23,32 +25,35 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
 
 
 def reachable(address: Address) -> str:
-    """The address to type on this machine: every interface is reached through loopback."""
+    """The address for clients on this machine: loopback if the broker listens on every interface."""
     return str(address._replace(host=_REACHABLE.get(address.host, address.host)))
 
 
 def ready_line(addresses: Sequence[Address]) -> str:
+    """The first line, with the first listener's address."""
     return f"kpybroker ready at {addresses[0]}"
 
 
-def banner(
-    addresses: Sequence[Address],
-    *,
-    node_id: int,
-    cluster_id: str,
-    version: str,
-    log_dirs: Sequence[str],
-    coordination: str,
-    ephemeral: bool,
-    fsync_each: bool,
-) -> str:
+class BrokerFacts(NamedTuple):
+    """What the banner says of the broker. `version` is kpybroker's; `fsync_each`: every message is fsynced."""
+
+    node_id: int
+    cluster_id: str
+    version: str
+    log_dirs: Sequence[str]
+    coordination: str
+    ephemeral: bool
+    fsync_each: bool
+
+
+def banner(addresses: Sequence[Address], facts: BrokerFacts) -> str:
     """Every line but the first."""
     at = reachable(addresses[0])
     lines = [
-        f"  broker   {node_id} of cluster {cluster_id}, kpybroker {version}",
-        f"  data     {', '.join(log_dirs)}",
-        f"  tree     {coordination}",
-        f"  durable  {durability(ephemeral, fsync_each)}",
+        f"  broker   {facts.node_id} of cluster {facts.cluster_id}, kpybroker {facts.version}",
+        f"  data     {', '.join(facts.log_dirs)}",
+        f"  tree     {facts.coordination}",
+        f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
     ]
     lines += [f"  also     {address.listener_name} at {address}" for address in addresses[1:]]
     lines += [
@@ -65,11 +70,12 @@ def banner(
 
 
 def durability(ephemeral: bool, fsync_each: bool) -> str:
+    """Which data survive what, in one line."""
     if ephemeral:
-        return "nothing: --ephemeral, all of it is removed when the broker stops"
+        return "nothing: --ephemeral, all data are removed when the broker stops"
     if fsync_each:
-        return "every acknowledged message, also over a power cut"
+        return "every acknowledged message, also after a power cut"
     return (
-        "topics, offsets and every acknowledged message, also when the broker is killed; for a power cut, "
+        "topics, offsets and every acknowledged message, also if the broker is killed; for power cuts, "
         "set log.flush.interval.messages=1"
     )

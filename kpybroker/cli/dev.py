@@ -1,16 +1,17 @@
-"""`kpybroker dev`: a broker for a developer, or a few, with nothing to configure and nothing else to run."""
+"""`kpybroker dev`: one broker for development, or a few, with nothing to configure and nothing else to run."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from kpybroker.cli import run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.logs import set_up_logging
-from kpybroker.cli.options import parse_overrides, python_level
+from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 
 DEFAULTS = {
     "broker.id": "0",
@@ -19,59 +20,39 @@ DEFAULTS = {
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""What Kafka's own quickstart file sets for a single broker."""
+"""Keys as in Kafka's quickstart file for a single broker."""
 
 
-def run_dev(
-    port: int,
-    host: str,
-    data_dir: str | None,
-    ephemeral: bool,
-    overrides: Sequence[str],
-    log_format: str,
-    log_level: str | None,
-    brokers: int = 1,
-) -> int:
-    given = parse_overrides(overrides)
-    if ephemeral and (data_dir is not None or "log.dirs" in given):
-        run.fail(
-            "--ephemeral keeps nothing, yet a data directory is named", "leave one of the two out", run.EXIT_CONFIG
-        )
-    set_up_logging(log_format, python_level(log_level or "INFO"), quiet=log_level is None)
-    if ephemeral:
+def run_dev(options: DevOptions) -> int:
+    """Run the broker, or the cluster, until it is stopped; the exit code."""
+    given = parse_overrides(options.overrides)
+    if options.ephemeral and (options.data_dir is not None or "log.dirs" in given):
+        run.fail("--ephemeral keeps nothing, yet a data directory is named", "leave one of the two out", EXIT_CONFIG)
+    set_up_logging(options.log_format, python_level(options.log_level or "INFO"), quiet=options.log_level is None)
+    if options.ephemeral:
         import tempfile
 
         with tempfile.TemporaryDirectory(prefix="kpybroker-", ignore_cleanup_errors=True) as directory:
-            return _run(port, host, directory, given, brokers, ephemeral=True)
+            return _run(options, directory, given)
+    data_dir = options.data_dir
     if data_dir is None:
-        # One that was started alone stays alone: a cluster's files are elsewhere.
-        data_dir = default_data_dir(os.environ) + ("-cluster" if brokers > 1 else "")
-    return _run(port, host, data_dir, given, brokers, ephemeral=False)
+        # A cluster's files are kept apart from those of a single broker.
+        data_dir = default_data_dir(os.environ) + ("-cluster" if options.brokers > 1 else "")
+    return _run(options, data_dir, given)
 
 
-def _run(port: int, host: str, data_dir: str, given: Mapping[str, str], brokers: int, *, ephemeral: bool) -> int:
-    if brokers > 1:
-        return _run_cluster(port, host, data_dir, given, brokers, ephemeral=ephemeral)
-    props = {**DEFAULTS, "listeners": listener(host, port), "log.dirs": data_dir, **given}
-    return run.run(run.plan(props, "from the command line", ephemeral=ephemeral))
+def _run(options: DevOptions, data_dir: str, given: Mapping[str, str]) -> int:
+    if options.brokers > 1:
+        from kpybroker.cli import dev_cluster
 
-
-def _run_cluster(
-    port: int, host: str, data_dir: str, given: Mapping[str, str], brokers: int, *, ephemeral: bool
-) -> int:
-    from kpybroker.cli import dev_cluster
-
-    props = {**DEFAULTS, **dev_cluster.defaults(brokers), **given}
-    plans = dev_cluster.plans(props, host, port, data_dir, brokers, ephemeral=ephemeral)
-    return run.run(plans[0], partial(dev_cluster.serve, plans, data_dir))
-
-
-def listener(host: str, port: int) -> str:
-    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+        plans = dev_cluster.plans({**DEFAULTS, **dev_cluster.defaults(options.brokers), **given}, options, data_dir)
+        return run.run(plans[0], partial(dev_cluster.serve, plans, data_dir))
+    props = {**DEFAULTS, "listeners": listener(options.host, options.port), "log.dirs": data_dir, **given}
+    return run.run(run.plan(props, "from the command line", ephemeral=options.ephemeral))
 
 
 def default_data_dir(environment: Mapping[str, str]) -> str:
-    """Where the platform keeps a user's data: durable, and the same whatever directory one starts in."""
+    """Where the platform keeps a user's data: durable, and independent of the working directory."""
     home = Path.home()
     if sys.platform == "darwin":
         base = home / "Library" / "Application Support"

@@ -1,19 +1,20 @@
 """`kpybroker dev --brokers N`: a cluster for development, all of it in this process.
 
-Each broker is as one of any cluster: it has its log directory, its port and its registration, and they replicate to
-each other over loopback. They share one embedded tree, in a file beside their directories, and one event loop: what
-such a cluster says about speed, or about machines that fail one by one, is nothing.
+Each broker has its log directory, its port and its registration, as in any cluster, and they replicate to each other
+over loopback. They share one embedded tree, in a file next to their directories, and one event loop: such a cluster
+says nothing about speed, or about machines that fail one by one.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpybroker.cli import run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.options import DevOptions, listener
 from kpybroker.core.tree import SystemFailure
 
 if TYPE_CHECKING:
@@ -21,50 +22,44 @@ if TYPE_CHECKING:
 
     from kpybroker.broker.app import Broker
 
-log = logging.getLogger("kafka.server.KafkaServer")
-
 SINGLE_BROKER_FILE = "meta.properties"
 
 
 def defaults(count: int) -> dict[str, str]:
-    """What a cluster of so many brokers can keep; `dev`'s own for the rest."""
+    """Keys that depend on the number of brokers, to be added to `dev.DEFAULTS`."""
     factor = str(min(count, 3))
     return {
         "default.replication.factor": factor,
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": str(min(count, 2)),
-        # They all stop at once, so there is nobody to hand over to.
+        # They all stop at once, so no broker is left to take over a partition.
         "controlled.shutdown.enable": "false",
     }
 
 
-def plans(
-    props: Mapping[str, str], host: str, port: int, data_dir: str, count: int, *, ephemeral: bool
-) -> list[run.Plan]:
-    """One a broker: ids from 0, ports from `port` (0: whatever is free), directories below `data_dir`."""
-    from kpybroker.cli.dev import listener
-
+def plans(props: Mapping[str, str], options: DevOptions, data_dir: str) -> list[run.Plan]:
+    """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
         run.fail(
             f"{data_dir} holds the data of a single broker",
             "give the cluster a directory of its own with --data-dir, or leave --brokers out",
-            run.EXIT_CONFIG,
+            EXIT_CONFIG,
         )
     Path(data_dir).mkdir(parents=True, exist_ok=True)
     wanted = []
-    for broker_id in range(count):
+    for broker_id in range(options.brokers):
         own = {
             "broker.id": str(broker_id),
-            "listeners": listener(host, port + broker_id if port else 0),
+            "listeners": listener(options.host, options.port + broker_id if options.port else 0),
             "log.dirs": str(Path(data_dir) / f"broker-{broker_id}"),
         }
-        wanted.append(run.plan({**props, **own}, "from the command line", ephemeral=ephemeral))
+        wanted.append(run.plan({**props, **own}, "from the command line", ephemeral=options.ephemeral))
     return wanted
 
 
 async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running) -> None:
-    """Run them all until one of them is told to stop, or fails."""
+    """Run all brokers until one of them is stopped or fails; then stop the others."""
     import trio
 
     from kpybroker.broker.app import Broker
@@ -85,14 +80,14 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
                     nursery.start_soon(_stop_all_after, broker, brokers)
             for plan, broker in zip(wanted, brokers, strict=True):
                 if not plan.config.get_bool("controlled.shutdown.enable"):
-                    # Nobody is to be elected over those that stop first: in vain, and with an error for each partition.
+                    # No leader is elected in place of those that stop first: it would log an error for each partition.
                     await broker.controller.close()
     finally:
         with trio.CancelScope(shield=True):
             try:
                 await store.close()
             except SystemFailure as failure:
-                log.warning("The end of the sessions was not saved: %s", failure)
+                run.server_log.warning("The end of the sessions was not saved: %s", failure)
 
 
 async def _stop_all_after(broker: Broker, brokers: Sequence[Broker]) -> None:

@@ -1,4 +1,4 @@
-"""`kpybroker log`: what stands in the files of a log, and whether it is sound. Read-only; needs no broker.
+"""`kpybroker log`: what the files of a log contain, and whether they are sound. Read-only; needs no broker.
 
 Nothing but click is imported until one of the commands runs.
 """
@@ -12,7 +12,7 @@ import click
 EXIT_CODES: Final = """\b
 Exit codes:
   0  nothing is wrong
-  1  something damaged was met (dump), an error was found (verify)
+  1  damaged data were found (dump), an error was found (verify)
   2  a bad option, a path that is not of a log, or an unreadable file
 """
 
@@ -24,9 +24,9 @@ _output = click.option(
 
 @click.group()
 def log() -> None:
-    """Look into the files of a log; a broker may run or not.
+    """Inspect the files of a log, whether a broker runs or not.
 
-    A PATH is a file, known by its name, a partition's directory, or a log directory. Nothing is ever written.
+    A PATH is a file, recognized by its name, a partition's directory, or a log directory. Nothing is ever written.
     """
 
 
@@ -39,7 +39,7 @@ def log() -> None:
     "--decoder",
     type=click.Choice(("auto", "offsets", "transactions", "raw")),
     default="auto",
-    help="What records are; auto goes by the directory's name.",
+    help="What the records are; auto decides by the directory's name.",
 )
 @_output
 def dump(
@@ -58,8 +58,8 @@ def dump(
 def verify(paths: tuple[str, ...], shallow: bool, output: str) -> None:
     """Check every batch, record, index entry, snapshot and checkpoint.
 
-    A line an error or note: file, position, offset, and what is wrong. A note is no error: a gap as compaction
-    leaves it, a batch that is just being written.
+    One line for each error or note: file, position, offset, and what is wrong. A note is no error: a gap that
+    compaction leaves, a batch that is being written.
     """
     from kpybroker.cli import log_commands
 

@@ -7,8 +7,9 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_OK
 from kpybroker.cli.log_format import as_json, finding_line, finding_row, summary_line, summary_row, table
-from kpybroker.cli.run import EXIT_CONFIG, EXIT_OK, fail
+from kpybroker.cli.run import fail
 from kpybroker.storage.disk.files import OsFiles
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump
 from kpybroker.storage.inspection.dump_segment import Row, Selection
@@ -20,6 +21,7 @@ EXIT_FINDINGS = 1
 def run_dump(
     paths: Sequence[str], records: bool, offset: int, max_batches: int | None, decoder: str, output: str
 ) -> int:
+    """Print what the files contain; EXIT_FINDINGS if any of it is damaged."""
     files = OsFiles()
     found = _checked(files, paths)
     damaged = 0
@@ -36,8 +38,9 @@ def run_dump(
 
 
 def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
+    """Check the files and print the findings with a summary for each path; EXIT_FINDINGS if there is an error."""
     files = OsFiles()
-    errors_in_all = 0
+    error_count = 0
     for path in _checked(files, paths):
         totals = Totals()
         errors = notes = 0
@@ -47,12 +50,12 @@ def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
             _print([as_json(finding_row(finding)) if output == "json" else finding_line(finding)])
         summary = summary_row(path, totals, errors, notes)
         _print([as_json(summary) if output == "json" else summary_line(summary)])
-        errors_in_all += errors
-    return EXIT_FINDINGS if errors_in_all else EXIT_OK
+        error_count += errors
+    return EXIT_FINDINGS if error_count else EXIT_OK
 
 
 def _checked(files: OsFiles, paths: Sequence[str]) -> list[str]:
-    """Absolute paths, all of them usable: one that is not ends the command before it prints anything."""
+    """Absolute paths. One that cannot be used ends the command before it prints anything."""
     found = [os.path.abspath(path) for path in paths]
     for path in found:
         try:

@@ -1,7 +1,7 @@
 """How `kpybroker log` prints: rows and findings as columns for people, or one JSON object a line.
 
-JSON carries every field as it is (docs/DISK_FORMAT.md lists them). Columns leave out what is seldom looked for, show
-times in UTC, and cut long keys and values.
+JSON has every field as it is (docs/DISK_FORMAT.md lists them). Columns leave out rarely used fields, show times in
+UTC, and cut long keys and values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kpybroker.storage.inspection.dump_segment import Row
 from kpybroker.storage.inspection.verify import ERROR, Finding, Totals
 
 TEXT_MAX = 200
-"""Characters of a key or value in columns."""
+"""Characters of a key or value shown in columns."""
 
 YEAR_10000_MS = 253_402_300_800_000
 
@@ -25,11 +25,12 @@ Column = tuple[str, int, Cell]
 
 
 def as_json(row: Row) -> str:
+    """A row as one JSON object on one line."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def moment(timestamp_ms: int | None) -> str:
-    """ISO 8601 in UTC; a number where it is no time that a calendar has."""
+    """ISO 8601 in UTC; the number itself from the year 10000 on, a dash for none."""
     if timestamp_ms is None or timestamp_ms < 0:
         return "-"
     if timestamp_ms >= YEAR_10000_MS:
@@ -43,17 +44,17 @@ def _plain(name: str) -> Cell:
 
 
 def _known(name: str) -> Cell:
-    """A dash for null and for the numbers that stand for nothing."""
+    """A dash for null and for -1, which means none."""
     return lambda row: "-" if row[name] is None or row[name] == -1 else row[name]
 
 
 def _flags(row: Row) -> str:
-    said = [word for word, field in (("txn", "isTransactional"), ("control", "isControl")) if row[field]]
+    flags = [word for word, field in (("txn", "isTransactional"), ("control", "isControl")) if row[field]]
     if row["deleteHorizonMs"] is not None:
-        said.append(f"horizon={moment(row['deleteHorizonMs'])}")
+        flags.append(f"horizon={moment(row['deleteHorizonMs'])}")
     if row["timestampType"] == "LogAppendTime":
-        said.append("appendtime")
-    return " ".join(said) + ("" if row["isValid"] else " BAD CRC")
+        flags.append("appendtime")
+    return " ".join(flags) + ("" if row["isValid"] else " BAD CRC")
 
 
 def _range(first: int | None, last: int | None) -> str:
@@ -104,7 +105,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 
 def table(rows: Iterator[Row]) -> Iterator[str]:
-    """Lines. A heading stands where the kind of row changes."""
+    """The rows as lines, with a heading where the type of row changes."""
     file, kind = None, None
     for row in rows:
         if row["file"] != file:
@@ -182,6 +183,7 @@ _LINES: dict[str, Callable[[Row], str]] = {
 
 
 def finding_line(finding: Finding) -> str:
+    """A finding of `log verify` as text."""
     at = "".join(
         f" {name} {value}"
         for name, value in (("position", finding.position), ("offset", finding.offset))
@@ -193,6 +195,7 @@ def finding_line(finding: Finding) -> str:
 
 
 def finding_row(finding: Finding) -> Row:
+    """A finding of `log verify` as a row for JSON."""
     return {
         "type": "finding",
         "severity": finding.severity,
@@ -205,11 +208,13 @@ def finding_row(finding: Finding) -> Row:
 
 
 def summary_row(path: str, totals: Totals, errors: int, notes: int) -> Row:
+    """The totals of one path as a row for JSON."""
     counted = {name: getattr(totals, name) for name in Totals.__slots__}
     return {"type": "summary", "path": path, **counted, "errors": errors, "notes": notes}
 
 
 def summary_line(row: Row) -> str:
+    """The totals of one path as text."""
     counts = ", ".join(
         _count(row[name], name) for name in ("partitions", "segments", "batches", "records", "bytes") if row[name]
     )

@@ -1,7 +1,7 @@
 """Log lines on standard output: Kafka's own pattern, or one JSON object a line.
 
-Text is the stock `log4j.properties` pattern, `[%d] %p %m (%c)`, with Kafka's level names; a traceback, where a record
-has one, follows on further lines as in Java. JSON has `timestamp` (ISO 8601, UTC), `level`, `logger`, `message`,
+Text is the pattern of Kafka's `log4j.properties`, `[%d] %p %m (%c)`, with Kafka's level names; a traceback follows
+on further lines, as in Java. JSON has `timestamp` (ISO 8601, UTC), `level`, `logger`, `message`,
 `error`.
 """
 
@@ -17,11 +17,15 @@ _NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL", 5: "TRACE"}
 
 
 def level_name(number: int) -> str:
+    """Kafka's name of a log level: WARN, FATAL and TRACE differ from Python's."""
     return _NAMES.get(number) or logging.getLevelName(number)
 
 
 class KafkaFormatter(logging.Formatter):
+    """Lines as Kafka's log4j writes them."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """The record's line, with its traceback on further lines."""
         stamp = f"{self.formatTime(record, '%Y-%m-%d %H:%M:%S')},{int(record.msecs):03d}"
         line = f"[{stamp}] {level_name(record.levelno)} {record.getMessage()} ({record.name})"
         if record.exc_info:
@@ -30,7 +34,10 @@ class KafkaFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """The record's fields; its traceback is `error`."""
         import json
         import time
 
@@ -47,11 +54,14 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
-    """`quiet` keeps to warnings and the server's own life, for a terminal that a person looks at."""
+    """Log to standard output in `log_format`, from `level` on.
+
+    `quiet` logs only warnings and what KafkaServer reports, for a terminal.
+    """
     logging.addLevelName(5, "TRACE")
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
-    logging.raiseExceptions = False  # whoever read our output may be gone; the broker goes on
+    logging.raiseExceptions = False  # the reader of our output may have gone away; the broker goes on
     root = logging.getLogger()
     root.handlers[:] = [handler]
     if quiet:
@@ -59,5 +69,5 @@ def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
         logging.getLogger("kafka.server.KafkaServer").setLevel(logging.INFO)
     else:
         root.setLevel(level)
-        # kazoo speaks at INFO of every connection attempt; what matters of it the broker says itself.
+        # kazoo logs every connection attempt at INFO; the broker itself logs what matters.
         logging.getLogger("kazoo").setLevel(max(logging.getLevelName(level), logging.WARNING))

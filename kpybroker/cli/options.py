@@ -1,13 +1,29 @@
-"""`--override KEY=VALUE`, and the look of levels."""
+"""What the commands make of their options: overrides, log levels, listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from kpybroker.cli.run import EXIT_CONFIG, fail
+from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.run import fail
+
+
+class DevOptions(NamedTuple):
+    """The options of `kpybroker dev`, by the names that click gives them."""
+
+    port: int
+    host: str
+    data_dir: str | None = None
+    ephemeral: bool = False
+    overrides: Sequence[str] = ()
+    log_format: str = "text"
+    log_level: str | None = None
+    brokers: int = 1
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    """The values of `--override KEY=VALUE` by key. Ends the process with EXIT_CONFIG for any other form."""
     props: dict[str, str] = {}
     for override in overrides:
         name, equals, value = override.partition("=")
@@ -18,4 +34,10 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
 
 
 def python_level(level: str) -> str:
+    """Kafka's name of a log level as Python's."""
     return "WARNING" if level == "WARN" else level
+
+
+def listener(host: str, port: int) -> str:
+    """The value of `listeners` for one PLAINTEXT listener; an IPv6 host is put in brackets."""
+    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"

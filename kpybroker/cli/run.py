@@ -1,8 +1,8 @@
-"""Running a broker, or a development cluster of them, until told to stop: configuration in, exit code out.
+"""Runs a broker, or a development cluster of them, until it is stopped: configuration in, exit code out.
 
-Whatever keeps it from starting is two lines on standard error, `kpybroker: <cause>` and `fix: <what to do>`, and one
-of the exit codes below. A first SIGTERM or SIGINT stops it in order; a second one ends the process at once. SIGUSR1
-logs how long the loop was held since the last one.
+Whatever prevents the start is two lines on standard error, `kpybroker: <cause>` and `fix: <what to do>`, and one of the
+codes in `exit_codes`. A first SIGTERM or SIGINT stops the broker in order; a second one ends the process at once.
+SIGUSR1 logs how long the loop was blocked since the last one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
-from kpybroker.cli.banner import Address, banner, ready_line
+from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
@@ -29,27 +30,11 @@ if TYPE_CHECKING:
 
     from kpybroker.broker.app import Broker
 
-log = logging.getLogger("kafka.server.KafkaConfig")
+config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
-
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_CONFIG = 2
-
-EXIT_CODES = (
-    (EXIT_OK, "stopped in order"),
-    (EXIT_FAILED, "an unexpected failure: the log has the details"),
-    (EXIT_CONFIG, "a bad option, key or value, or an unreadable file"),
-    (3, "a log directory cannot be used, or the last one failed"),
-    (4, "a log directory is locked by another broker"),
-    (5, "an address cannot be bound: the port is taken, or the host is not here"),
-    (6, "ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written"),
-    (7, "the log directories belong to another cluster or another broker"),
-)
-"""128 + n: a second signal n ended the broker at once."""
 
 
 class Plan(NamedTuple):
@@ -61,14 +46,14 @@ class Plan(NamedTuple):
 
 
 def fail(cause: str, fix: str, code: int) -> NoReturn:
-    """The two lines, and out."""
+    """Print the two lines and end the process with `code`."""
     sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nfix: {' '.join(fix.split())}\n")
     sys.stderr.flush()
     raise SystemExit(code)
 
 
 def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> Plan:
-    """Check what the user wrote; `source` says where, for the error."""
+    """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad."""
     try:
         interpreted = interpret(props)
         return Plan(BrokerConfig(interpreted.props), interpreted.notes, ephemeral)
@@ -84,7 +69,7 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
 
     _one_heap_for_all_threads()
     for note in wanted.notes:
-        log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
+        config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
         trio.run(_serve, serve or partial(_serve_one, wanted))
     except StartupError as error:
@@ -93,9 +78,9 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
         only = _the_only(error)
         if isinstance(only, StartupError):
             fail(only.cause, only.fix, only.exit_code)
-        log.critical("The broker ended with an unexpected failure", exc_info=error)
+        config_log.critical("The broker ended with an unexpected failure", exc_info=error)
         fail(
-            f"unforeseen failure: {type(only).__name__}: {only}",
+            f"unexpected failure: {type(only).__name__}: {only}",
             "restart it; if it happens again, report it with the log lines above",
             EXIT_FAILED,
         )
@@ -103,9 +88,11 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
 
 
 def _one_heap_for_all_threads() -> None:
-    """glibc gives each thread a heap of its own (mallopt(3), M_ARENA_MAX), and what a thread has freed stays there:
-    large requests looked into by one worker after the other would cost their memory once a worker. The GIL leaves
-    nothing to gain by that. Other C libraries have one heap anyway."""
+    """Limits glibc to one heap (mallopt(3), M_ARENA_MAX), as other C libraries have.
+
+    By default each thread has its own, and keeps what it has freed: large requests handled by several worker threads
+    would take their memory once for each thread. With the GIL, several heaps gain nothing.
+    """
     import ctypes  # trio has it too
 
     arena_max = -8
@@ -155,8 +142,11 @@ async def _serve(serve: Serve) -> None:
 
 
 def _stop_on_signals(running: Running, start: trio.CancelScope) -> None:
-    """The first signal is for the loop; the next one needs no loop, which may be what is stuck. Until the process ends,
-    for there is work after the loop too. (The system's own handling would do nothing to process 1 of a container.)"""
+    """The first signal stops the loop; the second ends the process without it, since the loop may be stuck.
+
+    The handlers stay until the process ends, since there is work after the loop too. (The system's own handling would
+    do nothing to process 1 of a container.)
+    """
     import trio
 
     token = trio.lowlevel.current_trio_token()
@@ -173,7 +163,7 @@ def _stop_on_signals(running: Running, start: trio.CancelScope) -> None:
         if is_stopping:
             os._exit(128 + number)
         is_stopping = True
-        with suppress(trio.RunFinishedError):  # it is ending by itself
+        with suppress(trio.RunFinishedError):  # the loop has ended
             token.run_sync_soon(stop)
 
     for number in STOP_SIGNALS:
@@ -190,19 +180,18 @@ async def _report_on_signals(running: Running, *, task_status: trio.TaskStatus[N
 
 
 def _report(running: Running) -> None:
-    """The loop's stalls since the last report; `make bench` asks for them."""
+    """The loop's stalls since the last report; `make bench` requests them."""
     for broker in running.brokers:
         server_log.info("[KafkaServer id=%d] %s", broker.node_id, broker.stall.describe())
         broker.stall.reset()
 
 
 def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
-    """The ready line and the banner, of the first broker and with the addresses of all."""
+    """Print the ready line and the banner: of the first broker, with the addresses of all."""
     broker = brokers[0]
     addresses = [Address(bound.name, *bound.listener.address[:2]) for one in brokers for bound in one.bound]
     connect = wanted.config.get_str("zookeeper.connect")
-    text = banner(
-        addresses,
+    facts = BrokerFacts(
         node_id=broker.node_id,
         cluster_id=broker.cluster_id,
         version=__version__,
@@ -211,12 +200,13 @@ def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
         ephemeral=wanted.ephemeral,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
     )
+    text = banner(addresses, facts)
     try:
         sys.stdout.write(f"{ready_line(addresses)}\n{text}\n")
         sys.stdout.flush()
     except OSError as error:
-        log.warning("The ready banner could not be printed: %s", error)
+        config_log.warning("The ready banner could not be printed: %s", error)
 
 
 def _embedded(brokers: Sequence[Broker]) -> str:
-    return "embedded, in the log directory" if len(brokers) == 1 else "embedded, beside the log directories"
+    return "embedded, in the log directory" if len(brokers) == 1 else "embedded, next to the log directories"

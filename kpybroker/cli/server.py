@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kpybroker.cli import run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.environment import keys_from_environment
@@ -19,13 +20,14 @@ def run_server(
     log_format: str,
     log_level: str,
 ) -> int:
+    """Run a broker from a properties file, the environment and overrides; the exit code."""
     given = parse_overrides(overrides)
     props: dict[str, str] = {}
     if file is not None:
         try:
             props = load_properties(file)
         except UnreadableFile as error:
-            run.fail(str(error), "name a readable server.properties file", run.EXIT_CONFIG)
+            run.fail(str(error), "name a readable server.properties file", EXIT_CONFIG)
     from_environment, without_effect = keys_from_environment(environment)
     props |= from_environment | given
     wanted = run.plan(props, _source(file, bool(from_environment), bool(given)))

@@ -1,7 +1,7 @@
-"""What one client knows of its own watches: set by an answer, gone with the event they fire.
+"""The watches that one client has: set by a response, removed by the event that fires them.
 
-Kept on the client's side, as ZooKeeper's ZKWatchManager, because a server may forget (a broken connection) or
-tell twice.
+The client keeps them itself, as ZooKeeper's ZKWatchManager does, because a server loses them with a connection and may
+send an event twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ClientWatches:
         self.children: dict[str, Stat] = {}
 
     def keep(self, op: t.Operation, result: t.Result | t.TreeError) -> None:
-        """Note the watch that `op` has set, if it asked for one and `result` says it stands."""
+        """Note the watch that `op` has set, if it asked for one and `result` says that it is set."""
         match op, result:
             case t.Get(watch=True), t.NodeData():
                 self.data[op.path] = result.stat
@@ -29,20 +29,21 @@ class ClientWatches:
             case t.Children(watch=True), t.NodeChildren():
                 self.children[op.path] = result.stat
 
-    def stands(self, kind: WatchType, path: str) -> bool:
-        """True if such an event would fire a watch."""
+    def would_fire(self, kind: WatchType, path: str) -> bool:
+        """Whether such an event would fire a watch."""
         by_data = kind is not WatchType.NODE_CHILDREN_CHANGED and path in self.data
         return by_data or (kind in _FIRES_CHILDREN and path in self.children)
 
     def take(self, kind: WatchType, path: str) -> bool:
-        """Remove the watches that such an event fires; False if there was none, and nobody is to be told."""
-        stood = self.stands(kind, path)
+        """Remove the watches that such an event fires; False if there is none, so that the event must be dropped."""
+        fires = self.would_fire(kind, path)
         if kind is not WatchType.NODE_CHILDREN_CHANGED:
             self.data.pop(path, None)
         if kind in _FIRES_CHILDREN:
             self.children.pop(path, None)
-        return stood
+        return fires
 
     def clear(self) -> None:
+        """Remove all: the session has ended."""
         self.data.clear()
         self.children.clear()

@@ -1,11 +1,11 @@
-"""The SQLite file of the embedded tree: one row a node, loaded once, then only written.
+"""The SQLite file of the embedded tree: one row for each node, loaded once, then only written.
 
 Rules:
 
 * one transaction is one group of writes, with the zxid of the last of them; `synchronous=FULL` and a
-  write-ahead log make it one fsync a transaction;
+  write-ahead log make it one fsync for each transaction;
 * every method but `open_database` may be called in any thread, one at a time (`embedded` holds a lock);
-* the file is held exclusively while it is open, so a second process gets a clear error.
+* the file is locked exclusively while it is open, so a second process gets a clear error.
 
 It does not interpret what it stores.
 """
@@ -23,10 +23,10 @@ from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core.tree import Acl
 
 FORMAT_VERSION = 3
-APPLICATION_ID = 0x6B70790A  # "kpy\n": tells this file from other SQLite files
+APPLICATION_ID = 0x6B70790A  # "kpy\n": marks this file among SQLite files
 
 Row = tuple[str, bytes | None, int, int, int, int, int, int, int, int, int, str, int]
-"""The last one is the `row_sum` of the others."""
+"""The columns of one node; the last one is the `row_sum` of the others."""
 
 _NODE = """
 CREATE TABLE node (
@@ -47,11 +47,12 @@ ALTER TABLE node RENAME TO old; {_NODE} INSERT INTO node SELECT {_FIELDS}, row_s
 
 
 def row_sum(*fields: object) -> int:
-    """A checksum of a node: SQLite has none, and would hand out what a flipped bit made of it."""
+    """A checksum of a node: SQLite has none, and would return damaged data as if it were good."""
     return zlib.crc32(repr(fields).encode())
 
 
 def row_of(path: str, node: Node) -> Row:
+    """The row of a node, with its checksum."""
     acl = "" if node.acl == _OPEN else "\n".join(f"{a.permissions} {a.scheme} {a.identity}" for a in node.acl)
     fields = (
         path,
@@ -76,7 +77,7 @@ _OPEN = (Acl(31, "world", "anyone"),)
 def _node_of(row: Row) -> Node:
     path, data, czxid, mzxid, ctime, mtime, version, creates, aversion, owner, pzxid, acl, stored = row
     if stored != row_sum(*row[:-1]):
-        raise ValueError(f"the row of {path!r} holds what was never written")
+        raise ValueError(f"the checksum of the row of {path!r} does not match")
     node = Node(data, _acl_of(acl), czxid, ctime, owner)
     node.mzxid, node.mtime, node.version, node.creates = mzxid, mtime, version, creates
     node.aversion, node.pzxid = aversion, pzxid
@@ -110,18 +111,17 @@ class Database:
             newest = max(newest, node.mzxid, node.pzxid)
         (zxid,) = self._connection.execute("SELECT zxid FROM latest").fetchone()
         if not isinstance(zxid, int) or zxid < newest:
-            raise ValueError(f"the latest zxid is {zxid}, and there are changes up to {newest}")
+            raise ValueError(f"the latest zxid is {zxid}, but there are changes up to {newest}")
         return image, zxid
 
     def check(self) -> None:
-        """SQLite's own look at its pages: reading does not notice all that is wrong with them. Raises ValueError."""
+        """SQLite's own check of its pages: reading does not notice all damage to them. Raises ValueError."""
         (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise ValueError(" ".join(found.split()))
 
     def commit(self, rows: Mapping[str, Row | None], zxid: int) -> None:
-        """Save `rows` (None: the node is gone) and `zxid`, durable when this returns. Raises
-        sqlite3.Error."""
+        """Save `rows` (None: delete the node) and `zxid`, durable on return. Raises sqlite3.Error."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -138,11 +138,12 @@ class Database:
             raise
 
     def close(self) -> None:
+        """Close the file and release its lock."""
         self._connection.close()
 
 
 def is_disk_full(error: Exception) -> bool:
-    """True for the one failure after which the same transaction may be tried again."""
+    """Whether it is the one failure after which the same transaction may be tried again."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
@@ -167,8 +168,7 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
 
 
 def peek(file: Path, path: str) -> tuple[bytes | None, int]:
-    """The data of one node, None if it is missing, and the last zxid, of a file that is there. Raises
-    `CoordinationUnavailable`."""
+    """One node's data (None if missing) and the last zxid of an existing file. Raises `CoordinationUnavailable`."""
     database, image, zxid = open_database(file)
     database.close()
     node = image.nodes.get(path)
@@ -199,7 +199,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.executescript(f"BEGIN; {stamp} {_SCHEMA if is_new else _FROM_OLDER} COMMIT;")
     else:
         raise CoordinationUnavailable(
-            str(path), f"has format version {version}, and this kpybroker knows {FORMAT_VERSION}"
+            str(path), f"has format version {version}, but this kpybroker reads up to {FORMAT_VERSION}"
         )
 
 

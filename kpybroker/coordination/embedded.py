@@ -1,22 +1,19 @@
-"""The embedded tree: in this process, in memory, and durable in one SQLite file when it is given one.
+"""The embedded tree: in this process, in memory, and durable in one SQLite file if it is given one.
 
-One `EmbeddedStore` holds the nodes; each broker of the process opens its own `EmbeddedTree` on it, its
-session.
+One `EmbeddedStore` holds the nodes; each broker of the process opens its own `EmbeddedTree` on it, its session.
 
 Rules:
 
-* operations are applied to memory at once, in the loop; nobody is told of a change, by an answer or by a
-  watch event, before it is committed. Reads too wait for what they have seen;
-* commits run off the loop (`run_off_loop`), one at a time, and each takes all that is waiting (group commit);
-* the sessions of a process end with it: what ephemeral nodes the file still holds are deleted when it is
-  opened;
-* zxids grow over restarts; sessions are numbered by them, so no two have the same id;
-* a failed commit answers `SystemFailure` to all who waited for it. When the disk was full the changes stay in
-  memory and the next operation tries again; any other failure is final, since a failed fsync must not be
-  retried.
+* operations are applied to memory at once, in the loop; no result and no watch event shows a change before it is
+  committed. Reads too wait for the changes that they show;
+* commits run off the loop (`run_off_loop`), one at a time, and each takes all pending changes (group commit);
+* the sessions of a process end with it: the ephemeral nodes left in the file are deleted when it is opened;
+* zxids grow across restarts; session ids are taken from them, so no two are the same;
+* a failed commit returns `SystemFailure` to all that waited for it. If the disk was full, the changes stay in memory
+  and the next operation tries again; any other failure is final, since a failed fsync must not be retried.
 
-A session here never loses its connection, and expires only when a test says so (`expire`). An operation that
-finds nothing to wait for returns without a checkpoint. No trio: the loop is whoever calls.
+A session here never loses its connection, and expires only when a test calls `expire`. An operation that has nothing to
+wait for returns without a checkpoint. No trio here: the caller runs the loop.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHUNK = 256
-"""So many operations are performed before others get their turn: a few milliseconds."""
+"""Operations performed between two checkpoints: a few milliseconds."""
 
 
 class RunOffLoop(Protocol):
@@ -51,7 +48,7 @@ Checkpoint = Callable[[], Awaitable[object]]
 
 
 class _Committer:
-    """What is applied and not yet saved, and the one who saves it. Loop and commit threads meet here."""
+    """The changes that are not yet saved, and the commits that save them; used by the loop and by threads."""
 
     def __init__(self, database: Database, zxid: int) -> None:
         self._database = database
@@ -75,7 +72,7 @@ class _Committer:
         """Return once `zxid` is on disk. Raises `SystemFailure`. Runs off the loop."""
         with self._committing:
             if self.committed_zxid >= zxid:
-                return  # the one who held the lock before us has saved ours with its own
+                return  # the commit before this one has saved ours too
             if self._failure is not None:
                 raise t.SystemFailure(message=f"the coordination file failed earlier: {self._failure}")
             with self._guard:
@@ -83,11 +80,11 @@ class _Committer:
             try:
                 self._database.commit(rows, applied)
             except Exception as error:
-                self._give_back(rows, error)
+                self._restore(rows, error)
                 raise t.SystemFailure(message=f"the coordination file cannot be written: {error}") from error
             self.committed_zxid = applied
 
-    def _give_back(self, rows: dict[str, Row | None], error: Exception) -> None:
+    def _restore(self, rows: dict[str, Row | None], error: Exception) -> None:
         from kpybroker.coordination.database import is_disk_full
 
         with self._guard:
@@ -113,7 +110,7 @@ class EmbeddedStore:
         checkpoint: Checkpoint | None,
     ) -> None:
         self._image = image
-        self._zxid = zxid  # the last one given, to a change or to a session
+        self._zxid = zxid  # the last one assigned, to a change or to a session
         self._changed_zxid = zxid  # the last change's
         self._committer = committer
         self._run_off_loop = run_off_loop
@@ -121,11 +118,11 @@ class EmbeddedStore:
         self._checkpoint = checkpoint
         self._watches = Watches()
         self._sessions: dict[int, EmbeddedTree] = {}
-        self._untold: deque[tuple[int, EmbeddedTree, TreeEvent]] = deque()  # by zxid; at most one a watch set
+        self._pending_events: deque[tuple[int, EmbeddedTree, TreeEvent]] = deque()  # by zxid; at most one a watch
 
     @classmethod
     def in_memory(cls, now_ms: Callable[[], int], checkpoint: Checkpoint | None = None) -> EmbeddedStore:
-        """A tree that is gone with the process."""
+        """A tree that ends with the process."""
         return cls(Image(), 0, None, None, now_ms, checkpoint)
 
     @classmethod
@@ -142,7 +139,7 @@ class EmbeddedStore:
         database, image, zxid = open_database(path)
         store = cls(image, zxid, _Committer(database, zxid), run_off_loop, now_ms, checkpoint)
         for session_id in list(image.owners):
-            store._end(session_id)  # their process is gone; saved with the first write
+            store._end(session_id)  # its process has ended; saved with the first write
         return store
 
     def session(self, timeout_ms: int = 18_000) -> EmbeddedTree:
@@ -150,7 +147,7 @@ class EmbeddedStore:
         return EmbeddedTree(self, timeout_ms)
 
     async def close(self) -> None:
-        """End all sessions, save, and close the file, which is closed also when saving failed (`SystemFailure`)."""
+        """End all sessions, save, and close the file, which is closed also if saving fails (`SystemFailure`)."""
         try:
             for tree in list(self._sessions.values()):
                 await tree.close()
@@ -160,20 +157,22 @@ class EmbeddedStore:
                 assert self._run_off_loop is not None
                 await self._run_off_loop(self._committer.close)
 
-    # --- for EmbeddedTree ------------------------------------------------------------
+    # --- for EmbeddedTree
 
     def begin_session(self, tree: EmbeddedTree) -> int:
+        """Register a session of this tree; its id."""
         self._zxid += 1
         self._sessions[self._zxid] = tree
         return self._zxid
 
     def end_session(self, session_id: int) -> None:
+        """Drop the session's watches and delete its ephemeral nodes."""
         if self._sessions.pop(session_id, None) is not None:
             self._watches.forget(session_id)
             self._end(session_id)
 
     def perform(self, op: t.Operation, session_id: int) -> t.Result:
-        """Apply one operation to memory. The caller answers after `settle`."""
+        """Apply one operation to memory. Its result is valid only after `settle`. Raises TreeError."""
         if isinstance(op, t.Get | t.Exists | t.Children | t.GetAcl):
             result = self._image.read(op)
             if not isinstance(op, t.GetAcl) and op.watch:
@@ -184,22 +183,22 @@ class EmbeddedStore:
         return change.result
 
     async def pause(self) -> None:
-        """Let others run, where the store was given a way to."""
+        """Run the store's checkpoint, if it has one, so that other tasks can run."""
         if self._checkpoint is not None:
             await self._checkpoint()
 
     async def settle(self) -> None:
-        """Wait until all that is applied now is committed, then tell the watchers. Raises `SystemFailure`."""
+        """Wait until all changes so far are committed, then send their watch events. Raises `SystemFailure`."""
         committer, wanted = self._committer, self._changed_zxid
         if committer is None:
-            self._tell(wanted)
+            self._announce(wanted)
             return
         if committer.committed_zxid < wanted:
             assert self._run_off_loop is not None
             await self._run_off_loop(lambda: committer.commit_up_to(wanted))
-        self._tell(committer.committed_zxid)
+        self._announce(committer.committed_zxid)
 
-    # --------------------------------------------------------------------------------------------------------
+    # --- changes
 
     def _end(self, session_id: int) -> None:
         self._record(self._image.end_session(session_id, self._zxid + 1, self._now_ms()))
@@ -211,104 +210,105 @@ class EmbeddedStore:
         for kind, path in change.triggers:
             for session_id in self._watches.fire(kind, path):
                 tree = self._sessions[session_id]
-                self._untold.append((change.zxid, tree, WatchEvent(kind, path, tree.generation)))
+                self._pending_events.append((change.zxid, tree, WatchEvent(kind, path, tree.generation)))
         if self._committer is not None:
             self._committer.add(change, self._image)
 
-    def _tell(self, zxid: int) -> None:
-        untold = self._untold
-        while untold and untold[0][0] <= zxid:
-            _, tree, event = untold.popleft()
+    def _announce(self, zxid: int) -> None:
+        pending = self._pending_events
+        while pending and pending[0][0] <= zxid:
+            _, tree, event = pending.popleft()
             tree.deliver(event)
 
 
 class EmbeddedTree(Tree):
-    """A session on an `EmbeddedStore`."""
+    """A session on an `EmbeddedStore`; get it from `EmbeddedStore.session`."""
+
+    session_id: int = 0
+    generation: int = 0
 
     def __init__(self, store: EmbeddedStore, timeout_ms: int) -> None:
         self._store = store
         self._timeout_ms = timeout_ms
         self._listener: Listener | None = None
-        self._session_id = 0
-        self._generation = 0
         self._refusal: type[t.SessionExpired] | type[t.TreeClosed] | None = t.TreeClosed  # why nothing is performed
 
     @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def generation(self) -> int:
-        return self._generation
-
-    @property
     def connected(self) -> bool:
+        """Whether the session is open: there is no connection to lose."""
         return self._refusal is None
 
     @property
     def negotiated_timeout_ms(self) -> int:
+        """The session timeout that was asked for, which has no effect here."""
         return self._timeout_ms
 
     def listen(self, listener: Listener) -> None:
+        """Set the one listener, before `start`."""
         self._listener = listener
 
     async def start(self, timeout: float) -> None:
-        assert self._generation == 0, "started twice"
+        """Open the first session at once; `timeout` has no effect."""
+        assert self.generation == 0, "started twice"
         self._begin()
 
     async def reopen(self) -> None:
+        """Replace an expired session by a new one, at once."""
         if self._refusal is t.SessionExpired:
             self._begin()
         elif self._refusal is t.TreeClosed:
             raise t.TreeClosed
 
     async def wait_until_connected(self) -> None:
+        """Return at once, or raise `SessionExpired` or `TreeClosed`."""
         if self._refusal is not None:
             raise self._refusal
 
     async def close(self) -> None:
+        """End the session, and save the end of its ephemeral nodes."""
         if self._refusal is not t.TreeClosed:
             self._refusal = t.TreeClosed
-            self._store.end_session(self._session_id)
-            self._session_id = 0
+            self._store.end_session(self.session_id)
+            self.session_id = 0
             await self._store.settle()
 
     async def expire(self) -> None:
-        """End the session as ZooKeeper does when it heard nothing for the session timeout. For tests."""
+        """End the session as ZooKeeper does when the session timeout has passed without a request. For tests."""
         if self._refusal is None:
             self._refusal = t.SessionExpired
-            self._store.end_session(self._session_id)
+            self._store.end_session(self.session_id)
             await self._store.settle()
-            self.deliver(SessionEvent(SessionState.EXPIRED, self._generation))
+            self.deliver(SessionEvent(SessionState.EXPIRED, self.generation))
 
     async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        """Perform all in order, with a commit and a checkpoint after each CHUNK of them."""
         if self._refusal is not None:
             return [self._refusal(path_of(op)) for op in ops]
-        answers: list[t.Result | t.TreeError] = []
+        results: list[t.Result | t.TreeError] = []
         for start in range(0, len(ops), CHUNK):
             if start:
                 await self._store.pause()
-            answers += [self._perform(op) for op in ops[start : start + CHUNK]]
+            results += [self._perform(op) for op in ops[start : start + CHUNK]]
             try:
                 await self._store.settle()
             except t.SystemFailure as failure:
                 return [t.SystemFailure(path_of(op), str(failure)) for op in ops]
-        return answers
+        return results
 
     def deliver(self, event: TreeEvent) -> None:
-        """Called by the store, in the loop. What an ended session had still to hear is dropped."""
-        stale = isinstance(event, WatchEvent) and (self._refusal is not None or event.generation != self._generation)
+        """Called by the store, in the loop. The pending events of an ended session are dropped."""
+        stale = isinstance(event, WatchEvent) and (self._refusal is not None or event.generation != self.generation)
         if self._listener is not None and not stale:
             self._listener(event)
 
     def _begin(self) -> None:
-        self._session_id = self._store.begin_session(self)
-        self._generation += 1
+        self.session_id = self._store.begin_session(self)
+        self.generation += 1
         self._refusal = None
-        self.deliver(SessionEvent(SessionState.CONNECTED, self._generation))
+        self.deliver(SessionEvent(SessionState.CONNECTED, self.generation))
 
     def _perform(self, op: t.Operation) -> t.Result | t.TreeError:
         try:
-            return self._store.perform(op, self._session_id)
+            return self._store.perform(op, self.session_id)
         except t.TreeError as error:
             return error

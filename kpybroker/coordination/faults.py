@@ -1,16 +1,16 @@
 """A tree with faults, around any tree: what a network and an ensemble do to a client, decided by a seed.
 
-Each fault is one that real ZooKeeper shows, and keeps what ZooKeeper guarantees:
+Each fault occurs with real ZooKeeper, and keeps what ZooKeeper guarantees:
 
-* *cut*: the connection breaks while operations are under way. They answer `ConnectionLoss`; of the writes
-  among them, the first few were applied, in order, the rest were not: the unknown outcome. The listener hears
-  DISCONNECTED, operations are refused, watch events wait, until the connection is back: after `refusals_max`
-  refused operations, at the next `wait_until_connected`, or when `reconnect` is called;
+* *cut*: the connection breaks while operations are in flight. They return `ConnectionLoss`; of the writes among them
+  the first few were applied, in order, and the rest were not: the unknown outcome. The listener gets DISCONNECTED,
+  operations are refused, and watch events wait until the connection is back: after `refusals_max` refused operations,
+  at the next `wait_until_connected`, or when `reconnect` is called;
 * *expiry*: the session ends before an operation;
-* *late watch*: events stay on their way until the next answer arrives (which they must precede) or `release` is called.
+* *late watch*: events are delayed until the next result arrives (which they must precede) or `release` is called.
 
-The same seed and the same operations give the same faults. `later`, if given, gets a function to call after a while, so
-that what waits for an event alone gets it without another operation. No trio, no clock.
+The same seed and the same operations give the same faults. `later`, if given, receives a function to call after a
+while, so that a delayed event arrives even if no other operation follows. No trio, no clock.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _WRITES = (t.Create, t.SetData, t.Delete, t.Multi, t.SetAcl)
 
 
 class ExpirableTree(Tree, Protocol):
+    """A tree whose session a test can end."""
+
     async def expire(self) -> None:
-        """Have the session end as if the tree had not heard of it for the session timeout."""
+        """End the session as if the session timeout had passed without a request."""
         ...
 
 
@@ -46,8 +48,7 @@ class FaultRates:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of a batch: `answered` operations get their answer, the writes of the next up to `applied`
-    happen."""
+    """What happens to a batch: the first `answered` operations get their result, the writes up to `applied` happen."""
 
     answered: int
     applied: int
@@ -55,7 +56,7 @@ class _Plan:
 
 
 class FaultyTree(Tree):
-    """`inner` with faults at `rates`, and those that `cut_next` and `expire_next` ask for."""
+    """`inner` with random faults at `rates`, and those that `cut_next` and `expire_next` request."""
 
     def __init__(
         self,
@@ -73,26 +74,28 @@ class FaultyTree(Tree):
         self._later = later
         self._listener: Listener | None = None
         self._watches = ClientWatches()
-        self._in_flight: Counter[str] = Counter()  # the paths of reads with a watch that are under way
+        self._in_flight: Counter[str] = Counter()  # the paths of reads with a watch that are in flight
         self._cut = False
         self._cuts = 0
         self._refusals = 0
-        self._on_their_way: deque[TreeEvent] = deque()  # bounded by the watches that are set
-        self._asked: list[tuple[Callable[[t.Operation], bool], bool | None]] = []  # None: expire; else: cut, applied?
+        self._delayed: deque[TreeEvent] = deque()  # bounded by the watches that are set
+        self._requested: list[
+            tuple[Callable[[t.Operation], bool], bool | None]
+        ] = []  # None: expire; else cut, applied?
         inner.listen(self._on_event)
 
-    # --- faults on demand ---------------------------------------------------------------------------------------------
+    # --- faults on demand
 
     def cut_next(self, match: Callable[[t.Operation], bool] = lambda op: True, *, applied: bool) -> None:
         """Cut the connection at the next operation that `match`es, which is then applied or not."""
-        self._asked.append((match, applied))
+        self._requested.append((match, applied))
 
     def expire_next(self, match: Callable[[t.Operation], bool] = lambda op: True) -> None:
         """End the session before the next operation that `match`es."""
-        self._asked.append((match, None))
+        self._requested.append((match, None))
 
     def disconnect(self) -> None:
-        """Break the connection now: operations under way will answer `ConnectionLoss`."""
+        """Break the connection now: operations in flight will return `ConnectionLoss`."""
         if not self._cut and self._inner.connected:
             self._cut, self._refusals = True, 0
             self._cuts += 1
@@ -101,7 +104,7 @@ class FaultyTree(Tree):
                 self._later(self.reconnect)
 
     def reconnect(self) -> None:
-        """Let the connection stand again."""
+        """End a cut: the listener gets CONNECTED, then the delayed events."""
         if self._cut:
             self._cut = False
             if self._inner.connected:
@@ -109,50 +112,61 @@ class FaultyTree(Tree):
             self.release()
 
     def release(self) -> None:
-        """Let the watch events that are on their way arrive, unless the connection is cut."""
-        while self._on_their_way and not self._cut and not self._is_early(self._on_their_way[0]):
-            self._deliver(self._on_their_way.popleft())
+        """Deliver the delayed watch events, unless the connection is cut."""
+        while self._delayed and not self._cut and not self._is_early(self._delayed[0]):
+            self._deliver(self._delayed.popleft())
 
-    # --- the contract -------------------------------------------------------------------------------------------------
+    # --- the contract
 
     @property
     def session_id(self) -> int:
+        """As of `inner`."""
         return self._inner.session_id
 
     @property
     def generation(self) -> int:
+        """As of `inner`."""
         return self._inner.generation
 
     @property
     def connected(self) -> bool:
+        """Whether `inner` is connected and the connection is not cut."""
         return self._inner.connected and not self._cut
 
     @property
     def negotiated_timeout_ms(self) -> int:
+        """As of `inner`."""
         return self._inner.negotiated_timeout_ms
 
     def listen(self, listener: Listener) -> None:
+        """Set the one listener, before `start`; it gets the events that the faults let through."""
         self._listener = listener
 
     async def start(self, timeout: float) -> None:
+        """Open the first session of `inner`, without faults."""
         await self._inner.start(timeout)
 
     async def reopen(self) -> None:
+        """Replace an expired session of `inner`, without faults."""
         await self._inner.reopen()
 
     async def wait_until_connected(self) -> None:
+        """End a cut, then wait for `inner`."""
         self.reconnect()
         await self._inner.wait_until_connected()
 
     async def expire(self) -> None:
+        """End the session of `inner` now."""
         await self._inner.expire()
 
     async def close(self) -> None:
+        """Close `inner`; delayed events are dropped."""
         self._cut = False
-        self._on_their_way.clear()
+        self._delayed.clear()
         await self._inner.close()
 
     async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        """Perform all, with the faults that are planned for them."""
         if self._cut and not self._refuse():
             return [t.ConnectionLoss(path_of(op)) for op in ops]
         cuts = self._cuts
@@ -163,7 +177,7 @@ class FaultyTree(Tree):
             await self._inner.expire()
             answers += await self._perform(ops[plan.answered :])
         elif self._cuts != cuts:
-            answers = []  # cut by somebody else meanwhile
+            answers = []  # another call has cut the connection
         elif plan.answered < len(ops):
             del answers[plan.answered :]
             self._take(ops, answers)
@@ -175,7 +189,7 @@ class FaultyTree(Tree):
     # ------------------------------------------------------------------------------------------------------------------
 
     def _refuse(self) -> bool:
-        """Count one refusal; True when the connection has come back by it."""
+        """Count one refusal; True if it brings the connection back."""
         self._refusals += 1
         if self._refusals > self._refusals_max:
             self.reconnect()
@@ -183,19 +197,19 @@ class FaultyTree(Tree):
 
     def _plan(self, ops: Sequence[t.Operation]) -> _Plan:
         for index, op in enumerate(ops):
-            asked = self._asked_of(op)
-            if asked is None:
+            requested = self._requested_fault(op)
+            if requested is None:
                 continue
-            fault = asked[0]
+            fault = requested[0]
             if fault is None:
                 return _Plan(index, index, expire=True)
             return _Plan(index, index + 1 if fault else index)
         return self._random_plan(ops)
 
-    def _asked_of(self, op: t.Operation) -> tuple[bool | None] | None:
-        for i, (match, fault) in enumerate(self._asked):
+    def _requested_fault(self, op: t.Operation) -> tuple[bool | None] | None:
+        for i, (match, fault) in enumerate(self._requested):
             if match(op):
-                del self._asked[i]
+                del self._requested[i]
                 return (fault,)
         return None
 
@@ -217,7 +231,7 @@ class FaultyTree(Tree):
             self._in_flight.subtract(watched)
 
     def _take(self, ops: Sequence[t.Operation], answers: list[t.Result | t.TreeError]) -> None:
-        """Before the answers arrive: what was on its way; with them: the watches they set."""
+        """Deliver the delayed events before the results arrive, then note the watches that the results set."""
         if answers:
             self.release()
         for op, answer in zip(ops, answers, strict=False):
@@ -230,29 +244,29 @@ class FaultyTree(Tree):
             self._on_session_event(event)
             return
         late = self.rates.late_watch and self._random.random() < self.rates.late_watch
-        if self._cut or late or self._on_their_way or self._is_early(event):
-            self._on_their_way.append(event)
+        if self._cut or late or self._delayed or self._is_early(event):
+            self._delayed.append(event)
             if self._later is not None:
                 self._later(self.release)
         else:
             self._deliver(event)
 
     def _is_early(self, event: TreeEvent) -> bool:
-        """True for the event of a watch whose answer the caller has still to get, if it ever does."""
-        if not isinstance(event, WatchEvent) or self._watches.stands(event.type, event.path):
+        """Whether the event is of a watch whose result the caller has not received yet."""
+        if not isinstance(event, WatchEvent) or self._watches.would_fire(event.type, event.path):
             return False
         return self._in_flight[event.path] > 0
 
     def _on_session_event(self, event: SessionEvent) -> None:
         if event.type in (SessionState.EXPIRED, SessionState.AUTH_FAILED):
             self._cut = False
-            self._on_their_way.clear()
+            self._delayed.clear()
             self._watches.clear()
         if not self._cut:
             self._deliver(event)
 
     def _deliver(self, event: TreeEvent) -> None:
         if isinstance(event, WatchEvent) and not self._watches.take(event.type, event.path):
-            return  # its answer was lost, so the caller knows of no watch
+            return  # its result was lost, so the caller knows of no watch
         if self._listener is not None:
             self._listener(event)

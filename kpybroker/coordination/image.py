@@ -1,15 +1,13 @@
-"""The znode tree in memory, as ZooKeeper's DataTree and PrepRequestProcessor keep it: nodes, and what a write
-does.
+"""The znode tree in memory, as ZooKeeper's DataTree and PrepRequestProcessor keep it: nodes, and what a write does.
 
 Rules:
 
-* a write either happens whole or raises a `TreeError` and leaves nothing behind (a `Multi` undoes its parts);
-* a write tells which nodes it touched (their rows are to be saved) and which watches it triggers; it does
-  neither;
+* a write is applied as a whole, or raises a `TreeError` and changes nothing (a `Multi` undoes its parts);
+* a write reports the nodes it changed (their rows must be saved) and the watches it triggers; it does neither;
 * the zxid, the time and the session are arguments.
 
-What it deliberately does not do: keep watches or sessions (see `embedded`), save (see `database`), or enforce
-ACLs. They are stored and returned, but whoever reaches this tree is the broker itself, in its own process.
+What it deliberately does not do: keep watches or sessions (see `embedded`), save (see `database`), or enforce ACLs.
+They are stored and returned, but only the broker itself reaches this tree, in its own process.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from kpybroker.core.tree import Acl, Stat, WatchType, parent_path
 
 
 class Node:
-    """A node; `creates` counts the children ever created in it, and numbers the sequential ones."""
+    """A node; `creates` is the number of children ever created in it, and numbers the sequential ones."""
 
     __slots__ = (
         "acl",
@@ -49,6 +47,7 @@ class Node:
         self.children: dict[str, None] = {}
 
     def stat(self) -> Stat:
+        """The node's Stat, as ZooKeeper returns it."""
         return Stat(
             self.czxid,
             self.mzxid,
@@ -67,7 +66,7 @@ class Node:
 
 @dataclass(slots=True)
 class Change:
-    """What one write did: its result, the nodes it touched, the watches it triggers, in order."""
+    """What one write did: its result, the nodes it changed, the watches it triggers, in order."""
 
     session_id: int
     zxid: int
@@ -86,7 +85,7 @@ class Image:
         self.owners: dict[int, dict[str, None]] = {}
 
     def add(self, path: str, node: Node) -> None:
-        """Put back a node that was loaded, parents first. Raises KeyError when the parent is missing."""
+        """Add a node as it was saved, parents first. Raises KeyError when the parent is missing."""
         if path != "/":
             self.nodes[parent_path(path)].children[path[path.rindex("/") + 1 :]] = None
             if node.ephemeral_owner:
@@ -94,6 +93,7 @@ class Image:
         self.nodes[path] = node
 
     def read(self, op: t.ReadOperation) -> t.Result:
+        """Perform a read. Raises TreeError."""
         t.check_path(op.path)
         node = self.nodes.get(op.path)
         if node is None:
@@ -111,6 +111,7 @@ class Image:
                 return t.NodeAcl(node.acl, node.stat())
 
     def write(self, op: t.WriteOperation, session_id: int, zxid: int, now_ms: int) -> Change:
+        """Apply a write under `zxid`, as a whole or not at all. Raises TreeError."""
         change = Change(session_id, zxid, now_ms)
         if isinstance(op, t.Multi):
             self._multi(op, change)
@@ -266,24 +267,25 @@ def _expect_version(actual: int, expected: int, path: str) -> None:
 
 
 class Watches:
-    """Who watches what: one-shot, one a session, path and kind."""
+    """The watches of all sessions. One fires once; a session has at most one for a path and kind."""
 
     def __init__(self) -> None:
         self._data: dict[str, dict[int, None]] = {}
         self._children: dict[str, dict[int, None]] = {}
 
     def register(self, op: t.Get | t.Exists | t.Children, session_id: int) -> None:
+        """Set the watch that a read asks for."""
         table = self._children if isinstance(op, t.Children) else self._data
         table.setdefault(op.path, {})[session_id] = None
 
     def fire(self, kind: WatchType, path: str) -> Iterator[int]:
-        """The sessions to tell, each once, whose watches are gone by this (WatchManager.triggerWatch)."""
-        told: dict[int, None] = {}
+        """The sessions that get the event, each once; removes their watches (WatchManager.triggerWatch)."""
+        sessions: dict[int, None] = {}
         if kind is not WatchType.NODE_CHILDREN_CHANGED:
-            told.update(self._data.pop(path, {}))
+            sessions.update(self._data.pop(path, {}))
         if kind in (WatchType.NODE_CHILDREN_CHANGED, WatchType.NODE_DELETED):
-            told.update(self._children.pop(path, {}))
-        return iter(told)
+            sessions.update(self._children.pop(path, {}))
+        return iter(sessions)
 
     def forget(self, session_id: int) -> None:
         """Drop all watches of a session that has ended."""

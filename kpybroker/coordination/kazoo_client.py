@@ -1,15 +1,14 @@
-"""kazoo tamed: one thread, everything it says in one ordered stream, and its errors as `TreeError`s.
+"""kazoo with one thread: all its signals in one ordered stream, and its errors as `TreeError`s.
 
-kazoo keeps one thread for the connection and by its own handler two more, for results and for watches, which
-run apart from each other: a watch event could overtake, or be overtaken by, the answers around it. Here:
+kazoo has one thread for the connection, and by its own handler two more, for results and for watches, which are not
+synchronized: a watch event could overtake, or be overtaken by, the results around it. Here:
 
 * the handler runs every callback in the connection's thread, in the order of the bytes on the wire;
 * callbacks only put a `Signal` into the stream; `zookeeper` takes them out in the loop;
-* nothing is retried: kazoo retries connecting, and nothing else.
+* nothing is retried except connecting, which kazoo retries.
 
-Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is taken from its log calls
-(the negotiated timeout, the cause of a failed connection); tests/coordination/test_zookeeper.py watches over
-that.
+Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is read from its log calls (the
+negotiated timeout, the cause of a failed connection); tests/coordination/test_zookeeper.py checks that it is there.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from kazoo.security import ACL, Id
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, Stat, WatchType
 
-log = logging.getLogger("kafka.zookeeper.ZooKeeperClient")
+logger = logging.getLogger("kafka.zookeeper.ZooKeeperClient")
 
 RECONNECT_SECONDS_MIN = 0.05
 RECONNECT_SECONDS_MAX = 1.0
@@ -43,21 +42,20 @@ END_SESSION_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How to connect. `hosts` is host:port,... without a chroot; `auth` holds (scheme, credential) pairs."""
+    """How to connect. `auth` holds (scheme, credential) pairs, as ("digest", "user:password")."""
 
-    hosts: str
-    session_timeout_ms: int
+    session_timeout_ms: int = 18_000
     auth: tuple[tuple[str, str], ...] = ()
     sasl: Mapping[str, str] | None = None
     tls: ssl.SSLContext | None = None
 
 
-# --- what comes out -----------------------------------------------------------------------------------------
+# --- signals
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of the request that `ticket` stands for: a kazoo value or a kazoo exception."""
+    """The result of the request that was sent with `ticket`: a kazoo value or a kazoo exception."""
 
     ticket: object
     value: Any
@@ -65,13 +63,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
+    """A watch has fired; `path` is the server's."""
+
     type: WatchType
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """May repeat the state that is already known."""
+    """The session's state, which may be the known one again."""
 
     state: SessionState
 
@@ -80,8 +80,10 @@ Signal = Answer | Fired | StateChange
 
 
 class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc]
-    """Callbacks run at once, in the thread that has the news: never `running`, so kazoo queues none of
-    them. Connections are made with the context given, of which kazoo's own arguments say too little."""
+    """Runs callbacks at once, in the calling thread: never `running`, so kazoo queues none of them.
+
+    Connections are made with the given TLS context, since kazoo's own arguments cover too few of its settings.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__()
@@ -109,10 +111,10 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
 
 
 class _Log(logging.LoggerAdapter[logging.Logger]):
-    """kazoo's log, read on the way: the only place where it tells these two facts."""
+    """kazoo's log, read on the way: the only place where it reports these two values."""
 
     def __init__(self) -> None:
-        super().__init__(log, {})
+        super().__init__(logger, {})
         self.negotiated_timeout_ms = 0
         self.last_warning = "no answer"
 
@@ -127,9 +129,12 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
 
 
 class Client:
-    """One session. `emit` is called with every signal, in order, in kazoo's thread or in the caller's."""
+    """One session with a server of `hosts`, which is host:port,... without a chroot.
 
-    def __init__(self, options: ClientOptions, emit: Callable[[Signal], None]) -> None:
+    `emit` is called with every signal, in order, in kazoo's thread or in the caller's.
+    """
+
+    def __init__(self, hosts: str, options: ClientOptions, emit: Callable[[Signal], None]) -> None:
         self._emit = emit
         self._log = _Log()
         handler = _Handler(options.tls)
@@ -140,7 +145,7 @@ class Client:
             sleep_func=handler.sleep_func,
         )
         self._kazoo = KazooClient(
-            hosts=options.hosts,
+            hosts=hosts,
             timeout=options.session_timeout_ms / 1000,
             handler=handler,
             connection_retry=retry,
@@ -153,21 +158,24 @@ class Client:
 
     @property
     def session_id(self) -> int:
+        """The session's id, 0 while there is none."""
         client_id = self._kazoo.client_id
         return 0 if client_id is None else client_id[0]
 
     @property
     def credentials(self) -> tuple[int, bytes] | None:
-        """What another connection needs to take over this session."""
+        """Session id and password, with which another connection can take over this session."""
         client_id: tuple[int, bytes] | None = self._kazoo.client_id
         return client_id
 
     @property
     def negotiated_timeout_ms(self) -> int:
+        """The session timeout that the server granted, 0 before it did."""
         return self._log.negotiated_timeout_ms
 
     @property
     def last_warning(self) -> str:
+        """kazoo's last warning: why there is no connection."""
         return self._log.last_warning
 
     def start(self) -> None:
@@ -180,20 +188,19 @@ class Client:
         self._kazoo.close()
 
     def send(self, op: t.Operation, ticket: object) -> None:
-        """Queue a request; its `Answer` will come. Paths are the server's. Does not block."""
+        """Queue a request, which gets an `Answer` with `ticket`. Paths are the server's. Does not block."""
         result = _SEND[type(op)](self, self._kazoo, op)
         result.rawlink(lambda done: self._on_done(ticket, done))
 
     def _on_done(self, ticket: object, result: Any) -> None:
         outcome = _outcome(result)
         if isinstance(outcome, k.ConnectionLoss):
-            # kazoo fails what is under way before it tells its listeners; who retries must find the connection gone.
+            # kazoo fails requests in flight before it calls its listeners; a caller that retries must find it lost.
             self._emit(StateChange(SessionState.DISCONNECTED))
         self._emit(Answer(ticket, outcome))
 
     def on_watch(self, event: WatchedEvent) -> None:
-        """The watcher of all requests. EventType.NONE tells of the connection, which `_on_state` does
-        better."""
+        """The watcher of all requests. Ignores EventType.NONE: `_on_state` reports the connection in more detail."""
         if event.type != EventType.NONE:
             self._emit(Fired(_WATCH_TYPES[event.type], event.path))
 
@@ -201,20 +208,20 @@ class Client:
         self._emit(StateChange(_session_state(state, self._kazoo.client_state)))
 
 
-def end_session(options: ClientOptions, credentials: tuple[int, bytes]) -> None:
+def end_session(hosts: str, options: ClientOptions, credentials: tuple[int, bytes]) -> None:
     """Take a session over and close it. Blocks.
 
-    Both requests are sent at once, as no client of kazoo does: its owner comes back as soon as the session is taken
-    over, and who then waited for an answer before closing it would have lost it again.
+    Both requests are sent at once, unlike by kazoo: the owner reconnects as soon as it loses the session, and would
+    take it back from a client that waited for a response before closing it.
     """
-    (address, *_), _ = collect_hosts(options.hosts)
+    (address, *_), _ = collect_hosts(hosts)
     take_over = serialization.Connect(0, 0, options.session_timeout_ms, *credentials, False).serialize()
     close = struct.pack(">ii", 1, serialization.Close.type)
     requests = b"".join(struct.pack(">i", len(request)) + request for request in (take_over, close))
     with _Handler(options.tls).create_connection(address, address[0], END_SESSION_SECONDS_MAX) as connection:
         connection.sendall(requests)
         while connection.recv(4096):
-            pass  # the server hangs up when the session is over
+            pass  # the server closes the connection when the session is over
 
 
 def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState:
@@ -224,14 +231,14 @@ def _session_state(state: KazooState, keeper_state: KeeperState) -> SessionState
         return SessionState.DISCONNECTED
     if keeper_state == KeeperState.AUTH_FAILED:
         return SessionState.AUTH_FAILED
-    return SessionState.EXPIRED  # or closed, by us or by kazoo: the session is of no more use
+    return SessionState.EXPIRED  # or closed, by us or by kazoo: the session is over
 
 
 def _outcome(result: Any) -> Any:
     return result.value if result.successful() else result.exception
 
 
-# --- requests -----------------------------------------------------------------------------------------------
+# --- requests
 
 
 def _watcher(client: Client, watch: bool) -> Callable[[WatchedEvent], None] | None:
@@ -250,7 +257,7 @@ def _create(client: Client, kazoo: KazooClient, op: t.Create) -> Any:
 
 
 def _multi(client: Client, kazoo: KazooClient, op: t.Multi) -> Any:
-    # The parts as kazoo serializes them: its own methods to add one take no null data.
+    # kazoo's own methods to add a part take no null data.
     request = TransactionRequest(kazoo)
     request.operations = [_part(part) for part in op.ops]
     return request.commit_async()
@@ -289,7 +296,7 @@ _SEND: dict[type, Callable[[Client, KazooClient, Any], Any]] = {
 }
 
 
-# --- answers ------------------------------------------------------------------------------------------------
+# --- results
 
 _WATCH_TYPES = {
     EventType.CREATED: WatchType.NODE_CREATED,
@@ -298,8 +305,7 @@ _WATCH_TYPES = {
     EventType.CHILD: WatchType.NODE_CHILDREN_CHANGED,
 }
 
-# In order: ConnectionClosedError is a SessionExpiredError to kazoo, and means that kazoo lost it, sent or
-# not.
+# In order: ConnectionClosedError is a SessionExpiredError in kazoo, and means that the request is lost, sent or not.
 _ERRORS: tuple[tuple[type[Exception], type[t.TreeError]], ...] = (
     (k.ConnectionClosedError, t.ConnectionLoss),
     (k.ConnectionLoss, t.ConnectionLoss),
@@ -319,6 +325,7 @@ _ERRORS: tuple[tuple[type[Exception], type[t.TreeError]], ...] = (
 
 
 def tree_error(error: BaseException, path: str) -> t.TreeError:
+    """kazoo's exception as the contract's; SystemFailure for any other."""
     for kazoo_type, tree_type in _ERRORS:
         if isinstance(error, kazoo_type):
             return tree_type(path)
@@ -326,6 +333,7 @@ def tree_error(error: BaseException, path: str) -> t.TreeError:
 
 
 def stat_of(stat: ZnodeStat) -> Stat:
+    """kazoo's stat as the contract's."""
     return Stat(
         stat.czxid,
         stat.mzxid,
@@ -342,8 +350,7 @@ def stat_of(stat: ZnodeStat) -> Stat:
 
 
 def tree_result(op: t.Operation, value: Any, local: Callable[[str], str]) -> t.Result | t.TreeError:
-    """`value` as the contract has it; `op` is the caller's, `local` turns the server's paths into the
-    caller's."""
+    """kazoo's `value` as the contract defines it; `op` has the caller's paths, and `local` translates the server's."""
     if isinstance(value, BaseException):
         return tree_error(value, t.path_of(op))
     match op:

@@ -1,27 +1,26 @@
-"""The tree on real ZooKeeper, through kazoo: the one place where its thread meets the loop.
+"""The tree on real ZooKeeper, through kazoo: the only place where kazoo's thread meets the loop.
 
-Rules (the contract's, and how they are kept here):
+Rules (those of the contract, and how they are kept here):
 
-* kazoo's thread appends signals to one queue and wakes the loop (`TrioToken.run_sync_soon`); the loop takes
-  them out in order: answers, watch events and states cannot overtake each other;
-* each client of kazoo is one session, and is left behind when that session ends: its signals carry it, and
-  those of a former session are dropped;
-* the server forgets watches when a connection breaks, and kazoo does not renew them. After a reconnection
-  every watch is set again by reading its node, before anything else is sent; a node that differs from what
-  the caller saw fires the watch (Java's client asks for the same with SetWatches);
-* while there is no connection, operations answer `ConnectionLoss` at once; those on their way answer it too,
-  and theirs is the unknown outcome;
-* the chroot of the connect string is put before every path here, not by kazoo, and is created if it is
-  missing (KafkaZkClient.createChrootIfNecessary).
+* kazoo's thread appends signals to one queue and wakes the loop (`TrioToken.run_sync_soon`); the loop takes them out in
+  order: results, watch events and states cannot overtake each other;
+* each client of kazoo is one session, and is dropped when that session ends: its signals carry it, and those of a
+  former session are ignored;
+* the server loses watches with the connection, and kazoo does not renew them. After a reconnection every watch is set
+  again by reading its node, before anything else is sent; a node that differs from the one that the caller saw fires
+  the watch (Java's client requests the same with SetWatches);
+* while there is no connection, operations return `ConnectionLoss` at once; those in flight return it too, and their
+  outcome is unknown;
+* the chroot of the connect string is put before every path here, not by kazoo, and is created if it is missing
+  (KafkaZkClient.createChrootIfNecessary).
 
-Nothing in the loop blocks: the two calls that could (stopping a client) run in a thread.
+Nothing in the loop blocks: the two calls that could (they stop a client) run in a thread.
 """
 
 from __future__ import annotations
 
-import ssl
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,7 +35,7 @@ from kpybroker.coordination.kazoo_client import (
     Signal,
     StateChange,
     end_session,
-    log,
+    logger,
     tree_result,
 )
 from kpybroker.coordination.tree import CoordinationUnavailable, Listener, Tree
@@ -55,11 +54,12 @@ from kpybroker.core.tree import (
 )
 
 JUTE_MAX_BUFFER = 4 * 1024 * 1024
-"""What Kafka's client uses; a ZooKeeper server has 1 MiB unless told otherwise."""
+"""Bytes, as in Kafka's client; a ZooKeeper server has 1 MiB by default."""
 MAX_IN_FLIGHT_REQUESTS = 10
-"""Kafka's `zookeeper.max.in.flight.requests`: more wait here."""
+"""Kafka's `zookeeper.max.in.flight.requests`: further requests wait here."""
 CLOSE_UNCONNECTED_SECONDS_MAX = 0.5
 CLOSE_SECONDS_MAX = 6.0
+DEFAULT_OPTIONS = ClientOptions()
 
 
 class _Batch:
@@ -91,8 +91,7 @@ class _Ticket:
 
 @dataclass(frozen=True, slots=True)
 class _Rewatch:
-    """A read that sets a watch again; `seen` is what the caller knows of the node (None: that it was
-    missing)."""
+    """A read that sets a watch again; `seen` is the stat that the caller knows (None: the node was missing)."""
 
     op: t.Exists | t.Children
     seen: Stat | None
@@ -101,71 +100,64 @@ class _Rewatch:
 class ZooKeeperTree(Tree):
     """A client of the ensemble at `connect` (host:port,...[/chroot]).
 
-    `default_acl` gives the ACL of a creation that names none, by path (`zookeeper.set.acl`). `auth` holds
-    (scheme, credential) pairs, as ("digest", "user:password").
+    `default_acl` gives the ACL of a creation that names none, by path (`zookeeper.set.acl`).
     """
+
+    session_id: int = 0
+    generation: int = 0
 
     def __init__(
         self,
         connect: str,
+        options: ClientOptions = DEFAULT_OPTIONS,
         *,
-        session_timeout_ms: int = 18_000,
-        auth: Sequence[tuple[str, str]] = (),
-        sasl: Mapping[str, str] | None = None,
-        tls: ssl.SSLContext | None = None,
         default_acl: Callable[[str], tuple[Acl, ...]] = lambda path: t.OPEN_ACL_UNSAFE,
         max_in_flight_requests: int = MAX_IN_FLIGHT_REQUESTS,
         jute_max_buffer: int = JUTE_MAX_BUFFER,
     ) -> None:
-        hosts, self._chroot = split_connect(connect)
+        self._hosts, self._chroot = split_connect(connect)
         self._connect = connect
-        self._options = ClientOptions(hosts, session_timeout_ms, tuple(auth), sasl, tls)
+        self._options = options
         self._default_acl = default_acl
         self._max_in_flight_requests = max_in_flight_requests
         self._jute_max_buffer = jute_max_buffer
         self._listener: Listener | None = None
 
         self._client: Client | None = None
-        self._generation = 0
-        self._refusal: type[t.TreeError] | None = t.TreeClosed  # why nothing is performed
+        self._refusal: type[t.TreeError] | None = t.TreeClosed  # why no operation is performed
         self._connected = False
         self._connections = 0
-        self._session_id = 0
         self._state_changed = trio.Event()
         self._opening = trio.Lock()
 
         self._token: trio.lowlevel.TrioToken | None = None
-        self._sent: dict[_Ticket, bool] = {}  # what has no answer yet
-        self._waiting: deque[tuple[t.Operation, _Ticket]] = deque()  # until fewer are under way
-        self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests and watches under way
+        self._sent: dict[_Ticket, bool] = {}  # in flight
+        self._waiting: deque[tuple[t.Operation, _Ticket]] = deque()  # until fewer are in flight
+        self._signals: deque[tuple[Client, Signal]] = deque()  # bounded by the requests in flight and the watches
 
         self._watches = ClientWatches()
         self._rewatches = 0
-        self._held: list[tuple[Client, Answer]] = []  # answers that must wait until all watches are set again
+        self._deferred: list[tuple[Client, Answer]] = []  # until all watches are set again
 
-    # --- the contract ---------------------------------------------------------------------------------------
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def generation(self) -> int:
-        return self._generation
+    # --- the contract
 
     @property
     def connected(self) -> bool:
+        """Whether there is a session with a connection, as the loop knows it."""
         return self._connected
 
     @property
     def negotiated_timeout_ms(self) -> int:
+        """The session timeout that the server granted, 0 before it did."""
         return self._client.negotiated_timeout_ms if self._client else 0
 
     def listen(self, listener: Listener) -> None:
+        """Set the one listener, before `start`."""
         self._listener = listener
 
     async def start(self, timeout: float) -> None:
-        assert self._generation == 0, "started twice"
+        """Open the first session, and create the chroot. Raises `CoordinationUnavailable` after `timeout` seconds."""
+        assert self.generation == 0, "started twice"
         try:
             with trio.move_on_after(timeout) as waiting:
                 self._open()
@@ -180,6 +172,7 @@ class ZooKeeperTree(Tree):
             raise CoordinationUnavailable(self._connect, f"no connection within {timeout:g} s ({cause})")
 
     async def reopen(self) -> None:
+        """Replace an expired session by one of a new kazoo client, waiting as long as it takes."""
         async with self._opening:
             if self._refusal is t.TreeClosed:
                 raise t.TreeClosed
@@ -189,26 +182,28 @@ class ZooKeeperTree(Tree):
         await self.wait_until_connected()
 
     async def wait_until_connected(self) -> None:
+        """Return once connected, or raise why no session is open."""
         while not self._connected:
             if self._refusal is not None:
                 raise self._refusal
             await self._state_changed.wait()
 
     async def close(self) -> None:
+        """End the session, in at most CLOSE_SECONDS_MAX; without a response it expires."""
         async with self._opening:
             self._refuse(t.TreeClosed)
             await self._stop_client()
-            self._session_id = 0
+            self.session_id = 0
 
     async def expire(self) -> None:
-        """Have the server end this session, as it does when it hears nothing for the session timeout. For
-        tests."""
+        """Have the server end this session, as it does at the session timeout. For tests."""
         client = self._client
         credentials = client.credentials if client else None
         if credentials is not None:
-            await trio.to_thread.run_sync(partial(end_session, self._options, credentials))
+            await trio.to_thread.run_sync(partial(end_session, self._hosts, self._options, credentials))
 
     async def submit_many(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+        """Perform all, pipelined; at most `max_in_flight_requests` are sent at a time."""
         batch = _Batch(len(ops))
         for index, op in enumerate(ops):
             refusal = self._refuse_or_send(op, batch, index)
@@ -218,7 +213,7 @@ class ZooKeeperTree(Tree):
             await batch.done.wait()
         return batch.answers
 
-    # --- sending --------------------------------------------------------------------------------------------
+    # --- sending
 
     def _refuse_or_send(self, op: t.Operation, batch: _Batch, index: int) -> t.Result | t.TreeError:
         if self._refusal is not None:
@@ -238,7 +233,7 @@ class ZooKeeperTree(Tree):
         return None
 
     def _send_waiting(self) -> None:
-        """As many as may be under way; of a connection that is gone, those that wait were never sent."""
+        """Send waiting operations up to the limit; without a connection, fail them: they were never sent."""
         while self._waiting and (not self._connected or len(self._sent) < self._max_in_flight_requests):
             sent, ticket = self._waiting.popleft()
             if self._connected and self._client is not None:
@@ -270,7 +265,7 @@ class ZooKeeperTree(Tree):
         return op._replace(path=self._remote(op.path))
 
     def _check_size(self, size: int, path: str) -> None:
-        # A server that gets more than its own jute.maxbuffer closes the connection without a word.
+        # A server that receives more than its own jute.maxbuffer closes the connection without a response.
         if size > self._jute_max_buffer:
             raise t.TooLarge(path, f"{size} bytes where jute.maxbuffer is {self._jute_max_buffer}")
 
@@ -282,7 +277,7 @@ class ZooKeeperTree(Tree):
     def _local(self, path: str) -> str:
         return path[len(self._chroot) :] or "/"
 
-    # --- what comes back ------------------------------------------------------------------------------------
+    # --- receiving
 
     def _emit(self, client: Client, signal: Signal) -> None:
         """In kazoo's thread, or in the loop when kazoo refuses a request at once."""
@@ -291,7 +286,7 @@ class ZooKeeperTree(Tree):
         try:
             self._token.run_sync_soon(self._drain, idempotent=True)
         except trio.RunFinishedError:
-            pass  # the loop has ended without `close`; nobody is left to tell
+            pass  # the loop has ended without `close`: no one waits
 
     def _drain(self) -> None:
         while self._signals:
@@ -311,9 +306,9 @@ class ZooKeeperTree(Tree):
                 self._on_rewatched(ticket, answer)
             return
         assert isinstance(ticket, _Ticket)
-        # kazoo may have kept a request over a reconnection and sent it ahead of the watches.
+        # kazoo may have kept a request across a reconnection and sent it before the watches.
         if self._rewatches and self._is_current(client) and ticket.connection != self._connections:
-            self._held.append((client, answer))
+            self._deferred.append((client, answer))
             return
         result = tree_result(ticket.op, answer.value, self._local)
         if self._is_current(client):
@@ -328,7 +323,7 @@ class ZooKeeperTree(Tree):
 
     def _fire(self, kind: WatchType, path: str) -> None:
         if self._watches.take(kind, path):
-            self._deliver(WatchEvent(kind, path, self._generation))
+            self._deliver(WatchEvent(kind, path, self.generation))
 
     def _on_state(self, client: Client, state: SessionState) -> None:
         known = SessionState.CONNECTED if self._connected else SessionState.DISCONNECTED
@@ -338,7 +333,7 @@ class ZooKeeperTree(Tree):
             case SessionState.CONNECTED:
                 self._connected = True
                 self._connections += 1
-                self._session_id = client.session_id
+                self.session_id = client.session_id
                 self._rewatch(client)
             case SessionState.DISCONNECTED:
                 self._connected = False
@@ -346,7 +341,7 @@ class ZooKeeperTree(Tree):
                 self._refuse(t.SessionExpired)
             case SessionState.AUTH_FAILED:
                 self._refuse(t.AuthFailed)
-        self._deliver(SessionEvent(state, self._generation))
+        self._deliver(SessionEvent(state, self.generation))
         self._note_state()
         self._send_waiting()
 
@@ -357,7 +352,7 @@ class ZooKeeperTree(Tree):
         if self._listener is not None:
             self._listener(event)
 
-    # --- watches over a reconnection ------------------------------------------------------------------------
+    # --- watches after a reconnection
 
     def _rewatch(self, client: Client) -> None:
         reads = [_Rewatch(t.Exists(path, watch=True), seen) for path, seen in self._watches.data.items()]
@@ -375,25 +370,25 @@ class ZooKeeperTree(Tree):
             self._release()
 
     def _release(self) -> None:
-        held, self._held = self._held, []
-        for client, answer in held:
+        deferred, self._deferred = self._deferred, []
+        for client, answer in deferred:
             self._on_answer(client, answer)
 
-    # --- sessions -------------------------------------------------------------------------------------------
+    # --- sessions
 
     def _open(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
         self._watches.clear()
-        self._generation += 1
+        self.generation += 1
         self._refusal = None
         self._connections = 0
         client: Client
-        client = Client(self._options, lambda signal: self._emit(client, signal))
+        client = Client(self._hosts, self._options, lambda signal: self._emit(client, signal))
         self._client = client
         client.start()
 
     def _refuse(self, refusal: type[t.TreeError]) -> None:
-        """The session is over: answer `refusal` from now on."""
+        """The session is over: every operation returns `refusal` from now on."""
         self._refusal = refusal
         self._connected = False
         self._rewatches = 0
@@ -413,7 +408,7 @@ class ZooKeeperTree(Tree):
         with trio.CancelScope(shield=True), trio.move_on_after(seconds) as waiting:
             await trio.to_thread.run_sync(_stop, client, abandon_on_cancel=True)
         if waiting.cancelled_caught and self._connections:
-            log.warning("ZooKeeper did not answer the end of session 0x%x; it will expire", self._session_id)
+            logger.warning("ZooKeeper did not answer the end of session 0x%x; it will expire", self.session_id)
         unanswered, self._sent = self._sent, {}
         for ticket in unanswered:
             ticket.batch.answer(ticket.index, t.ConnectionLoss(path_of(ticket.op)))
@@ -438,7 +433,7 @@ class ZooKeeperTree(Tree):
 
 
 def split_connect(connect: str) -> tuple[str, str]:
-    """host:port,.../chroot -> (hosts, chroot or ""). Raises `CoordinationUnavailable` for what is neither."""
+    """host:port,.../chroot -> (hosts, chroot or ""). Raises `CoordinationUnavailable` for any other text."""
     hosts, slash, rest = connect.partition("/")
     chroot = (slash + rest).strip()
     if chroot == "/":
@@ -454,13 +449,13 @@ def split_connect(connect: str) -> tuple[str, str]:
 
 
 def _missed(read: _Rewatch, answer: Answer) -> WatchType | None:
-    """What the watcher would have been told, had the connection stood (DataTree.setWatches)."""
+    """The event that the watcher missed without a connection, if any (DataTree.setWatches)."""
     result = tree_result(read.op, answer.value, lambda path: path)
     children = isinstance(read.op, t.Children)
     if isinstance(result, t.ConnectionLoss | t.SessionExpired | t.AuthFailed):
-        return None  # the watch stands, and is set again with the next connection
+        return None  # the watch is set again with the next connection
     if isinstance(result, t.TreeError) and not isinstance(result, t.NoNode):
-        return WatchType.NODE_CHILDREN_CHANGED if children else WatchType.NODE_DATA_CHANGED  # let them look
+        return WatchType.NODE_CHILDREN_CHANGED if children else WatchType.NODE_DATA_CHANGED  # let the caller read it
     now = result.stat if isinstance(result, t.NodeChildren) else result if isinstance(result, Stat) else None
     seen = read.seen
     if now is None:
@@ -477,5 +472,5 @@ def _missed(read: _Rewatch, answer: Answer) -> WatchType | None:
 def _stop(client: Client) -> None:
     try:
         client.stop()
-    except Exception as error:  # kazoo's own, when its thread does not end; it is a daemon
-        log.warning("Closing the ZooKeeper client failed: %s", error)
+    except Exception as error:  # kazoo raises one if its thread, a daemon, does not end
+        logger.warning("Closing the ZooKeeper client failed: %s", error)

@@ -41,7 +41,6 @@ class Stat:
 
 
 # --- access control lists
-
 READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16  # org.apache.zookeeper.ZooDefs.Perms
 ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
 
@@ -60,8 +59,6 @@ CREATOR_ALL_ACL = (Acl(ALL_PERMISSIONS, "auth", ""),)
 
 
 # --- operations
-
-
 class Get(NamedTuple):
     """Data and stat -> `NodeData`. `watch` is set only if the node exists."""
 
@@ -144,8 +141,6 @@ Operation = ReadOperation | WriteOperation
 
 
 # --- results
-
-
 @dataclass(frozen=True, slots=True)
 class NodeData:
     """The result of `Get`; data None is null, which differs from empty."""
@@ -183,8 +178,6 @@ Result = NodeData | NodeChildren | NodeAcl | PartResult | tuple[PartResult, ...]
 
 
 # --- events
-
-
 class WatchType(Enum):
     """What a watch reports, with ZooKeeper's numbers."""
 
@@ -226,8 +219,6 @@ TreeEvent = WatchEvent | SessionEvent
 
 
 # --- errors
-
-
 class TreeError(Exception):
     """An operation did not succeed. `path` is the operation's, where it has one."""
 
@@ -311,8 +302,6 @@ class MultiFailed(TreeError):
 
 
 # --- paths
-
-
 def parent_path(path: str) -> str:
     """`/a/b` -> `/a`, `/a` -> `/`."""
     return path[: path.rindex("/")] or "/"

@@ -24,23 +24,25 @@ def _summary(options: Options, report: Report) -> list[str]:
 
 
 def _stop_signals() -> Callable[[], bool]:
-    """Whether SIGINT or SIGTERM has come. A flag, not an exception: that would break the talk with the JVM.
+    """Install handlers; the result says whether SIGINT or SIGTERM was received. A second signal ends the process.
 
-    For after Spark's start, which puts in a SIGINT handler of its own. The second signal ends the process at once.
+    A flag, not an exception, which would break a call to the JVM. Call it after Spark's start, which installs a SIGINT
+    handler of its own.
     """
-    came: list[int] = []
+    received: list[int] = []
 
     def note(number: int, _frame: object) -> None:
-        came.append(number)
+        received.append(number)
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, signal.SIG_DFL)
 
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, note)
-    return lambda: bool(came)
+    return lambda: bool(received)
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the job of the command line; the exit code."""
     try:
         options = parse(arguments)
         check_reachable(options.bootstrap_servers)
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             spark.stop()
     except PipelineError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return error.exit_code
     print("\n".join(_summary(options, report)))
     return 0

@@ -1,11 +1,11 @@
 """From lines to results: the same functions over a stream and over a bounded set.
 
-A result is closed when it comes out: a window or a session is written once, when the watermark has passed its end
-(append mode). The watermark is the newest event time of the batches before, less the allowed lateness; an event whose
-window or session has ended by then is late and is dropped. Event time stands still when nothing is written; a
-heartbeat (a record with the key `heartbeat` and an ISO 8601 time as its value) moves it on without being an event.
+A result is final: a window or a session is written once, when the watermark has passed its end (append mode). The
+watermark is the newest event time of the batches before, less the allowed lateness; an event whose window or session
+has ended by then is late and is dropped. Event time stops when nothing is written; a heartbeat (a record with the key
+`heartbeat` and an ISO 8601 time as its value) advances it without being an event.
 
-It counts; it does not judge: a line dated in the future moves the watermark there, and what is older is late.
+Times are not checked: a line dated in the future moves the watermark there, and older lines are then late.
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ def events(records: DataFrame, format_name: str, fields: Mapping[str, str], wate
 
 
 def _is_event() -> Column:
-    """Heartbeats go after they have moved the watermark. The (never true) look at the time keeps the optimizer from
-    moving this filter below the watermark, where heartbeats would be gone too early."""
+    """Drop heartbeats after they have advanced the watermark.
+
+    The condition on the time is never true. It keeps the optimizer from moving this filter below the watermark, where
+    heartbeats would be dropped too early.
+    """
     from pyspark.sql import functions as F
 
     return F.col("page").isNotNull() | (F.col("event_time") < F.lit("0001-01-01").cast("timestamp"))
@@ -72,9 +75,9 @@ def page_counts(activity: DataFrame, window: str, slide: str | None) -> DataFram
 
 
 def top_pages(counts: DataFrame, top: int) -> DataFrame:
-    """(window_start, window_end, rank, page, events): the most seen pages of each window, equals by name.
+    """(window_start, window_end, rank, page, events): the pages with the most events of each window, ties by name.
 
-    For bounded sets, and for one batch of closed windows: all rows of a window come out in the same batch.
+    For bounded sets, and for one batch of closed windows: all rows of a window are in the same batch.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -85,9 +88,10 @@ def top_pages(counts: DataFrame, top: int) -> DataFrame:
 
 
 def sessions(activity: DataFrame, gap: str) -> DataFrame:
-    """(visitor, session_start, session_end, events, pages, first_page, last_page): bouts without a silence of `gap`.
+    """(visitor, session_start, session_end, events, pages, first_page, last_page): events without a gap of `gap`.
 
-    `session_end` is the time of the last event; `pages` is how many different ones; equal times go by offset.
+    `session_end` is the time of the last event, `pages` the number of different pages. Equal times are ordered by
+    offset.
     """
     from pyspark.sql import functions as F
 

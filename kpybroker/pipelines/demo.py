@@ -1,10 +1,10 @@
-"""The main job on real input: a broker, a real log fed to it with a stock client, the Spark job over it, its result.
+"""The main job on real input: a broker, a real log written to it with a stock client, the Spark job, its results.
 
     python -m kpybroker.pipelines.demo                      # this machine's /var/log/dpkg.log
     python -m kpybroker.pipelines.demo --log access.log     # any file or folder; .gz is read too
 
-Everything it starts it stops, and what it writes goes to a temporary directory. With --bootstrap-servers it uses a
-broker that runs already, and leaves topics named `demo-*` there.
+It stops everything that it starts, and writes to a temporary directory only. With --bootstrap-servers it uses a
+running broker and leaves topics named `demo-*` there.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from kpybroker.pipelines.options import FORMAT_NAMES, check_reachable
 DEFAULT_LOG = "/var/log/dpkg.log"
 READY = "kpybroker ready at "
 STOP_SECONDS_MAX = 30.0
-# most of a short run goes into compiling Spark itself
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""JVM options for a short run, most of which is the compilation of Spark itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemoOptions:
+    """The command line of the demo. `format` None is guessed, `bootstrap_servers` None starts a broker."""
+
     log: str
     format: str | None
     window: str
@@ -45,21 +47,22 @@ class Asked:
     jars: str | None
 
 
-def parse(arguments: Sequence[str]) -> Asked:
+def parse(arguments: Sequence[str]) -> DemoOptions:
+    """The options; argparse exits with 2 for a wrong argument."""
     parser = argparse.ArgumentParser(prog="python -m kpybroker.pipelines.demo", description=__doc__.splitlines()[0])
-    beside = Path(sys.executable).with_name("kpybroker")
+    default_command = Path(sys.executable).with_name("kpybroker")
     parser.add_argument("--log", default=DEFAULT_LOG, metavar="PATH", help="a file or a folder (default: dpkg's log)")
-    parser.add_argument("--format", choices=FORMAT_NAMES, help="of the lines (default: as they look)")
+    parser.add_argument("--format", choices=FORMAT_NAMES, help="of the lines (default: guessed)")
     parser.add_argument("--window", default="1 day", help="of the counts (default: 1 day)")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="use this broker instead of starting one")
-    parser.add_argument("--kpybroker", default=str(beside), metavar="COMMAND", help="the broker to start")
+    parser.add_argument("--kpybroker", default=str(default_command), metavar="COMMAND", help="the broker to start")
     parser.add_argument("--jars", metavar="DIR", help="Spark's Kafka connector (default: from Maven)")
-    return Asked(**vars(parser.parse_args(arguments)))
+    return DemoOptions(**vars(parser.parse_args(arguments)))
 
 
 @contextmanager
 def broker(command: str, log_file: Path) -> Iterator[str]:
-    """A broker of our own that keeps nothing; gives its address, and has stopped when the block ends."""
+    """Start a broker without persistence; yields its address and stops it at the end of the block."""
     with log_file.open("wb") as log:
         try:
             process = subprocess.Popen(
@@ -84,7 +87,8 @@ def _address(output: IO[str], log_file: Path) -> str:
         if line.startswith(READY):
             return line.removeprefix(READY).strip()
     said = log_file.read_text(errors="replace").strip()
-    raise PipelineError("The broker did not start.", said or "It said nothing.")
+    print(said, file=sys.stderr)
+    raise PipelineError("The broker did not start.", "See its messages above." if said else "It wrote no messages.")
 
 
 class Progress:
@@ -95,6 +99,7 @@ class Progress:
         self._shown = -1
 
     def at(self, done: int) -> None:
+        """Show that `done` lines are done, if that changes what is shown."""
         percent = done * 100 // self._total
         step = percent if self._out.isatty() else percent // 25
         if step == self._shown:
@@ -108,20 +113,20 @@ class Progress:
         self._out.flush()
 
 
-def spark_command(asked: Asked, bootstrap: str, log: demo_log.Log, name: str, place: Path) -> list[str]:
-    """The job as anyone would run it."""
+def spark_command(options: DemoOptions, bootstrap: str, log: demo_log.Log, name: str, place: Path) -> list[str]:
+    """The command that runs the job."""
     command = [sys.executable, "-m", "kpybroker.pipelines", "--bootstrap-servers", bootstrap]
-    command += ["--topic", f"{name}-lines", "--format", log.format, "--window", asked.window, "--to-topics", name]
+    command += ["--topic", f"{name}-lines", "--format", log.format, "--window", options.window, "--to-topics", name]
     command += ["--to-parquet", str(place / "results"), "--checkpoint", str(place / "checkpoint")]
-    return [*command, "--jars", asked.jars] if asked.jars else command
+    return [*command, "--jars", options.jars] if options.jars else command
 
 
 def run_spark(command: list[str], place: Path) -> None:
-    """Run the job with its lines shown; what the JVM says is shown when it fails."""
+    """Run the job and show its output; the messages of the JVM are shown only if it fails."""
     noise = place / "spark.log"
     with noise.open("wb") as errors:
-        options = f"{SHORT_LIVED_JVM} {os.environ.get('JDK_JAVA_OPTIONS', '')}".strip()
-        env = {**os.environ, "JDK_JAVA_OPTIONS": options}
+        java_options = f"{SHORT_LIVED_JVM} {os.environ.get('JDK_JAVA_OPTIONS', '')}".strip()
+        env = {**os.environ, "JDK_JAVA_OPTIONS": java_options}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env)
         try:
             assert process.stdout is not None
@@ -134,16 +139,18 @@ def run_spark(command: list[str], place: Path) -> None:
             raise
     if code != 0:
         lines = noise.read_text(errors="replace").strip().splitlines()
-        raise PipelineError(f"The Spark job ended with {code}.", "\n  ".join(lines[-15:]))
+        print("\n".join(lines[-15:]), file=sys.stderr)
+        raise PipelineError(f"The Spark job ended with exit code {code}.", "See its last messages above.")
 
 
-def show(bootstrap: str, asked: Asked, place: Path, log: demo_log.Log) -> None:
-    name = f"demo-{uuid.uuid4().hex[:6]}" if asked.bootstrap_servers else "demo"
+def show(bootstrap: str, options: DemoOptions, place: Path, log: demo_log.Log) -> None:
+    """Write the log to the broker, run the job, print the results. `place` is the temporary directory."""
+    name = f"demo-{uuid.uuid4().hex[:6]}" if options.bootstrap_servers else "demo"
     start = time.monotonic()
     progress = Progress("  feeding", log.lines, sys.stdout)
     demo_log.feed(bootstrap, f"{name}-lines", log, progress.at)
     print(f"  {log.lines} lines are in the topic {name}-lines after {time.monotonic() - start:.1f} s\n")
-    command = spark_command(asked, bootstrap, log, name, place)
+    command = spark_command(options, bootstrap, log, name, place)
     print(f"Spark, from topic to topics and Parquet:\n  {shlex.join(command)}", flush=True)
     start = time.monotonic()
     run_spark(command, place)
@@ -152,30 +159,32 @@ def show(bootstrap: str, asked: Asked, place: Path, log: demo_log.Log) -> None:
     print(demo_tables.tables(results, log.lines), flush=True)
 
 
-def run(asked: Asked) -> None:
+def run(options: DemoOptions) -> None:
+    """The whole demo. Raises `PipelineError` for what the user can fix."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
         raise PipelineError("confluent-kafka is not installed.", "pip install 'kpybroker[tools]'") from None
-    log = demo_log.open_log(Path(asked.log), asked.format)
-    print(f"{log.lines} lines of format '{log.format}' in {log.says}")
+    log = demo_log.open_log(Path(options.log), options.format)
+    print(f"{log.lines} lines of format '{log.format}' in {log.description}")
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)
-        if asked.bootstrap_servers is not None:
-            check_reachable(asked.bootstrap_servers)
-            show(asked.bootstrap_servers, asked, place, log)
+        if options.bootstrap_servers is not None:
+            check_reachable(options.bootstrap_servers)
+            show(options.bootstrap_servers, options, place, log)
             return
-        with broker(asked.kpybroker, place / "broker.log") as bootstrap:
+        with broker(options.kpybroker, place / "broker.log") as bootstrap:
             print(f"kpybroker listens at {bootstrap}")
-            show(bootstrap, asked, place, log)
-    print("The broker has stopped; nothing is left behind.")
+            show(bootstrap, options, place, log)
+    print("The broker has stopped; its data is removed.")
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the demo of the command line; the exit code, 130 for an interrupt."""
     try:
         run(parse(arguments))
     except PipelineError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The demo's input: which files, which format, and how their lines get into a topic (with librdkafka)."""
+"""The input of the demo: its files, their format, and writing their lines to a topic (with librdkafka)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
 SAMPLE_LINES = 200
-# moves event time past every window: nothing more will come
 END_OF_LOG = "9999-01-01T00:00:00Z"
+"""The last heartbeat: it advances event time past the end of every window."""
 DELIVERY_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
+    """The files to read, oldest first, with their format and number of lines."""
+
     files: tuple[Path, ...]
     format: str
     lines: int
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
+        """The files, in a few words for the user."""
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files, from {self.files[0]} on"
 
 
 def read_lines(file: Path) -> Iterator[str]:
-    """The lines of a file, plain or gzipped, without the empty ones; what is not UTF-8 is marked, not refused."""
+    """The lines of a file, plain or gzipped, without empty lines; bytes that are not UTF-8 are replaced."""
     opener = gzip.open if file.suffix == ".gz" else open
     with opener(file, "rt", encoding="utf-8", errors="replace") as stream:
         for line in stream:
@@ -54,7 +57,7 @@ def _looks(file: Path) -> str | None:
 
 
 def _formats(files: list[Path]) -> dict[Path, str | None]:
-    """The format of each file; one of many that cannot be read is left out."""
+    """The format of each file; of several files, those that cannot be read are left out."""
     if len(files) == 1:
         return {files[0]: _looks(files[0])}
     found: dict[Path, str | None] = {}
@@ -67,7 +70,7 @@ def _formats(files: list[Path]) -> dict[Path, str | None]:
 
 
 def _commonest(formats: dict[Path, str | None]) -> str | None:
-    """The format that most bytes have."""
+    """The format of the most bytes."""
     sizes: dict[str, int] = {}
     for file, found in formats.items():
         if found is not None:
@@ -76,10 +79,10 @@ def _commonest(formats: dict[Path, str | None]) -> str | None:
 
 
 def open_log(path: Path, format_name: str | None) -> Log:
-    """The log at `path`; PipelineError when it is missing, empty, or of no format that the job knows.
+    """The log at `path`; PipelineError when it is missing, empty, or of an unknown format.
 
-    In a folder the files of one format are taken: the asked one, or the one that most bytes have. A single file is
-    taken for what it is said to be.
+    From a folder, the files of one format are used: `format_name`, or the format of the most bytes. The format of a
+    single file is not checked against `format_name`.
     """
     try:
         cause, log = _judge(path, format_name)
@@ -91,7 +94,7 @@ def open_log(path: Path, format_name: str | None) -> Log:
 
 
 def _judge(path: Path, format_name: str | None) -> tuple[str, Log | None]:
-    """What is wrong with the log, or the log."""
+    """("", the log), or (what is wrong with it, None)."""
     files = _files(path)
     if not files:
         return ("has no files in it" if path.is_dir() else "does not exist"), None
@@ -105,13 +108,14 @@ def _judge(path: Path, format_name: str | None) -> tuple[str, Log | None]:
     if all(next(read_lines(file), None) is None for file in formats):
         return "is empty", None
     known = "access log lines, JSON activity events, dpkg.log lines"
-    return f"is of no format that the job knows ({known})", None
+    return f"is in none of the known formats ({known})", None
 
 
 def feed(bootstrap: str, topic: str, log: Log, progress: Callable[[int], None]) -> None:
     """Write every line, then the heartbeat that closes the log; return when all of it is acknowledged.
 
-    One partition: the heartbeat must come after every line. `progress` is called with the lines acknowledged so far.
+    The topic has one partition, because the heartbeat must follow every line. `progress` is called with the number of
+    lines acknowledged so far.
     """
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient
@@ -135,14 +139,14 @@ def feed(bootstrap: str, topic: str, log: Log, progress: Callable[[int], None]) 
     _produce(producer, topic, HEARTBEAT_KEY, END_OF_LOG, delivered)
     left = producer.flush(DELIVERY_SECONDS_MAX)
     if left or failures:
-        reason = failures[0] if failures else f"no answer within {DELIVERY_SECONDS_MAX:.0f} s"
-        raise PipelineError(f"{left + len(failures)} lines were not taken: {reason}.", "Look at the broker's log.")
+        reason = failures[0] if failures else f"no response within {DELIVERY_SECONDS_MAX:.0f} s"
+        raise PipelineError(f"{left + len(failures)} lines were not delivered: {reason}.", "See the broker's log.")
 
 
 def _produce(
     producer: Producer, topic: str, key: str | None, value: str, delivered: Callable[[KafkaError | None, Message], None]
 ) -> None:
-    """Wait for room in the client's queue rather than fail."""
+    """Produce one record; waits while the queue of the client is full."""
     while True:
         try:
             producer.produce(topic, value.encode(), key, on_delivery=delivered)

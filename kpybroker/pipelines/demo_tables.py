@@ -1,4 +1,4 @@
-"""The demo's output: the result topics read back with librdkafka and set as tables."""
+"""The output of the demo: the result topics, read with librdkafka and shown as tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def read_json(bootstrap: str, topic: str) -> list[Row]:
-    """Every record of `topic` as JSON; a topic that nothing was written to is empty or missing."""
+    """Every record of `topic` as JSON; none if the topic is empty or missing. Raises `PipelineError`."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo", "enable.auto.commit": False})
@@ -33,11 +33,13 @@ def read_json(bootstrap: str, topic: str) -> list[Row]:
             consumer.assign([part])
             position = low
             while position < high:
-                # the client waits for as many as it is asked for
+                # the client waits until it has as many as are requested
                 batch = consumer.consume(min(high - position, BATCH_MAX), READ_SECONDS_MAX)
                 problem = next((message.error() for message in batch if message.error() is not None), None)
                 if not batch or problem is not None:
-                    raise PipelineError(f"{topic} cannot be read back: {problem or 'no answer'}.", "Is the broker up?")
+                    raise PipelineError(
+                        f"{topic} cannot be read back: {problem or 'no response'}.", "Check that the broker runs."
+                    )
                 rows += (json.loads(message.value() or b"null") for message in batch)
                 position += len(batch)
     finally:
@@ -46,16 +48,16 @@ def read_json(bootstrap: str, topic: str) -> list[Row]:
 
 
 def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as they need; numbers to the right."""
+    """A table as text, its columns as wide as their content, with numbers to the right."""
     texts = [[_short(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(heads, *texts, strict=True)]
 
     def line(cells: Sequence[str], values: Sequence[object]) -> str:
-        set_cells = (
+        aligned = (
             cell.rjust(width) if isinstance(value, int) else cell.ljust(width)
             for cell, width, value in zip(cells, widths, values, strict=True)
         )
-        return "  " + "  ".join(set_cells).rstrip()
+        return "  " + "  ".join(aligned).rstrip()
 
     kinds = rows[0] if rows else heads
     body = [line(text, row) for text, row in zip(texts, rows, strict=True)]
@@ -72,6 +74,7 @@ def _time(text: str) -> str:
 
 
 def tables(results: Mapping[str, Sequence[Row]], lines: int) -> str:
+    """The text that the demo prints: the top pages, windows and sessions of `results`, and their totals."""
     counts, tops, sessions = (results[name] for name in RESULTS)
     pages: Counter[str] = Counter()
     windows: Counter[tuple[str, str]] = Counter()
@@ -86,7 +89,7 @@ def tables(results: Mapping[str, Sequence[Row]], lines: int) -> str:
     ]
     longest = sorted(sessions, key=lambda row: (-row["events"], row["session_start"]))[:ROWS_MAX]
     parts = [
-        table("Pages seen most, in the whole log", ("page", "events"), pages.most_common(ROWS_MAX)),
+        table("Pages with the most events, in the whole log", ("page", "events"), pages.most_common(ROWS_MAX)),
         table("Busiest windows, and each one's first page", ("from", "to", "events", "page", "its events"), busiest),
         table(
             "Sessions with the most events",

@@ -1,15 +1,15 @@
-"""A line becomes an event: when, which page, which visitor, what was done. Each format is an expression over the value.
+"""Formats of lines. Each is an expression that turns a line into an event: its time, page, visitor and action.
 
-Nothing here runs Python on rows: expressions go to Spark's own engine. A line that is not of its format has no time
-and no page; it is counted as not understood and never stops the job.
+No Python runs on rows: Spark's own engine evaluates the expressions. A line that is not in its format has no time and
+no page; it is counted as not understood and does not stop the job.
 
     access     common and combined log lines: the page is the path without its query, the visitor is the remote host
     activity   JSON objects; the keys of time, page, visitor and action can be chosen. A time is ISO 8601, or seconds
                or milliseconds since 1970
     dpkg       Debian's dpkg.log: a page is a package (or a configuration file), the visitor is dpkg itself, an action
-               is the line's own word, so that a session is one bout of package work
+               is the word of the line, so that a session is one run of package work
 
-The patterns hold for Java's and for Python's regular expressions alike; `guess` uses them on a sample.
+The patterns mean the same in the regular expressions of Java and Python; `guess` uses them on a sample.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DPKG = "dpkg"
 
 
 class EventColumns(NamedTuple):
-    """Each is null where the line does not have it; an event needs the first two."""
+    """The columns of an event. Each is null where the line does not have it; an event needs the first two."""
 
     event_time: Column
     page: Column
@@ -112,7 +112,7 @@ _LOOKS_LIKE: dict[str, Callable[[str], object]] = {
 
 
 def guess(sample: Iterable[str]) -> str | None:
-    """The format that most lines of `sample` have, when it is more than half of them."""
+    """The format of more than half of the lines of `sample`, None if there is none. Empty lines do not count."""
     lines = [line for line in sample if line.strip()]
     counts = {name: sum(1 for line in lines if looks(line)) for name, looks in _LOOKS_LIKE.items()}
     best = max(counts, key=lambda name: counts[name])

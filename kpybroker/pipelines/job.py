@@ -1,7 +1,7 @@
-"""The job: two queries over one topic, one for pages and one for sessions, until it is read or someone stops it.
+"""The job: two queries over one topic, one for pages and one for sessions, until it is read or stopped.
 
-Each query keeps its offsets, its open windows and its watermark under the checkpoint; a run that is stopped, in
-whatever way, is continued by the next one with the same checkpoint and options.
+Each query keeps its offsets, its open windows and its watermark under the checkpoint; the next run
+with the same checkpoint and options continues from there, however the run was stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Batch = Callable[["DataFrame", int], None]
 
 @dataclass(slots=True)
 class Report:
-    """What a run did. `rows` is by result; of the lines, `read` are all but heartbeats."""
+    """What a run did: rows written by result, and lines read. `read` does not include heartbeats."""
 
     rows: dict[str, int]
     read: int = 0
@@ -37,6 +37,7 @@ class Report:
     last_batch: int = -1
 
     def add_lines(self, metrics: dict[str, int]) -> None:
+        """Add the lines of one batch, as the metric `lines` observed them."""
         self.read += metrics["read"]
         self.not_understood += metrics["not_understood"]
         self.heartbeats += metrics["heartbeats"]
@@ -48,7 +49,10 @@ def run(
     say: Callable[[str], None] = lambda _line: None,
     stop_asked: Callable[[], bool] = lambda: False,
 ) -> Report:
-    """Run to the end, or until `stop_asked`; PipelineError for what a person can fix."""
+    """Run to the end, or until `stop_asked()`. `say` receives each line of progress.
+
+    Raises `PipelineError` for an error that a user can fix.
+    """
     spark = spark.newSession()
     for key, value in {**JOB_SETTINGS, "spark.sql.session.timeZone": options.timezone}.items():
         spark.conf.set(key, value)
@@ -90,21 +94,21 @@ def _events(records: DataFrame, options: Options) -> DataFrame:
 
 def _pages_batch(sinks: Sinks, top: int) -> Batch:
     def keep(counts: DataFrame, batch_id: int) -> None:
-        held = counts.persist()
-        sinks.keep("page_counts", held, batch_id)
-        best = top_pages(held, top).persist()
+        kept = counts.persist()
+        sinks.keep("page_counts", kept, batch_id)
+        best = top_pages(kept, top).persist()
         sinks.keep("top_pages", best, batch_id)
         best.unpersist()
-        held.unpersist()
+        kept.unpersist()
 
     return keep
 
 
 def _sessions_batch(sinks: Sinks) -> Batch:
     def keep(found: DataFrame, batch_id: int) -> None:
-        held = found.persist()
-        sinks.keep("sessions", held, batch_id)
-        held.unpersist()
+        kept = found.persist()
+        sinks.keep("sessions", kept, batch_id)
+        kept.unpersist()
 
     return keep
 
@@ -146,7 +150,7 @@ def _run_stream(
         while running and not stop_asked():
             running = [query for query in running if _watch(query, report)]
         if running:
-            sinks.say("stopping; the next run with this checkpoint goes on from here")
+            sinks.say("stopping; the next run with this checkpoint continues from here")
             _let_batches_end(running, report)
     finally:
         for query in queries:
@@ -154,7 +158,7 @@ def _run_stream(
 
 
 def _let_batches_end(queries: list[StreamingQuery], report: Report) -> None:
-    """A batch that is cut off is done again by the next run, and a topic would have it twice: give it a moment."""
+    """Wait for running batches: the next run repeats a batch that is cut off, and a topic would have it twice."""
     deadline = time.monotonic() + BATCH_END_SECONDS_MAX
     while any(query.status["isTriggerActive"] for query in queries) and time.monotonic() < deadline:
         for query in queries:
@@ -172,7 +176,7 @@ def _start(name: str, frame: DataFrame, keep: Batch, options: Options) -> Stream
 
 
 def _watch(query: StreamingQuery, report: Report) -> bool:
-    """Wait a moment for `query` and note what it has read; False once it has ended. Raises what ended it."""
+    """Wait shortly for `query` and note what it has read; False once it has ended. Raises the error that ended it."""
     ended = query.awaitTermination(POLL_S)
     for progress in query.recentProgress:
         _note(query.name, progress, report)
@@ -180,7 +184,7 @@ def _watch(query: StreamingQuery, report: Report) -> bool:
 
 
 def _note(name: str, progress: Any, report: Report) -> None:
-    """Both queries read every line: those of one are counted."""
+    """Add the lines of a batch, of one query only: both read every line."""
     metrics = progress["observedMetrics"].get(LINES)
     if name != "pages" or metrics is None or progress["batchId"] <= report.last_batch or not progress["numInputRows"]:
         return

@@ -1,4 +1,4 @@
-"""The command line of the job. Every wrong argument is found here, before Spark takes its seconds to start.
+"""The command line of the job. Every wrong argument is reported here, before Spark starts, which takes seconds.
 
 Durations are written as Spark writes them (`90 seconds`, `10 minutes`, `1 hour`); all are event time.
 """
@@ -27,13 +27,15 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 class Run(Enum):
     """How long a run lasts, and which windows it closes."""
 
-    AVAILABLE_NOW = "available-now"  # what is there, then stop; open windows wait in the checkpoint for the next run
+    AVAILABLE_NOW = "available-now"  # existing records, then stop; open windows wait in the checkpoint for the next run
     FOLLOW = "follow"  # until it is stopped
-    WHOLE = "whole"  # what is there as one bounded set, without a checkpoint: every window is closed, nothing is late
+    WHOLE = "whole"  # existing records as one bounded set, no checkpoint: every window is closed, nothing is late
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """What to read, what to compute, where to write it and how to run. `parse` makes one; its help explains each."""
+
     bootstrap_servers: str
     topic: str
     format: str
@@ -58,6 +60,7 @@ class Options:
     packages: str | None = None
 
     def result_topic(self, result: str) -> str:
+        """The topic for a result, one of `RESULTS`."""
         return f"{self.to_topics}-{result.replace('_', '-')}"
 
 
@@ -74,7 +77,7 @@ def _duration(text: str) -> str:
 
 
 def seconds(duration: str) -> int:
-    """The length of a duration that `parse` let through."""
+    """The length of a duration that `parse` has accepted."""
     found = _DURATION.fullmatch(duration)
     assert found is not None, duration
     return int(found[1]) * _UNIT_SECONDS[found[2]]
@@ -116,15 +119,16 @@ def _bootstrap(text: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line. It raises `PipelineError` for a wrong argument."""
     made = _Parser(
         prog="python -m kpybroker.pipelines",
         description="Counts per page in event-time windows, top pages, sessions: from a topic to topics and Parquet.",
         allow_abbrev=False,
     )
-    _source(made.add_argument_group("where lines come from"))
-    _sinks(made.add_argument_group("where results go (at least one)"))
-    _results(made.add_argument_group("what is computed"))
-    _running(made.add_argument_group("how it runs"))
+    _source(made.add_argument_group("input"))
+    _sinks(made.add_argument_group("output (at least one)"))
+    _results(made.add_argument_group("results"))
+    _running(made.add_argument_group("running"))
     return made
 
 
@@ -147,10 +151,10 @@ def _source(group: argparse._ArgumentGroup) -> None:
         help="activity: the JSON key of time, page, visitor or action "
         f"(default {', '.join(f'{k}={v}' for k, v in ACTIVITY_FIELDS.items())})",
     )
-    group.add_argument("--timezone", default="UTC", type=_timezone, help="of times that say none (default UTC)")
+    group.add_argument("--timezone", default="UTC", type=_timezone, help="of times without one (default UTC)")
     group.add_argument("--starting-offsets", default="earliest", choices=("earliest", "latest"))
     group.add_argument("--max-offsets", type=_positive, metavar="N", help="at most N records a batch")
-    group.add_argument("--allow-data-loss", action="store_true", help="go on where records are gone")
+    group.add_argument("--allow-data-loss", action="store_true", help="continue where records are gone")
     group.add_argument(
         "--kafka",
         action="append",
@@ -179,10 +183,10 @@ def _running(group: argparse._ArgumentGroup) -> None:
         "--run",
         default=Run.AVAILABLE_NOW.value,
         choices=[run.value for run in Run],
-        help="available-now: what is there, then stop, open windows wait for the next run (default); "
-        "follow: until stopped; whole: what is there as one bounded set, all windows closed",
+        help="available-now: the records that exist, then stop, open windows wait for the next run (default); "
+        "follow: until stopped; whole: the records that exist as one bounded set, all windows closed",
     )
-    group.add_argument("--checkpoint", metavar="DIR", help="where a stream's position and open windows are kept")
+    group.add_argument("--checkpoint", metavar="DIR", help="directory for the position and open windows of a stream")
     group.add_argument("--every", default="10 seconds", type=_duration, help="follow: time between batches")
     group.add_argument("--master", default="local[2]", help="the Spark to run on (default local[2])")
     group.add_argument("--jars", metavar="DIR|A.jar,B.jar", help="Spark's Kafka connector as files")
@@ -190,7 +194,7 @@ def _running(group: argparse._ArgumentGroup) -> None:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """The options, or PipelineError with exit code 2."""
+    """The options. Raises `PipelineError` with exit code 2."""
     values = vars(parser().parse_args(arguments))
     values["run"] = Run(values["run"])
     values["kafka"] = dict(values["kafka"])
@@ -204,7 +208,7 @@ def parse(arguments: Sequence[str]) -> Options:
 def _contradictions(options: Options, named: dict[str, str]) -> list[tuple[str, str]]:
     found = []
     if options.to_topics is None and options.to_parquet is None:
-        found.append(("Nowhere to put the results.", "Give --to-topics PREFIX, --to-parquet DIR, or both."))
+        found.append(("There is no place for the results.", "Give --to-topics PREFIX, --to-parquet DIR, or both."))
     if options.run is not Run.WHOLE and options.checkpoint is None:
         found.append(("A stream needs a place for its position.", "Give --checkpoint DIR, or --run whole."))
     if options.run is Run.WHOLE and options.checkpoint is not None:
@@ -220,12 +224,12 @@ def _contradictions(options: Options, named: dict[str, str]) -> list[tuple[str, 
     if options.jars is not None and options.packages is not None:
         found.append(("Both --jars and --packages name the connector.", "Leave one out."))
     if options.to_topics is not None and options.topic in map(options.result_topic, RESULTS):
-        found.append(("The results would go into the topic they come from.", "Choose another --to-topics PREFIX."))
+        found.append(("The results would be written to the topic that is read.", "Choose another --to-topics PREFIX."))
     return found
 
 
 def check_reachable(bootstrap_servers: str, timeout_s: float = 5.0) -> None:
-    """Say at once that no broker listens; Spark's clients would try for minutes."""
+    """Raise `PipelineError` if no broker of the list accepts a connection; Spark's clients would retry for minutes."""
     reasons = []
     for one in bootstrap_servers.split(","):
         host, _, port = one.strip().rpartition(":")
@@ -235,4 +239,4 @@ def check_reachable(bootstrap_servers: str, timeout_s: float = 5.0) -> None:
             reasons.append(f"{one}: {error.strerror or error}")
         else:
             return
-    raise PipelineError(f"No broker answers ({'; '.join(reasons)}).", "Start it, or correct --bootstrap-servers.")
+    raise PipelineError(f"No broker responds ({'; '.join(reasons)}).", "Start it, or correct --bootstrap-servers.")

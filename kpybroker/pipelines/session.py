@@ -1,4 +1,4 @@
-"""The Spark session of a run: which Spark, with which Kafka connector, and no more noise than errors."""
+"""The Spark session of a run: its master, its Kafka connector, and logging of errors only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
-# what the transformations count on, in any session they run in
 JOB_SETTINGS = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
 }
+"""Settings that the transformations need in any session."""
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -30,7 +30,7 @@ LOCAL_SETTINGS = {
 
 
 def jar_files(text: str) -> list[str]:
-    """The files of a directory, a glob or a list; PipelineError where there are none."""
+    """The files of a directory, a glob or a list. Raises `PipelineError` if there are none."""
     found: list[str] = []
     for one in text.split(","):
         pattern = str(Path(one) / "*.jar") if Path(one).is_dir() else one
@@ -42,7 +42,7 @@ def jar_files(text: str) -> list[str]:
 
 
 def connector(jars: str | None, packages: str | None) -> dict[str, str]:
-    """The setting that brings Spark its Kafka connector; without a wish, the one of pyspark's own version."""
+    """The setting that gives Spark its Kafka connector; by default the one of the version of pyspark."""
     if jars is not None:
         return {"spark.jars": ",".join(os.path.abspath(file) for file in jar_files(jars))}
     if packages is not None:
@@ -55,11 +55,11 @@ def connector(jars: str | None, packages: str | None) -> dict[str, str]:
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin", "java").is_file()):
-        raise PipelineError("Spark needs Java and there is none.", "Install Java 17, or set JAVA_HOME.")
+        raise PipelineError("Spark needs Java, which is not installed.", "Install Java 17, or set JAVA_HOME.")
 
 
 def open_spark(master: str, jars: str | None, packages: str | None) -> SparkSession:
-    """A new session; the caller stops it."""
+    """A new session, which the caller stops. Raises `PipelineError` without Java or pyspark."""
     _check_java()
     try:
         from pyspark.sql import SparkSession

@@ -1,8 +1,9 @@
-"""Where a batch of results is kept: a topic as JSON, a directory as Parquet.
+"""Where a batch of results is written: to a topic as JSON, to a directory as Parquet.
 
 Parquet is exactly-once: each batch has a directory of its own (`batch=N`) that a repeated batch overwrites. A topic is
 at-least-once, as Spark's own sink is: a run that dies between its write and its commit writes that batch again, and a
-reader tells a repeated row by its key and its window. Parquet goes first, so what is in the topic is on disk too.
+reader recognizes a repeated row by its key and its window. Parquet is written first, so what is in the topic is on
+disk too.
 """
 
 from __future__ import annotations
@@ -17,24 +18,27 @@ from kpybroker.pipelines.options import Options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# result -> the column that is the key of its records
 KEYS = {"page_counts": "page", "top_pages": "window_start", "sessions": "visitor"}
+"""Result -> the column that is the key of its records."""
 JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"}
 
 
 @dataclass(slots=True)
 class Sinks:
+    """The outputs of one run. `rows` counts the rows written by result; `say` receives each line of progress."""
+
     options: Options
     kafka: Mapping[str, str]
     say: Callable[[str], None]
     rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KEYS, 0))
 
     def directory(self, result: str) -> str:
+        """The Parquet directory of a result; only with `--to-parquet`."""
         assert self.options.to_parquet is not None
         return f"{self.options.to_parquet.rstrip('/')}/{result}"
 
     def keep(self, result: str, frame: DataFrame, batch_id: int) -> None:
-        """Write a batch; one without rows leaves no trace. `frame` is used twice: the caller holds it in memory."""
+        """Write a batch, unless it has no rows. `frame` is used more than once, so the caller persists it."""
         count = frame.count()
         if count == 0:
             return
@@ -49,26 +53,26 @@ class Sinks:
         from pyspark.sql import functions as F
 
         value = F.to_json(F.struct(*frame.columns), JSON_OPTIONS)
-        # the key as it stands in the value, times included
+        # the key has the same text as in the value, times included
         key = F.get_json_object(value, f"$.{KEYS[result]}")
         writer = frame.select(key.alias("key"), value.alias("value")).write.format("kafka")
         writer.options(**self.kafka).option("topic", self.options.result_topic(result)).save()
 
     def refuse_leftovers(self, spark: SparkSession) -> None:
-        """A first run numbers its batches from 0 and would mix them with those of an earlier one."""
+        """Raise `PipelineError` for results of an earlier run: a first run numbers its batches from 0 again."""
         if self.options.to_parquet is None:
             return
         for result in KEYS:
             if exists(spark, self.directory(result)):
                 raise PipelineError(
-                    f"{self.directory(result)} holds the results of an earlier run.",
+                    f"{self.directory(result)} has the results of an earlier run.",
                     "Give the --checkpoint of that run, another --to-parquet, or remove the directory.",
                     2,
                 )
 
 
 def exists(spark: SparkSession, place: str) -> bool:
-    """Whether `place`, a path or a URI of any file system that Spark knows, is there."""
+    """Whether `place` exists: a path, or a URI of any file system that Spark supports."""
     jvm = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(place)  # type: ignore[union-attr]
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))

@@ -20,6 +20,7 @@ from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.schema import Message
 
 __all__ = [
+    "LARGE_FRAME_BYTES",
     "MAX_ELEMENTS",
     "UnsupportedFieldError",
     "decode",
@@ -30,6 +31,9 @@ __all__ = [
     "encode_steps",
     "size_of",
 ]
+
+LARGE_FRAME_BYTES = 16 * 1024
+"""Above this a frame may hold so many elements that decoding it at once would hold a loop: `decode_steps`."""
 
 M = TypeVar("M", bound=Message)
 
@@ -64,7 +68,7 @@ def encode_parts(message: Message, version: int) -> list[Any]:
 
 
 def encode_steps(message: Message, version: int) -> Generator[None, None, list[Any]]:
-    """`encode_parts` as a generator that yields every STEP_ELEMENTS elements, for large responses."""
+    """`encode_parts` as a generator that yields every SLICE_UNITS elements, for large responses."""
     chunks: list[Any] = []
     parts: list[Any] = []
     key = (type(message), version)
@@ -124,7 +128,7 @@ def decode_from(
 def decode_steps(
     message_class: type[M], buffer: Buffer, version: int, max_elements: int = MAX_ELEMENTS
 ) -> Generator[None, None, M]:
-    """`decode` as a generator that yields every STEP_ELEMENTS elements, for large frames."""
+    """`decode` as a generator that yields every SLICE_UNITS elements, for large frames."""
     key = (message_class, version)
     decoder = _step_decoders.get(key) or _compiled(_step_decoders, compile_decoder, key, in_steps=True)
     try:

@@ -6,7 +6,7 @@ position, end, budget) -> (message, position); `budget` is how many array elemen
 it may still create. Every count is checked against the bytes left before anything is built, so memory stays
 proportional to the frame.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS array elements, so that other tasks
+With `in_steps` the function is a generator that yields after every SLICE_UNITS array elements, so that other tasks
 can run while a large frame is decoded; its return value is the same. Not here: the bounds of the frame itself, and any
 meaning of the values.
 """

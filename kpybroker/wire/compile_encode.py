@@ -5,7 +5,7 @@ what Kafka's generated writers do: tagged fields only when they differ from thei
 their place, and UnsupportedFieldError for a field that this version lacks, is not ignorable, and is not at its
 default.
 
-With `in_steps` the function is a generator that yields after every STEP_ELEMENTS array elements, so that other tasks
+With `in_steps` the function is a generator that yields after every SLICE_UNITS array elements, so that other tasks
 can run while a large message is encoded.
 """
 

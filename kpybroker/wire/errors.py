@@ -148,7 +148,7 @@ class ErrorCode(IntEnum):
 
     @property
     def message(self) -> str:
-        """What to tell a client when there is nothing more precise to say."""
+        """The error message for clients where there is no more precise one."""
         return MESSAGES[self]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
-STEP_ELEMENTS: Final = 1000
-"""Array elements between two yields of a codec in steps: below 2 ms."""
+from kpybroker.wire.yield_budget import SLICE_UNITS
 
 
 class Source:
@@ -28,10 +27,10 @@ class Source:
             self.line("if steps: yield")  # makes it a generator, whatever the schema
 
     def step(self) -> None:
-        """Marks the end of an array element: with `in_steps`, the function yields after STEP_ELEMENTS of them."""
+        """Marks the end of an array element: with `in_steps`, the function yields after SLICE_UNITS of them."""
         if self._in_steps:
             self.line("steps += 1")
-            with self.block(f"if steps == {STEP_ELEMENTS}:"):
+            with self.block(f"if steps == {SLICE_UNITS}:"):
                 self.line("steps = 0")
                 self.line("yield")
 

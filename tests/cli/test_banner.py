@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.cli.banner import Address, banner, durability, reachable, ready_line
+from kpybroker.cli.banner import Address, BrokerFacts, banner, durability, reachable, ready_line
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,7 @@ def test_the_first_line_is_for_programs(address: Address, line: str, typed: str)
 
 
 def test_the_rest_says_where_what_and_how() -> None:
-    text = banner(
-        [Address("A", "127.0.0.1", 9092), Address("B", "127.0.0.1", 9093)],
+    facts = BrokerFacts(
         node_id=3,
         cluster_id="abc",
         version="9.9",
@@ -32,11 +31,12 @@ def test_the_rest_says_where_what_and_how() -> None:
         ephemeral=False,
         fsync_each=False,
     )
+    text = banner([Address("A", "127.0.0.1", 9092), Address("B", "127.0.0.1", 9093)], facts)
     for part in ("3 of cluster abc, kpybroker 9.9", "/a, /b", "B at 127.0.0.1:9093", "kcat", "Python", "PySpark"):
         assert part in text
 
 
 def test_what_is_durable_depends_on_how_it_was_started() -> None:
     assert durability(ephemeral=True, fsync_each=False).startswith("nothing")
-    assert "also over a power cut" in durability(ephemeral=False, fsync_each=True)
-    assert "when the broker is killed" in durability(ephemeral=False, fsync_each=False)
+    assert "also after a power cut" in durability(ephemeral=False, fsync_each=True)
+    assert "if the broker is killed" in durability(ephemeral=False, fsync_each=False)

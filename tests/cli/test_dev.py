@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 
 from kpybroker.cli import dev
+from kpybroker.cli.options import DevOptions
 from kpybroker.config.broker import BrokerConfig
-
-
-def test_the_host_is_bracketed_where_it_has_to_be() -> None:
-    assert dev.listener("127.0.0.1", 9092) == "PLAINTEXT://127.0.0.1:9092"
-    assert dev.listener("::1", 0) == "PLAINTEXT://[::1]:0"
 
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the XDG directories are for the other platforms")
@@ -29,7 +25,7 @@ def test_the_defaults_are_good_values_that_one_broker_can_keep() -> None:
 
 def test_ephemeral_and_a_place_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        dev.run_dev(0, "127.0.0.1", "/data", True, (), "text", None)
+        dev.run_dev(DevOptions(0, "127.0.0.1", "/data", ephemeral=True))
     assert caught.value.code == 2
     assert capsys.readouterr().err == (
         "kpybroker: --ephemeral keeps nothing, yet a data directory is named\nfix: leave one of the two out\n"

@@ -13,13 +13,15 @@ from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.cli import dev, dev_cluster, run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.options import DevOptions
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
 
 
 def plans(directory: Path, count: int, port: int = 0) -> list[run.Plan]:
     props = {**dev.DEFAULTS, **dev_cluster.defaults(count)}
-    return dev_cluster.plans(props, "127.0.0.1", port, str(directory), count, ephemeral=False)
+    return dev_cluster.plans(props, DevOptions(port, "127.0.0.1", brokers=count), str(directory))
 
 
 @pytest.mark.parametrize(("count", "factor", "minimum"), [(2, 2, 2), (3, 3, 2), (5, 3, 2)])
@@ -43,12 +45,12 @@ def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pyt
     (tmp_path / dev_cluster.SINGLE_BROKER_FILE).write_text("broker.id=0\n")
     with pytest.raises(SystemExit) as caught:
         plans(tmp_path, 3)
-    assert caught.value.code == run.EXIT_CONFIG
+    assert caught.value.code == EXIT_CONFIG
     assert "holds the data of a single broker" in capsys.readouterr().err
 
 
-async def told_by(broker: Broker) -> list[Node]:
-    """Where a client that came by another name than the listeners' finds them all."""
+async def nodes_seen_by(broker: Broker) -> list[Node]:
+    """The brokers' addresses for a client that connected by another host name than the listeners'."""
     connection = PlainConnectionInfo(local_host="reached.example", local_port=broker.bound[0].listener.address[1])
     assert await broker.metadata.wait_until(lambda snapshot: len(snapshot.brokers) == 3, 10)
     nodes = broker.metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
@@ -59,13 +61,13 @@ async def told_by(broker: Broker) -> list[Node]:
 async def test_they_are_one_cluster_and_their_topics_outlive_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And stop without a word of complaint: nobody is elected over those that stop first."""
+    """And they stop without a warning: no leader is elected in place of those that stop first."""
     for life in range(2):
         running = run.Running()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(dev_cluster.serve, plans(tmp_path, 3), str(tmp_path), running)
             with trio.fail_after(30):
-                while not running.brokers:  # noqa: ASYNC110 -- what it announces with is what a program would read
+                while not running.brokers:  # noqa: ASYNC110 -- a program would read the ready line instead
                     await trio.sleep(0.01)
             first, second, third = running.brokers
             assert first.controller.is_active
@@ -76,8 +78,8 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             state = third.metadata.partition("t", 0)
             assert state is not None
             assert sorted(state.replicas) == [0, 1, 2]
-            assert await told_by(first) == await told_by(second) == await told_by(third)
+            assert await nodes_seen_by(first) == await nodes_seen_by(second) == await nodes_seen_by(third)
             caplog.clear()
-            second.stop()  # one of them is told to stop, and all do
+            second.stop()  # one of them is stopped, and so are the others
         assert capsys.readouterr().out.startswith("kpybroker ready at 127.0.0.1:")
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

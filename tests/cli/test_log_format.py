@@ -48,7 +48,7 @@ def test_long_values_are_cut_with_their_length() -> None:
     assert len(printed(record(**shown("key", None), **shown("value", bytes(10_000))))) < 2 * TEXT_MAX + 100
 
 
-def test_a_heading_stands_where_the_kind_of_row_changes() -> None:
+def test_a_heading_precedes_each_new_type_of_row() -> None:
     rows = [
         {"type": "file", "size": 16, "file": "/a"},
         {"type": "leaderEpoch", "epoch": 0, "startOffset": 0, "file": "/a"},

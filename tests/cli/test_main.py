@@ -16,7 +16,7 @@ import pytest
 
 from kpybroker import __version__
 from kpybroker.cli import main as command_line
-from kpybroker.cli.run import EXIT_CODES
+from kpybroker.cli.exit_codes import EXIT_CODES
 
 READY = re.compile(r"kpybroker ready at (\S+):(\d+)\n")
 SECONDS_MAX = 60
@@ -77,7 +77,7 @@ def test_help_names_every_exit_code() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_dev_starts_where_it_says_and_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
+def test_dev_starts_at_its_address_and_stops_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with ready("dev", "--port", "0", "--data-dir", str(tmp_path / "data")) as (process, host, port):
         socket.create_connection((host, port), timeout=SECONDS_MAX).close()
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""`kpybroker server`: what stands above what."""
+"""`kpybroker server`: which source of a key overrides which."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kpybroker.cli import run
+from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.server import run_server
 
 
@@ -30,7 +31,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
     logging.raiseExceptions = raising
 
 
-def test_overrides_stand_above_the_environment_and_that_above_the_file(tmp_path: Path, planned: list[run.Plan]) -> None:
+def test_overrides_override_the_environment_and_that_the_file(tmp_path: Path, planned: list[run.Plan]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nbroker.id=1\nlog.dirs=/a\n")
     environment = {"KAFKA_NUM_PARTITIONS": "2", "KAFKA_BROKER_ID": "2", "KAFKA_HEAP_OPTS": "-Xmx1g"}
@@ -52,7 +53,7 @@ def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], caps
     file.write_text("num.partitions=x\n")
     with pytest.raises(SystemExit) as caught:
         run_server(str(file), {}, [], "text", "INFO")
-    assert caught.value.code == run.EXIT_CONFIG
+    assert caught.value.code == EXIT_CONFIG
     assert capsys.readouterr().err == (
         "kpybroker: Invalid value x for configuration num.partitions: Not a number of type INT "
         f"(from {file})\n"

@@ -79,7 +79,7 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path, where: str, fi
         err = insist(process, second)
     finally:
         process.kill()
-    # Of two that are looked at together the lower number comes first.
+    # Python handles the lower number first if both are pending.
     assert (process.returncode in (128 + first, 128 + second), err) == (True, "")
 
 
@@ -118,7 +118,7 @@ def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> N
         assert client.recv(1 << 16)
         send(client, ApiKey.FETCH, fetch, 4)
         send(other, ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
-        assert other.recv(1 << 16)  # by now the fetch waits, for it came before
+        assert other.recv(1 << 16)  # the fetch was sent before, so it waits by now
         process.send_signal(number)
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert client.recv(100) == b""

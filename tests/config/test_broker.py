@@ -19,12 +19,12 @@ def test_look_ups_are_typed() -> None:
     assert config.get_optional_int("log.roll.ms") is None
 
 
-def test_a_number_that_has_no_value_is_not_taken_for_one() -> None:
+def test_a_number_without_a_value_is_an_error() -> None:
     with pytest.raises(ConfigError):
         BrokerConfig().get_int("log.roll.ms")
 
 
-def test_a_name_that_is_no_key_is_a_mistake_in_our_code() -> None:
+def test_an_unknown_name_raises_key_error() -> None:
     with pytest.raises(KeyError):
         BrokerConfig().get_int("no.such.key")
 
@@ -45,13 +45,13 @@ def test_a_listeners_own_key_is_checked_under_its_own_name() -> None:
         BrokerConfig({"listener.name.x.max.connections": "-1"})
 
 
-def test_a_listeners_own_key_stands_before_the_plain_one() -> None:
+def test_a_listeners_own_key_takes_precedence_over_the_plain_one() -> None:
     config = BrokerConfig({"listener.name.a.max.connections": "3", "max.connections": "9"})
     assert config.get_int("listener.name.a.max.connections") == 3
     assert config.get_int("listener.name.b.max.connections") == 9
 
 
-def test_broker_id_and_node_id_are_one() -> None:
+def test_broker_id_and_node_id_are_one_value() -> None:
     assert BrokerConfig({"node.id": "4"}).get_int("broker.id") == 4
     assert BrokerConfig({"broker.id": "5"}).get_int("node.id") == 5
 
@@ -92,7 +92,7 @@ def test_dynamic_values_are_live_and_ordered() -> None:
     assert seen == [frozenset({"message.max.bytes"})] * 3
 
 
-def test_nothing_is_told_when_nothing_changed() -> None:
+def test_no_callback_runs_when_nothing_changed() -> None:
     config = BrokerConfig({"message.max.bytes": "100"})
     seen: list[frozenset[str]] = []
     config.on_change(seen.append)

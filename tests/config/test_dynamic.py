@@ -1,4 +1,4 @@
-"""Which changes are allowed while the broker runs. (The sentences are compared with Kafka's by the handlers' tests.)"""
+"""Which changes are allowed while the broker runs. The tests of the handlers compare the error texts with Kafka's."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_only_lists_are_appended_to() -> None:
         ({"listeners": "PLAINTEXT://127.0.0.1:9092"}, True),
     ],
 )
-def test_what_may_change(props: dict[str, str], per_broker: bool) -> None:
+def test_an_allowed_change_passes(props: dict[str, str], per_broker: bool) -> None:
     validate_dynamic(BrokerConfig(), props, per_broker)
 
 
@@ -91,7 +91,7 @@ def test_what_may_change(props: dict[str, str], per_broker: bool) -> None:
         ({"log.local.retention.ms": "99999999999"}, True, "Value must not be more than log.retention.ms"),
     ],
 )
-def test_what_may_not(props: dict[str, str], per_broker: bool, sentence: str) -> None:
+def test_a_forbidden_change_is_refused(props: dict[str, str], per_broker: bool, sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate_dynamic(BrokerConfig(), props, per_broker)
     assert sentence in str(caught.value)
@@ -103,7 +103,7 @@ def test_a_default_is_checked_under_this_brokers_own_layer() -> None:
     validate_dynamic(config, {"num.io.threads": "64"}, False)  # hidden by the broker's own 16
 
 
-def test_passwords_are_not_kept() -> None:
+def test_passwords_are_not_stored() -> None:
     with pytest.raises(ConfigError, match="Password encoder secret not configured"):
         check_storable({"listener.name.x.ssl.key.password": "p"}, True)
     with pytest.raises(ConfigError, match="only at broker level"):
@@ -111,7 +111,7 @@ def test_passwords_are_not_kept() -> None:
     check_storable({"message.max.bytes": "1"}, True)
 
 
-def test_what_the_tree_holds_is_applied_as_far_as_it_may_be() -> None:
+def test_values_in_the_tree_that_are_not_allowed_are_ignored() -> None:
     stored = {
         "message.max.bytes": "5",
         "log.retention.ms": "x",

@@ -20,7 +20,7 @@ def test_names_are_mapped_as_the_images_do(variable: str, key: str) -> None:
     assert key_of(variable) == key
 
 
-def test_variables_of_the_jvm_and_the_scripts_are_told_apart() -> None:
+def test_variables_of_the_jvm_and_the_scripts_are_not_keys() -> None:
     environment = {
         "KAFKA_NUM_PARTITIONS": " 3 ",
         "KAFKA_HEAP_OPTS": "-Xmx1g",
@@ -43,7 +43,7 @@ def test_variables_of_the_jvm_and_the_scripts_are_told_apart() -> None:
         ("-Xdebug", None, True),
     ],
 )
-def test_the_jaas_file_of_the_jvm_is_taken(options: str, file: str | None, has_more: bool) -> None:
+def test_the_jaas_file_of_the_jvm_is_used(options: str, file: str | None, has_more: bool) -> None:
     keys, without_effect = keys_from_environment({"KAFKA_OPTS": options})
     assert keys.get("kpybroker.jaas.config.file") == file
     assert without_effect == (["KAFKA_OPTS"] if has_more else [])

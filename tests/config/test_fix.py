@@ -1,4 +1,4 @@
-"""The second line of every configuration error."""
+"""The `fix:` line of every configuration error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kpybroker.config.values import ConfigError
         ({"log.roll.ms": "0"}, "change log.roll.ms so that the settings agree, or leave it out"),
     ],
 )
-def test_it_says_what_would_do(props: dict[str, str], fix: str) -> None:
+def test_the_fix_says_which_values_are_accepted(props: dict[str, str], fix: str) -> None:
     with pytest.raises(ConfigError) as caught:
         BrokerConfig(props)
     assert fix in fix_for(caught.value)

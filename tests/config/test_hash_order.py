@@ -1,4 +1,4 @@
-"""Configuration keys come as Kafka lists them. The orders are those of Kafka 3.9.1's answers."""
+"""Configuration keys are in Kafka's order. The expected orders are from responses of Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ FIRST_OF_A_TOPIC = [
 ]
 
 
-def test_all_keys_of_a_topic_come_as_from_kafka() -> None:
+def test_all_keys_of_a_topic_are_in_the_order_of_kafka() -> None:
     ordered = hash_order(TOPIC_KEYS)
     assert ordered[: len(FIRST_OF_A_TOPIC)] == FIRST_OF_A_TOPIC
     assert sorted(ordered) == sorted(TOPIC_KEYS)
 
 
-def test_a_few_keys_are_in_an_order_of_their_own() -> None:
+def test_a_subset_of_keys_has_another_order() -> None:
     few = ["retention.ms", "cleanup.policy", "max.message.bytes", "segment.bytes"]
     assert hash_order(few) == ["cleanup.policy", "max.message.bytes", "segment.bytes", "retention.ms"]
 
 
-def test_any_name_has_a_place() -> None:
+def test_any_name_can_be_ordered() -> None:
     """Java counts UTF-16 units: a character beyond the first plane is two of them."""
     names = ["", "\U0001f600", "\ud83d", "\u00e4"]
     assert sorted(hash_order(names)) == sorted(names)

@@ -1,4 +1,4 @@
-"""Every key a user writes is used or accounted for."""
+"""Every key that a user sets is used or reported."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_a_controller_without_a_broker_is_refused() -> None:
         interpret({"process.roles": "controller"})
 
 
-def test_kraft_keys_without_a_kraft_file_are_named() -> None:
+def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
     (note,) = interpret({"controller.quorum.voters": "1@h:1"}).notes
     assert note.text.startswith("controller.quorum.voters has no effect: ")
 
 
 @pytest.mark.parametrize("name", sorted(BROKER_KEYS))
-def test_a_known_key_is_named_exactly_when_it_has_no_effect(name: str) -> None:
+def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> None:
     value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
     is_silent = BROKER_KEYS[name].status == HONOURED
@@ -79,11 +79,11 @@ def test_a_limit_for_one_listener_is_reported_as_without_effect() -> None:
         ("confluent.balancer.enable", "is not a configuration key"),
     ],
 )
-def test_an_unknown_key_is_named_with_a_guess(name: str, expected: str) -> None:
+def test_an_unknown_key_is_reported_with_a_guess(name: str, expected: str) -> None:
     (note,) = interpret({name: "1"}).notes
     assert expected in note.text
     assert note.serious
 
 
-def test_nothing_is_guessed_from_nothing() -> None:
+def test_a_name_like_no_key_has_no_guess() -> None:
     assert did_you_mean("zzz") is None

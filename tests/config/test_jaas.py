@@ -1,4 +1,4 @@
-"""JAAS login files: the grammar, and what is none."""
+"""JAAS login files: the grammar, and the errors for files that do not follow it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_contexts_modules_and_options() -> None:
     "text",
     ["Client", "Client {", "Client { a.B required; }", "Client { a.B never; };", 'Client { a.B required k="v; };'],
 )
-def test_what_cannot_be_read_names_the_file(text: str) -> None:
+def test_the_error_for_an_unreadable_file_names_it(text: str) -> None:
     with pytest.raises(JaasError, match=r"^/etc/jaas\.conf: "):
         parse_jaas("/etc/jaas.conf", text)
 
 
-def test_no_end_is_no_endless_loop() -> None:
+def test_a_file_without_end_is_refused() -> None:
     with pytest.raises(JaasError):
         parse_jaas("f", "Client { a.B required k=v")

@@ -1,4 +1,4 @@
-"""Listener keys: parsing, names, ports, what can be served."""
+"""Listener keys: parsing, names, ports, protocols that are served."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_several_listeners_with_names_and_families() -> None:
         ("PLAINTEXT://:1,PLAINTEXT://:2", "Each listener must have a different name"),
     ],
 )
-def test_what_is_no_listener(text: str, reason: str) -> None:
+def test_a_bad_listener_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_endpoints("listeners", text, PROTOCOLS)
     assert caught.value.reason == reason
@@ -76,7 +76,7 @@ def test_a_map_keeps_colons_of_its_names() -> None:
         parse_map("k", "h")
 
 
-def test_what_cannot_be_served_yet_is_said_before_anything_else() -> None:
+def test_a_protocol_that_is_not_served_is_refused() -> None:
     with pytest.raises(ConfigError, match="listener SSL uses SSL, which is not available yet: only PLAINTEXT is"):
         BrokerConfig({"listeners": "SSL://:9093"})
 

@@ -18,7 +18,7 @@ def test_javas_format_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"), [(b"a=\\u12", "Invalid"), (b"a=\xff\xfe", "it is not UTF-8 text (byte 2)")]
 )
-def test_what_is_not_in_that_format_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_in_another_format_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     file = tmp_path / "bad.properties"
     file.write_bytes(content)
     with pytest.raises(UnreadableFile) as caught:

@@ -1,4 +1,4 @@
-"""Keys that do not go together are refused with Kafka's sentences."""
+"""Values that conflict are refused with Kafka's error texts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TWO = {"listeners": "A://127.0.0.1:1,B://127.0.0.1:2", "listener.security.protoc
         ({"connections.max.idle.ms": "100"}, "should always be less than connections.max.idle.ms=100"),
     ],
 )
-def test_what_does_not_go_together(props: dict[str, str], sentence: str) -> None:
+def test_conflicting_values_are_refused(props: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         BrokerConfig(props)
     assert sentence in str(caught.value)
@@ -74,11 +74,11 @@ def test_what_does_not_go_together(props: dict[str, str], sentence: str) -> None
         {"log.cleaner.threads": "0"},
     ],
 )
-def test_what_does(props: dict[str, str]) -> None:
+def test_values_that_fit_together_are_accepted(props: dict[str, str]) -> None:
     BrokerConfig(props)
 
 
-def test_the_key_to_change_is_named() -> None:
+def test_the_error_names_the_key_to_change() -> None:
     with pytest.raises(ConfigConflict) as caught:
         BrokerConfig({"log.roll.ms": "0"})
     assert caught.value.name == "log.roll.ms"

@@ -26,7 +26,7 @@ def test_every_key_is_a_field_with_kafkas_default() -> None:
         assert getattr(KAFKA_DEFAULTS, field_name(key)) == (frozenset(value) if key == "cleanup.policy" else value)
 
 
-def test_overrides_stand_before_the_brokers_defaults() -> None:
+def test_overrides_take_precedence_over_the_brokers_defaults() -> None:
     defaults = dataclasses.replace(KAFKA_DEFAULTS, retention_ms=5, segment_bytes=100)
     config = LogConfig.from_props({"retention.ms": "7", "cleanup.policy": "compact,delete"}, defaults)
     assert (config.retention_ms, config.segment_bytes) == (7, 100)
@@ -39,16 +39,16 @@ def test_without_overrides_the_defaults_are_the_configuration() -> None:
     assert LogConfig.from_props({}, KAFKA_DEFAULTS) is KAFKA_DEFAULTS
 
 
-def test_a_name_from_another_version_in_the_tree_is_no_obstacle() -> None:
+def test_a_key_of_another_version_in_the_tree_is_ignored() -> None:
     assert LogConfig.from_props({"key.of.the.future": "1"}) == KAFKA_DEFAULTS
 
 
-def test_the_older_timestamp_key_stands_in_for_the_newer_ones() -> None:
+def test_the_older_timestamp_key_gives_the_newer_ones_their_value() -> None:
     config = LogConfig.from_props({"message.timestamp.difference.max.ms": "9", "message.timestamp.after.max.ms": "3"})
     assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == (9, 3)
 
 
-def test_a_newer_timestamp_key_of_the_broker_stands_before_the_topics_older_one() -> None:
+def test_a_newer_timestamp_key_of_the_broker_takes_precedence_over_the_topics_older_one() -> None:
     defaults = dataclasses.replace(KAFKA_DEFAULTS, message_timestamp_before_max_ms=4)
     config = LogConfig.from_props({"message.timestamp.difference.max.ms": "9"}, defaults)
     assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == (4, 9)
@@ -76,7 +76,7 @@ def test_other_overrides_leave_timestamp_bounds_alone() -> None:
         ({"remote.storage.enable": "true"}, ConfigTextError, "Tiered Storage functionality is disabled"),
     ],
 )
-def test_what_a_client_may_not_set(props: dict[str, str], error: type[Exception], sentence: str) -> None:
+def test_bad_topic_settings_are_refused(props: dict[str, str], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error) as caught:
         validate_topic_props(props)
     assert sentence in str(caught.value)

@@ -117,7 +117,7 @@ def test_a_value_that_breaks_a_rule_is_refused(value: v.Value, validator: v.Vali
         (None, v.ANYTHING),
     ],
 )
-def test_a_value_that_keeps_its_rule_passes(value: v.Value, validator: v.Validator) -> None:
+def test_a_value_within_its_rule_passes(value: v.Value, validator: v.Validator) -> None:
     check_value("k", value, validator)
 
 

@@ -14,6 +14,7 @@ import trio
 
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.faults import ExpirableTree, FaultyTree
+from kpybroker.coordination.kazoo_client import ClientOptions
 from kpybroker.coordination.tree import Tree
 from kpybroker.coordination.zookeeper import ZooKeeperTree
 from kpybroker.core import tree as t
@@ -22,7 +23,7 @@ from tests.support.zookeeper import ZooKeeperServer, zookeeper
 
 START_SECONDS_MAX = 60
 SESSION_TIMEOUT_MS = 30_000
-"""Of sessions that are not to expire: a loaded machine may leave a client or the server without a turn for long."""
+"""Of sessions that must not expire: on a loaded machine a client or the server may not run for long."""
 _worlds = itertools.count()
 
 
@@ -38,7 +39,7 @@ def wall_clock_ms() -> int:
 
 
 class EventLog:
-    """What a listener has heard, in order."""
+    """What a listener has received, in order."""
 
     def __init__(self) -> None:
         self.heard: list[TreeEvent] = []
@@ -57,7 +58,7 @@ class EventLog:
         return [(e.type, e.generation) for e in self.heard if isinstance(e, SessionEvent)]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until what was heard makes `condition` true."""
+        """Wait until the received events make `condition` true."""
         while not condition():
             await self._more.wait()
 
@@ -100,7 +101,7 @@ World = Callable[[], AbstractAsyncContextManager[Cluster]]
 
 def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], ExpirableTree], EmbeddedStore | None]:
     if kind == "zookeeper":
-        return lambda: ZooKeeperTree(connect, session_timeout_ms=SESSION_TIMEOUT_MS), None
+        return lambda: ZooKeeperTree(connect, ClientOptions(SESSION_TIMEOUT_MS)), None
     if kind == "sqlite":
         path = directory / "coordination.sqlite"
         store = EmbeddedStore.open(path, trio.to_thread.run_sync, wall_clock_ms)

@@ -15,7 +15,7 @@ CREATED, DELETED = WatchType.NODE_CREATED, WatchType.NODE_DELETED
 CHANGED, CHILDREN = WatchType.NODE_DATA_CHANGED, WatchType.NODE_CHILDREN_CHANGED
 
 
-# --- nodes and their stat ---------------------------------------------------------------------------------------------
+# --- nodes and their stat
 
 
 async def test_a_new_node_has_fresh_versions_and_one_zxid(world: World) -> None:
@@ -90,10 +90,10 @@ async def test_data_and_names_are_any_bytes_and_any_letters(world: World) -> Non
         assert "naïve-名前 <default>" in (await tree.children("/")).names
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- refusals
 
 
-async def test_no_data_and_empty_data_are_told_apart(world: World) -> None:
+async def test_no_data_and_empty_data_are_different(world: World) -> None:
     async with world() as cluster:
         tree, _ = await cluster.client()
         await tree.create("/null")
@@ -179,7 +179,7 @@ async def test_acls_are_kept_with_their_own_version(world: World) -> None:
         assert type(await error_of(tree, t.SetAcl("/a", acl, version=0))) is t.BadVersion
 
 
-# --- sequential and ephemeral nodes -----------------------------------------------------------------------------------
+# --- sequential and ephemeral nodes
 
 
 async def test_sequential_names_have_ten_digits_and_are_never_reused(world: World) -> None:
@@ -213,7 +213,7 @@ async def test_ephemerals_go_with_their_session_when_it_closes(world: World) -> 
         assert await other.exists("/p") is not None
 
 
-# --- watches ----------------------------------------------------------------------------------------------------------
+# --- watches
 
 
 async def test_watches_fire_once_and_say_what_happened(world: World) -> None:
@@ -233,7 +233,7 @@ async def test_watches_fire_once_and_say_what_happened(world: World) -> None:
         assert {event.generation for event in log.watch_events} == {1}
 
 
-async def test_a_deletion_is_told_once_to_whoever_watches_data_and_children(world: World) -> None:
+async def test_a_deletion_is_one_event_for_a_watch_of_data_and_children(world: World) -> None:
     async with world() as cluster:
         tree, log = await cluster.client()
         await tree.create("/a")
@@ -259,7 +259,7 @@ async def test_reads_that_fail_set_no_watch_but_exists_does(world: World) -> Non
         assert kinds(log) == [(CREATED, "/x")]
 
 
-async def test_the_event_of_ones_own_write_comes_before_its_answer(world: World) -> None:
+async def test_the_event_of_ones_own_write_precedes_its_result(world: World) -> None:
     async with world() as cluster:
         tree, log = await cluster.client()
         await tree.create("/a")
@@ -269,7 +269,7 @@ async def test_the_event_of_ones_own_write_comes_before_its_answer(world: World)
             assert len(log.watch_events) == i + 1
 
 
-async def test_the_event_of_anothers_write_comes_before_the_data_it_announces(world: World) -> None:
+async def test_the_event_of_anothers_write_precedes_the_data_it_announces(world: World) -> None:
     async with world() as cluster:
         writer, _ = await cluster.client()
         reader, log = await cluster.client()
@@ -304,7 +304,7 @@ async def test_no_change_is_missed_by_reading_again_at_every_event(world: World)
                 await log.wait_for_watch_events(reads)
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# --- many at once
 
 
 async def test_pipelined_operations_are_performed_in_order_and_answered_each(world: World) -> None:
@@ -344,7 +344,7 @@ async def test_many_tasks_write_at_once(world: World) -> None:
         assert sorted(paths) == [f"/q/n-{i:010d}" for i in range(100)]
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------------
+# --- sessions
 
 
 async def test_an_expired_session_answers_so_until_it_is_reopened(world: World) -> None:
@@ -375,7 +375,7 @@ async def test_an_expired_session_answers_so_until_it_is_reopened(world: World) 
         assert tree.session_id not in (0, old_id)
         assert log.states()[-1] == (SessionState.CONNECTED, 2)
         assert log.states().count((SessionState.EXPIRED, 1)) == 1
-        await tree.set("/p", b"1")  # the old session's watch is gone
+        await tree.set("/p", b"1")  # the old session's watch is not set any more
         assert kinds(log) == []
         await tree.get("/p", watch=True)
         await other.set("/p", b"2")
@@ -403,7 +403,7 @@ async def test_a_client_answers_tree_closed_before_start_and_after_close(world: 
             await tree.reopen()
 
 
-# --- helpers ----------------------------------------------------------------------------------------------------------
+# --- helpers
 
 
 async def test_paths_are_created_and_deleted_whole(world: World) -> None:

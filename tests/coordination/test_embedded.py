@@ -1,4 +1,4 @@
-"""The embedded tree's file: what is answered is on disk, what is not on disk is told to nobody."""
+"""The embedded tree's file: a change is on disk before any result or event shows it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def after_a_crash(path: Path, tmp_path: Path) -> Path:
     return directory / path.name
 
 
-# --- what survives ----------------------------------------------------------------------------------------------------
+# --- what survives
 
 
 async def test_everything_but_ephemerals_survives_a_restart(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ async def test_a_file_of_an_earlier_format_is_taken_over(tmp_path: Path, version
     await store.close()
 
 
-# --- commits ----------------------------------------------------------------------------------------------------------
+# --- commits
 
 
-async def test_nothing_is_answered_or_told_before_it_is_committed(tmp_path: Path) -> None:
+async def test_no_result_and_no_event_precedes_the_commit(tmp_path: Path) -> None:
     gate = Gate()
     store = opened(tmp_path / "c.sqlite", gate)
     writer, _ = await started(store)
@@ -317,11 +317,11 @@ async def test_after_any_other_failure_nothing_is_promised(tmp_path: Path, monke
         await tree.get("/a")
     with pytest.raises(t.SystemFailure):
         await store.close()
-    reopened = opened(tmp_path / "c.sqlite")  # it was let go of
+    reopened = opened(tmp_path / "c.sqlite")  # its lock was released
     await reopened.close()
 
 
-# --- opening ----------------------------------------------------------------------------------------------------------
+# --- opening
 
 
 def refusal(path: Path) -> str:
@@ -338,7 +338,7 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert "damaged" in refusal(path)
 
 
-async def test_what_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
+async def test_a_changed_row_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     store = opened(path)
     tree, _ = await started(store)

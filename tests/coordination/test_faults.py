@@ -56,7 +56,7 @@ async def test_of_what_is_cut_a_prefix_was_applied() -> None:
     assert len(outcomes) > 8
 
 
-async def test_refused_operations_bring_the_connection_back_in_the_end() -> None:
+async def test_refused_operations_end_a_cut() -> None:
     tree, _ = await faulty(fresh_store())
     tree.disconnect()
     refused = 0

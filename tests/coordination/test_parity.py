@@ -85,19 +85,19 @@ class Canon:
 
 
 async def scenario(kind: str, directory: Path, connect: str, seed: int) -> list[object]:
-    """What two clients were answered and told."""
+    """The results and events that two clients got."""
     random, canon = Random(seed), Canon()
-    told: list[object] = []
+    seen: list[object] = []
     async with running(kind, directory, connect) as cluster:
         clients = [await cluster.client(), await cluster.client()]
         await clients[0][0].create("/top")
         for _ in range(OPERATIONS):
             tree, _ = clients[random.randint(0, 1)]
-            told.append(canon.of((await tree.submit_many([any_operation(random)]))[0]))
+            seen.append(canon.of((await tree.submit_many([any_operation(random)]))[0]))
             for other, log in clients:
-                await other.exists("/top")  # its events come before this answer
-                told.append(drain(log))
-    return told
+                await other.exists("/top")  # its events arrive before this result
+                seen.append(drain(log))
+    return seen
 
 
 def drain(log: EventLog) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ def drain(log: EventLog) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_any_story_is_told_alike(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
+async def test_every_tree_gives_the_same(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
     expected = await scenario("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
     assert len({str(answer) for answer in expected}) > 100  # the scenario is a rich one
     assert await scenario("memory", tmp_path, "", seed) == expected

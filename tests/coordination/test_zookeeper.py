@@ -10,7 +10,9 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -27,13 +29,16 @@ from tests.support.ports import free_port
 from tests.support.proxy import Proxy, tcp_proxy
 from tests.support.zookeeper import ZooKeeperServer, zookeeper
 
+OPTIONS = ClientOptions(SESSION_TIMEOUT_MS)
+OWNER = replace(OPTIONS, auth=(("digest", "kafka:secret"),))
 CONNECTED, DISCONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.DISCONNECTED, SessionState.EXPIRED
 
 
 @asynccontextmanager
-async def client(connect: str, **options: object) -> AsyncIterator[tuple[ZooKeeperTree, EventLog]]:
-    settings = {"session_timeout_ms": SESSION_TIMEOUT_MS} | options
-    tree, log = ZooKeeperTree(connect, **settings), EventLog()  # type: ignore[arg-type]
+async def client(
+    connect: str, options: ClientOptions = OPTIONS, **settings: Any
+) -> AsyncIterator[tuple[ZooKeeperTree, EventLog]]:
+    tree, log = ZooKeeperTree(connect, options, **settings), EventLog()
     tree.listen(log)
     await tree.start(START_SECONDS_MAX)
     try:
@@ -45,23 +50,25 @@ async def client(connect: str, **options: object) -> AsyncIterator[tuple[ZooKeep
 
 @asynccontextmanager
 async def behind_proxy(
-    server: ZooKeeperServer, **options: object
+    server: ZooKeeperServer, options: ClientOptions = OPTIONS
 ) -> AsyncIterator[tuple[Proxy, ZooKeeperTree, EventLog, ZooKeeperTree]]:
     """A client behind a proxy, and another that is not, in one chroot."""
     chroot = split_connect(chroot_of(server))[1]
     async with (
         tcp_proxy(server.host, server.port) as proxy,
-        client(proxy.address + chroot, **options) as (tree, log),
+        client(proxy.address + chroot, options) as (tree, log),
         client(server.address + chroot) as (other, _),
     ):
         yield proxy, tree, log, other
         proxy.fix()
 
 
-# --- broken connections -----------------------------------------------------------------------------------------------
+# --- broken connections
 
 
-async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_server_shared: ZooKeeperServer) -> None:
+async def test_missed_changes_are_announced_after_the_reconnection(
+    zookeeper_server_shared: ZooKeeperServer,
+) -> None:
     async with behind_proxy(zookeeper_server_shared) as (proxy, tree, log, other):
         for path in ("/changed", "/deleted", "/recreated", "/parent", "/same"):
             await tree.create(path)
@@ -98,7 +105,7 @@ async def test_what_a_watch_missed_is_told_after_the_reconnection(zookeeper_serv
         assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
         assert tree.session_id == session_id
 
-        log.heard.clear()  # the watches that missed nothing still stand, and the others are gone
+        log.heard.clear()  # the watches that missed nothing are still set, and the others are not
         for path in ("/same", "/parent", "/changed", "/recreated", "/created"):
             await tree.set(path, b"2")
         await tree.create("/same/child")
@@ -169,10 +176,10 @@ async def test_operations_answer_at_once_while_there_is_no_connection(
         assert await tree.exists("/a") is not None
 
 
-async def test_a_session_expires_when_the_server_hears_nothing_of_it(
+async def test_a_session_expires_when_the_server_receives_nothing_from_it(
     zookeeper_server_shared: ZooKeeperServer,
 ) -> None:
-    async with behind_proxy(zookeeper_server_shared, session_timeout_ms=2000) as (proxy, tree, log, other):
+    async with behind_proxy(zookeeper_server_shared, ClientOptions(2000)) as (proxy, tree, log, other):
         assert tree.negotiated_timeout_ms == 2000
         other_log = EventLog()
         other.listen(other_log)
@@ -191,10 +198,10 @@ async def test_a_session_expires_when_the_server_hears_nothing_of_it(
 
 
 def test_a_session_is_taken_over_and_closed_without_an_answer_in_between() -> None:
-    """Its owner comes back at once, and would take it away again from who waited: then it never ended."""
+    """Its owner reconnects at once, and would take it back from a client that waited for a response."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         host, port = listener.getsockname()
-        ending = pool.submit(end_session, ClientOptions(f"{host}:{port}", 10_000), (7, bytes(16)))
+        ending = pool.submit(end_session, f"{host}:{port}", ClientOptions(10_000), (7, bytes(16)))
         connection, _ = listener.accept()
         connection.settimeout(30)
         with connection, connection.makefile("rb") as requests:
@@ -219,7 +226,7 @@ async def test_a_restarted_server_finds_the_session_alive(
         assert len(log.watch_events) == 1
 
 
-# --- starting and closing ---------------------------------------------------------------------------------------------
+# --- starting and closing
 
 
 async def test_an_unreachable_ensemble_is_named_with_the_cause() -> None:
@@ -266,11 +273,11 @@ def join_kazoo_threads() -> None:
 
 
 async def test_the_server_decides_the_session_timeout(zookeeper_server_shared: ZooKeeperServer) -> None:
-    async with client(zookeeper_server_shared.address, session_timeout_ms=100_000) as (tree, _):
+    async with client(zookeeper_server_shared.address, ClientOptions(100_000)) as (tree, _):
         assert tree.negotiated_timeout_ms == 60_000
 
 
-# --- chroot, sizes, credentials ---------------------------------------------------------------------------------------
+# --- chroot, sizes, credentials
 
 
 async def test_a_chroot_is_created_and_is_the_root_of_all_paths(zookeeper_server_shared: ZooKeeperServer) -> None:
@@ -318,7 +325,7 @@ async def test_credentials_and_default_acls(zookeeper_server_shared: ZooKeeperSe
 
     async with (
         client(connect) as (stranger, _),
-        client(connect, auth=[("digest", "kafka:secret")], default_acl=default_acl) as (owner, _),
+        client(connect, OWNER, default_acl=default_acl) as (owner, _),
     ):
         await owner.create("/mine", b"x")
         await owner.multi(t.Create("/mine/too"), t.Create("/open"))
@@ -331,7 +338,7 @@ async def test_credentials_and_default_acls(zookeeper_server_shared: ZooKeeperSe
 
 
 async def test_credentials_hold_after_a_reconnection(zookeeper_server_shared: ZooKeeperServer) -> None:
-    async with behind_proxy(zookeeper_server_shared, auth=[("digest", "kafka:secret")]) as (proxy, tree, log, _):
+    async with behind_proxy(zookeeper_server_shared, OWNER) as (proxy, tree, log, _):
         await tree.create("/mine", acl=t.CREATOR_ALL_ACL)
         proxy.cut()
         await log.until(lambda: not tree.connected)
@@ -340,7 +347,7 @@ async def test_credentials_hold_after_a_reconnection(zookeeper_server_shared: Zo
         await tree.set("/mine", b"1")
 
 
-# --- TLS --------------------------------------------------------------------------------------------------------------
+# --- TLS
 
 
 def make_certificate(directory: Path) -> tuple[Path, Path]:
@@ -371,18 +378,19 @@ def tls_server(directory: Path) -> Iterator[tuple[str, Path]]:
 
 async def test_the_tree_over_tls(tmp_path: Path) -> None:
     with tls_server(tmp_path) as (address, certificate):
-        async with client(f"{address}/kafka", tls=ssl.create_default_context(cafile=certificate)) as (tree, log):
+        context = ssl.create_default_context(cafile=certificate)
+        async with client(f"{address}/kafka", replace(OPTIONS, tls=context)) as (tree, log):
             await tree.get("/", watch=True)
             await tree.set("/", b"x" * 100_000)
             assert len(log.watch_events) == 1
             assert (await tree.get("/")).data == b"x" * 100_000
         with pytest.raises(CoordinationUnavailable) as raised:
-            await ZooKeeperTree(address, tls=ssl.create_default_context()).start(timeout=1)
+            await ZooKeeperTree(address, ClientOptions(tls=ssl.create_default_context())).start(timeout=1)
         assert "certificate" in raised.value.cause.lower()
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_no_more_than_so_many_requests_are_under_way(limit: int, own_server: ZooKeeperServer) -> None:
+async def test_the_requests_in_flight_are_limited(limit: int, own_server: ZooKeeperServer) -> None:
     async with client(own_server.address, max_in_flight_requests=limit) as (tree, _):
         under_way: list[int] = []
         assert tree._client is not None

@@ -1,4 +1,4 @@
-"""The demo without Spark: its broker, its feeding, its reading back. All of it: compat_tests/spark/test_pipeline.py."""
+"""The demo without Spark: its broker, its input, its output. compat_tests/spark/test_pipeline.py runs all of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.pipelines.test_formats import DPKG
 WINDOW = {"window_start": "2024-03-05T00:00:00.000Z", "window_end": "2024-03-06T00:00:00.000Z"}
 
 
-def test_the_broker_of_the_demo_takes_the_log_and_is_gone_afterwards(tmp_path: Path) -> None:
+def test_the_broker_of_the_demo_receives_the_log_and_is_stopped_afterwards(tmp_path: Path) -> None:
     lines = [DPKG, DPKG.replace("installed", "unpacked"), "æøå"] * 50
     (tmp_path / "dpkg.log").write_text("\n".join(lines))
     log = demo_log.open_log(tmp_path / "dpkg.log", None)
     seen: list[int] = []
-    asked = demo.parse([])
-    with demo.broker(asked.kpybroker, tmp_path / "broker.log") as bootstrap:
+    options = demo.parse([])
+    with demo.broker(options.kpybroker, tmp_path / "broker.log") as bootstrap:
         demo_log.feed(bootstrap, "lines", log, seen.append)
         results = [json.dumps({"n": n}) for n in range(3)]
         (tmp_path / "results").write_text("\n".join(results))
@@ -34,7 +34,7 @@ def test_the_broker_of_the_demo_takes_the_log_and_is_gone_afterwards(tmp_path: P
         __import__("socket").create_connection(("127.0.0.1", int(bootstrap.rpartition(":")[2])), 1)
 
 
-def test_a_broker_that_cannot_start_is_told(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(PipelineError, match="Cannot start /nowhere/kpybroker: No such file"),
         demo.broker("/nowhere/kpybroker", tmp_path / "log"),
@@ -47,12 +47,12 @@ def test_a_broker_that_cannot_start_is_told(tmp_path: Path) -> None:
 def test_a_missing_log_ends_with_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main(["--log", "/nowhere/x.log"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "error: The log /nowhere/x.log does not exist.",
-        "  Name a file or a folder: make demo LOG=/path/to/access.log",
+        "kpybroker: The log /nowhere/x.log does not exist.",
+        "fix: Name a file or a folder: make demo LOG=/path/to/access.log",
     ]
 
 
-def test_progress_is_a_line_for_each_quarter_where_there_is_no_terminal() -> None:
+def test_progress_is_a_line_for_each_quarter_without_a_terminal() -> None:
     out = io.StringIO()
     progress = demo.Progress("fed", 8, out)
     for done in range(9):

@@ -1,3 +1,5 @@
+"""The input of the demo: files, folders, formats."""
+
 from __future__ import annotations
 
 import gzip
@@ -18,7 +20,7 @@ def put(path: Path, lines: list[str], age_s: int = 0) -> Path:
     return path
 
 
-def test_a_file_has_the_format_that_it_looks_like(tmp_path: Path) -> None:
+def test_the_format_of_a_file_is_guessed(tmp_path: Path) -> None:
     file = put(tmp_path / "x.log", [DPKG, "", DPKG, "noise"])
     log = open_log(file, None)
     assert (log.format, log.lines, log.files) == ("dpkg", 3, (file,))
@@ -37,7 +39,7 @@ def test_a_folder_gives_the_files_of_one_format_from_old_to_new(tmp_path: Path) 
     assert open_log(tmp_path, "access").files == (other,)
 
 
-def test_lines_are_text_whatever_the_bytes(tmp_path: Path) -> None:
+def test_lines_are_text_for_any_bytes(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"a\r\n\n\xff b\nlast")
     assert list(read_lines(file)) == ["a", "\ufffd b", "last"]
@@ -49,13 +51,13 @@ def test_lines_are_text_whatever_the_bytes(tmp_path: Path) -> None:
         ("missing", "does not exist"),
         ("empty.log", "is empty"),
         ("blank.log", "is empty"),
-        ("poem.txt", "of no format that the job knows"),
+        ("poem.txt", "in none of the known formats"),
         ("broken.gz", "cannot be read"),
         ("folder", "has no files in it"),
     ],
 )
 @pytest.mark.parametrize("format_name", [None, "dpkg"])
-def test_a_log_that_cannot_be_used_is_told(tmp_path: Path, name: str, cause: str, format_name: str | None) -> None:
+def test_a_log_that_cannot_be_used_is_reported(tmp_path: Path, name: str, cause: str, format_name: str | None) -> None:
     put(tmp_path / "empty.log", [])
     put(tmp_path / "blank.log", ["", ""])
     put(tmp_path / "poem.txt", ["roses", "are red"])

@@ -1,4 +1,4 @@
-"""Guessing formats. That lines become the right events is shown with Spark, in compat_tests/spark/test_pipeline.py."""
+"""Guessing formats. compat_tests/spark/test_pipeline.py tests with Spark that lines become the right events."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def test_the_format_that_most_lines_have(lines: list[str], found: str | None) ->
     assert guess(lines) == found
 
 
-def test_a_very_long_line_takes_no_long_time() -> None:
+def test_a_very_long_line_is_guessed_quickly() -> None:
     assert guess(['1 - - [x] "' + "\\a" * 100_000, "a " * 100_000, "[" * 100_000]) is None

@@ -1,3 +1,5 @@
+"""The command line of the job, and the errors that users see."""
+
 from __future__ import annotations
 
 import socket
@@ -11,13 +13,13 @@ NEEDED = ["--bootstrap-servers", "127.0.0.1:9092", "--topic", "lines", "--format
 STREAM = [*NEEDED, "--checkpoint", "/c", "--to-topics", "out"]
 
 
-def test_what_is_not_given_has_the_value_that_the_help_names() -> None:
+def test_an_option_that_is_not_given_has_the_default_of_the_help() -> None:
     options = parse(STREAM)
     assert options == Options("127.0.0.1:9092", "lines", "access", checkpoint="/c", to_topics="out")
     assert options.result_topic("page_counts") == "out-page-counts"
 
 
-def test_everything_can_be_given() -> None:
+def test_every_option_can_be_given() -> None:
     more = ["--run", "follow", "--window", "1 hour", "--slide", "5 minutes", "--watermark", "90 seconds"]
     more += ["--session-gap", "1 day", "--top", "3", "--timezone", "Europe/Oslo", "--max-offsets", "10"]
     more += [
@@ -42,7 +44,7 @@ def test_fields_replace_single_defaults() -> None:
     ("arguments", "cause"),
     [
         (NEEDED[:4], "arguments are required: --format"),
-        (NEEDED, "Nowhere to put the results"),
+        (NEEDED, "There is no place for the results"),
         ([*NEEDED, "--to-topics", "out"], "needs a place for its position"),
         ([*STREAM, "--run", "whole"], "keeps no position"),
         ([*NEEDED, "--to-topics", "o", "--run", "whole", "--starting-offsets", "latest"], "nothing to read"),
@@ -60,11 +62,11 @@ def test_fields_replace_single_defaults() -> None:
         ([*STREAM, "--field", "page=url"], "--field is for --format activity"),
         ([*STREAM, "--format", "activity", "--field", "url=page"], "An event has no 'url'"),
         ([*STREAM, "--jars", "a", "--packages", "b"], "Both --jars and --packages"),
-        ([*STREAM, "--topic", "out-sessions"], "into the topic they come from"),
+        ([*STREAM, "--topic", "out-sessions"], "to the topic that is read"),
         ([*STREAM, "--windw", "1 hour"], "Unrecognized arguments: --windw"),
     ],
 )
-def test_a_wrong_argument_is_told_with_its_fix(arguments: list[str], cause: str) -> None:
+def test_a_wrong_argument_is_reported_with_its_fix(arguments: list[str], cause: str) -> None:
     with pytest.raises(PipelineError) as raised:
         parse(arguments)
     assert cause in raised.value.cause
@@ -86,7 +88,7 @@ def test_one_broker_of_a_list_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         check_reachable(f"127.0.0.1:1,127.0.0.1:{port}")
-    with pytest.raises(PipelineError, match=f"No broker answers .*127.0.0.1:{port}: Connection refused"):
+    with pytest.raises(PipelineError, match=f"No broker responds .*127.0.0.1:{port}: Connection refused"):
         check_reachable(f"127.0.0.1:{port}")
 
 
@@ -94,14 +96,14 @@ def test_one_broker_of_a_list_is_enough() -> None:
     ("said", "cause"),
     [
         ("x.UnknownTopicOrPartitionException: This server", "does not exist"),
-        ("[STREAM_FAILED] ...\nKAFKA_DATA_LOSS.X", "counts on are gone"),
+        ("[STREAM_FAILED] ...\nKAFKA_DATA_LOSS.X", "needs are gone"),
         ("Failed to find data source: kafka. Please", "no Kafka connector"),
         ("unresolved dependency: org.apache.spark", "could not download"),
-        ("TimeoutException: Timed out waiting for a node assignment. Call: describeTopics", "does not answer"),
+        ("TimeoutException: Timed out waiting for a node assignment. Call: describeTopics", "does not respond"),
         ("\n something else\n at x.Y", "something else"),
         ("", "Spark failed."),
     ],
 )
-def test_what_spark_says_becomes_a_cause(said: str, cause: str) -> None:
+def test_the_text_of_a_spark_error_becomes_a_cause(said: str, cause: str) -> None:
     assert cause in explain(said).cause
     assert explain(said).exit_code == 1

@@ -1,3 +1,5 @@
+"""The Kafka connector of a Spark session."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -31,6 +31,7 @@ class Config:
             "max.connections.per.ip.overrides": [],
             "connections.max.idle.ms": 600_000,
             "socket.request.max.bytes": 104_857_600,
+            "kpybroker.shortcuts": ["all"],
         }
         self.values.update({name.replace("_", "."): value for name, value in changed.items()})
 

@@ -6,6 +6,7 @@ unless held, `wait_high_watermark` ends with leadership.
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -209,6 +210,7 @@ class FakeBroker:
         self.config = BrokerConfig(props)
         self.node_id = 1
         self.clock = FakeClock()
+        self.random = random.Random(1)
         self.metadata = FakeMetadata()
         self.metadata.topics[GROUP_METADATA_TOPIC_NAME] = partitions
         self.partitions = {index: FakePartition(index) for index in range(partitions)}

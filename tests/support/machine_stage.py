@@ -40,7 +40,6 @@ class MachineStage(ABC):
         return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
 
     # --- what a stage says of its machine
-
     @abstractmethod
     def append(self, record: Any, write: Any) -> None:
         """One of the records of a write, to the log and back into the machine."""
@@ -62,7 +61,6 @@ class MachineStage(ABC):
         """What is in the log is what the machine knows."""
 
     # --- the shell's part
-
     def ask(self, ticket: str, request: Any) -> None:
         assert ticket not in self.asked, f"the ticket {ticket} is used twice"
         self.asked.add(ticket)
@@ -119,7 +117,6 @@ class MachineStage(ABC):
         self.time_ms = end
 
     # --- commands
-
     def perform(self, line: str) -> None:
         """One command; a request is `ticket: command id arguments`, anything else `command arguments`."""
         ticket, colon, rest = line.partition(": ")

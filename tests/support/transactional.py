@@ -32,7 +32,7 @@ Partition = tuple[str, int]
 
 
 @asynccontextmanager
-async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: str) -> AsyncIterator[Broker]:
+async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: Any) -> AsyncIterator[Broker]:
     """Topic t with three partitions; coordinators of both kinds are there.
 
     With `keeps` the directory has all that a broker needs to start again; without, no clock can outrun a disk.
@@ -82,11 +82,11 @@ class Producer:
 
     async def init(self, *, claims: bool = False, version: int = 4) -> ErrorCode:
         """Until what was open before is over."""
-        claim = {"producer_id": self.producer_id, "producer_epoch": self.epoch} if claims else {}
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.timeout_ms,
-            **({"producer_id": -1, "producer_epoch": -1} | claim),
+            producer_id=self.producer_id if claims else -1,
+            producer_epoch=self.epoch if claims else -1,
         )
         while True:
             answer = await ask(self.broker, request, version)

@@ -1,4 +1,4 @@
-"""Small inputs that stand for a lot of output, forty of them, ten a codec. Built without holding the output.
+"""Small inputs that decompress to a lot of output, forty of them, ten a codec. Built without holding the output.
 
 Run as a program on a directory of them, it decompresses each under a limit and prints the growth of its peak memory in
 KiB: the test measures in a fresh process.
@@ -91,7 +91,7 @@ def snappy_bombs() -> Iterator[bytes]:
 
 
 def zstd_frame(blocks: int, *, block_size: int = 128 * 1024, descriptor: bytes = b"\x00\x58") -> bytes:
-    """A frame of RLE blocks: three bytes of header and one byte that stands for `block_size`."""
+    """A frame of RLE blocks: three bytes of header and one byte that expands to `block_size`."""
     frame = bytearray(b"\x28\xb5\x2f\xfd" + descriptor)
     for index in range(blocks):
         frame += struct.pack("<I", block_size << 3 | 1 << 1 | (index == blocks - 1))[:3] + b"\0"
@@ -128,7 +128,7 @@ def peak_kib() -> int:
 
 
 def main(directory: Path) -> None:
-    """One line a bomb: codec, index, what came of it, growth of the peak so far."""
+    """One line for each bomb: codec, index, result, growth of the peak so far."""
     bombs = [(Codec[path.stem.split("-")[0]], path.stem, path.read_bytes()) for path in sorted(directory.iterdir())]
     for codec in BUILDERS:
         decompress(codec, compress(codec, b"warm"), LIMIT)

@@ -70,7 +70,7 @@ class Report:
 
 
 def run_frame(frame: bytes, in_steps: bool = False) -> str:
-    """Puts one frame through the target; says how it ended, or raises whatever it raised (ProtocolError aside)."""
+    """Decodes one frame with the target; returns how it ended. Raises anything but ProtocolError."""
     try:
         header = parse_request_header(frame)
     except ProtocolError as error:
@@ -263,7 +263,7 @@ def _count(signature: str, report: Report) -> None:
 
 
 def _measured(frame: bytes, report: Report) -> str:
-    """As run_frame, in steps too, with the memory that decoding takes held against the size of the frame."""
+    """As run_frame, in steps too; compares the memory that decoding takes with the size of the frame."""
     signature = run_frame(frame, in_steps=True)
     _count(signature, report)
     _measure(frame, report, 20_000 + BYTES_PER_FRAME_BYTE_MAX * len(frame))

@@ -67,7 +67,7 @@ class _Maker:
         if field.array:
             return [self._single(field) for _ in range(self._length())]
         value = self._single(field)
-        # a tagged struct full of defaults is not written, and so comes back as None
+        # a tagged struct of defaults is not written, and so is read as None
         tagged_struct = field.struct is not None and field.is_tagged(self.version)
         return None if tagged_struct and value == field.struct() else value  # type: ignore[misc]
 

@@ -30,7 +30,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from kpybroker.wire.schema import Message
-from kpybroker.wire.source import STEP_ELEMENTS
+from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.wire.random_messages import message_classes, random_message
 from tests.wire.reference_codec import as_dict, reference_decode, reference_encode
 
@@ -77,7 +77,7 @@ def run_steps(steps: Generator[None, None, T]) -> tuple[T, int]:
 
 
 def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataRequest.MetadataRequestTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     data = encode(MetadataRequest(topics=topics), 12)
     message, yields = run_steps(decode_steps(MetadataRequest, data, 12))
     assert message == decode(MetadataRequest, data, 12)
@@ -88,7 +88,7 @@ def test_decoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -
 
 
 def test_encoding_in_steps_yields_every_thousand_elements_and_gives_the_same() -> None:
-    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * STEP_ELEMENTS + 5)]
+    topics = [MetadataResponse.MetadataResponseTopic(name=f"t{n}") for n in range(3 * SLICE_UNITS + 5)]
     message = MetadataResponse(topics=topics)
     assert run_steps(encode_steps(message, 12)) == (encode_parts(message, 12), 3)
     assert run_steps(encode_steps(HeartbeatRequest(), 4)) == (encode_parts(HeartbeatRequest(), 4), 0)
@@ -108,7 +108,7 @@ def test_encoding_in_steps_gives_the_same_for_any_message(
 
 
 class FileSlice:
-    """Stands for records that stay in a file."""
+    """Records that stay in a file."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -182,7 +182,7 @@ def test_unknown_tagged_fields_survive_at_every_level() -> None:
     assert decoded.topics[0].unknown_tagged_fields == ((3, b"abc"), (700, b""))
 
 
-def test_unknown_tags_stand_in_order_between_known_ones() -> None:
+def test_unknown_tags_are_written_in_order_with_known_ones() -> None:
     response = FetchResponse(
         node_endpoints=[FetchResponse.NodeEndpoint(node_id=1, host="h", port=2)],
         unknown_tagged_fields=((5, b"five"),),

@@ -1,4 +1,4 @@
-"""Codecs: what goes in comes out, in every framing that clients use, and never more than was allowed."""
+"""Codecs: decompression restores the bytes, in every framing that clients use, within the limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BITE_SIZED = st.one_of(
 
 
 def outcome(codec: Codec, data: bytes | bytearray, magic: int) -> int:
-    """The size of what came out; 0 for a refusal with the codes that there are for it."""
+    """The size of the output; 0 for a refusal with one of the expected codes."""
     try:
         return len(decompress(codec, data, LIMIT, magic))
     except KafkaError as error:
@@ -46,7 +46,7 @@ def outcome(codec: Codec, data: bytes | bytearray, magic: int) -> int:
 @pytest.mark.parametrize(("codec", "magic"), CODEC_MAGICS)
 @given(data=BITE_SIZED)
 @settings(max_examples=25, deadline=None)
-def test_what_goes_in_comes_out(codec: Codec, magic: int, data: bytes) -> None:
+def test_decompression_restores_what_was_compressed(codec: Codec, magic: int, data: bytes) -> None:
     assert bytes(decompress(codec, compress(codec, data, magic=magic), LIMIT, magic)) == data
 
 
@@ -61,7 +61,7 @@ def test_the_limit_is_exact(codec: Codec, magic: int, size: int) -> None:
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_what_is_not_compressed_stands_for_itself_whatever_the_limit() -> None:
+def test_uncompressed_bytes_are_returned_at_any_limit() -> None:
     data = bytes(100)
     assert decompress(Codec.NONE, data, 1) is data
 

@@ -11,7 +11,7 @@ def test_every_code_has_a_sentence_of_its_own() -> None:
     assert len(set(texts)) == len(texts)
 
 
-def test_a_kafka_error_says_what_its_code_says_unless_told() -> None:
+def test_a_kafka_error_has_the_text_of_its_code_by_default() -> None:
     error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert error.message == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message
     assert KafkaError(ErrorCode.INVALID_REQUEST, "no topic").message == "no topic"

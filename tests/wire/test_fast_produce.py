@@ -35,13 +35,13 @@ def read(body: bytes, version: int) -> fast_produce.FastProduce | None:
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 @pytest.mark.parametrize("size", [0, 1, 100, 126, 127, 128, 16_383, 16_384, 3_000_000])
-def test_a_plain_request_is_read_whatever_its_size(version: int, size: int) -> None:
+def test_a_usual_request_of_any_size_is_read(version: int, size: int) -> None:
     asked = (1, 30_000, "topic", 3, memoryview(bytes(size)))
     assert read(encode(request(*asked), version), version) == asked
 
 
 @given(versions, int16, int32, names, int32, st.binary(max_size=200))
-def test_a_plain_request_is_read_whatever_it_says(
+def test_a_usual_request_with_any_values_is_read(
     version: int, acks: int, timeout_ms: int, topic: str, index: int, records: bytes
 ) -> None:
     asked = (acks, timeout_ms, topic, index, memoryview(records))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.config.dynamic import usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
@@ -39,7 +40,8 @@ NOTIFICATION_AGE_MAX_MS: Final = 15 * 60 * 1000
 READS_PER_BATCH: Final = 500
 """How many znodes are asked for at once: the loop breathes between batches."""
 
-TOPICS_PER_BREATH: Final = 100
+TOPIC_COST: Final = 10
+"""Units of a `YieldBudget` that applying a topic's configuration costs."""
 
 TopicListener = Callable[[str, LogConfig], None]
 BrokerListener = Callable[[frozenset[str]], None]
@@ -264,10 +266,10 @@ class ConfigRepository:
         by_topic: dict[str, list[Log]] = {}
         for one in self._broker.logs:
             by_topic.setdefault(one.partition.topic, []).append(one)
-        for count, (topic, logs) in enumerate(by_topic.items(), 1):
+        budget = YieldBudget()
+        for topic, logs in by_topic.items():
             self._apply(topic, logs)
-            if count % TOPICS_PER_BREATH == 0:
-                await trio.lowlevel.checkpoint()
+            await budget.spend(TOPIC_COST)
 
     def _apply(self, topic: str, logs: Iterable[Log]) -> None:
         config = self.topic_config(topic)

@@ -18,6 +18,7 @@ import trio
 
 from kpybroker.broker.cluster import registration
 from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.peers.broker_channels import Channels, ControlRequest
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import metadata_version as mv
@@ -39,9 +40,6 @@ OPS_PER_SUBMISSION = 250
 UNCLEAN = "unclean.leader.election.enable"
 
 DELIVERY_WAIT_S = 1.0
-
-LOOP_SLICE_S = 0.005
-"""A procedure gives the loop back at least this often."""
 
 
 class ShellSignal(Enum):
@@ -282,7 +280,7 @@ class ClusterController:
     async def _perform(self, procedure: Procedure[Any]) -> Any:
         answer: Any = None
         failure: Exception | None = None
-        slice_end = trio.current_time() + LOOP_SLICE_S
+        budget = YieldBudget()
         while True:
             try:
                 effect = procedure.send(answer) if failure is None else procedure.throw(failure)
@@ -293,9 +291,7 @@ class ClusterController:
                 answer = await self._do(effect)
             except t.TreeError as error:
                 failure = error
-            if trio.current_time() >= slice_end:
-                await trio.lowlevel.checkpoint()
-                slice_end = trio.current_time() + LOOP_SLICE_S
+            await budget.spend(SLICE_UNITS if effect is effects.PAUSE else ELEMENT)
 
     async def _do(self, effect: effects.Effect) -> Any:
         if isinstance(effect, effects.Submit):

@@ -19,6 +19,7 @@ import trio
 
 from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, M
 from kpybroker.broker.coordinators.shard import Shard
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
 
-SLICE_SECONDS = 0.005  # how long a task with many keys or records may hold the loop
+KEY_COST = 20
+"""Units of a `YieldBudget` that a periodic job costs for each group or transactional id."""
 
 
 @dataclass(slots=True)
@@ -200,7 +202,7 @@ class CoordinatorPartitions(Generic[M]):
         KafkaError if the log is damaged, LogDirError.
         """
         buffer_size = self._host.config.get_int(self._kind.load_buffer_key)
-        pause = Pause(self._host.clock.monotonic)
+        budget = YieldBudget()
         offset = partition.online_log().log_start_offset
         while is_current():
             stored = partition.online_log()
@@ -221,7 +223,7 @@ class CoordinatorPartitions(Generic[M]):
                     verify_crc(data, position, header)
                     self._replay_batch(machine, data, position, header)
                     offset = header.next_offset
-                await pause.maybe()
+                await budget.spend(ELEMENT * max(header.records_count, 1))
                 if not is_current():
                     return False
             if offset == last_offset:
@@ -256,13 +258,13 @@ class CoordinatorPartitions(Generic[M]):
 
     async def _activate(self, shard: Shard[M], is_current: Callable[[], bool]) -> list[AnyOutcome] | None:
         """Start the timers of everything that was read. None if leadership was lost on the way."""
-        pause = Pause(self._host.clock.monotonic)
+        budget = YieldBudget()
         outcomes = []
         for one in shard.machine.ids():
             outcome = shard.machine.activate((one,), shard.now())
             if not outcome.is_empty:
                 outcomes.append(outcome)
-            await pause.maybe()
+            await budget.spend()
             if not is_current():
                 return None
         return outcomes
@@ -297,28 +299,14 @@ class CoordinatorPartitions(Generic[M]):
 
     async def for_each(self, job: Callable[[Shard[M], list[str]], AnyOutcome], at_once: int = 1) -> None:
         """Run `job` for every key there is now, `at_once` at a time; other tasks run every few milliseconds."""
-        pause = Pause(self._host.clock.monotonic)
+        budget = YieldBudget()
         for shard, keys in [(shard, shard.machine.ids()) for shard in self.shards.values()]:
             for some in _slices(keys, at_once):
                 if shard.is_closed:
                     break
                 shard.run(job(shard, some))
-                await pause.maybe()
+                await budget.spend(KEY_COST * len(some))
 
 
 def _slices(keys: list[str], size: int) -> Iterable[list[str]]:
     return (keys[start : start + size] for start in range(0, len(keys), size))
-
-
-class Pause:
-    """Lets other tasks run once `SLICE_SECONDS` have passed since it last did."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._since = monotonic()
-
-    async def maybe(self) -> None:
-        """A checkpoint, if it is time."""
-        if self._monotonic() - self._since >= SLICE_SECONDS:
-            await trio.lowlevel.checkpoint()
-            self._since = self._monotonic()

@@ -11,7 +11,7 @@ from kpybroker.wire.api import ApiKey
 
 
 def load(key: ApiKey) -> Handler:
-    """The handler of a served API; KeyError for one that is not in `dispatch.SERVED`."""
+    """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
     match key:
         case ApiKey.PRODUCE:
             from kpybroker.broker.handlers.records import produce

@@ -38,6 +38,7 @@ REVOCATION = ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable")
 
 def zookeeper_tree(config: BrokerConfig) -> Tree:
     """A client that is not started. Raises StartupError, and CoordinationUnavailable for a bad `zookeeper.connect`."""
+    from kpybroker.coordination.kazoo_client import ClientOptions
     from kpybroker.coordination.zookeeper import ZooKeeperTree
 
     tls = _tls(config) if config.get_bool("zookeeper.ssl.client.enable") else None
@@ -52,9 +53,7 @@ def zookeeper_tree(config: BrokerConfig) -> Tree:
         )
     return ZooKeeperTree(
         config.get_str("zookeeper.connect"),
-        session_timeout_ms=config.get_int("zookeeper.session.timeout.ms"),
-        sasl=sasl,
-        tls=tls,
+        ClientOptions(config.get_int("zookeeper.session.timeout.ms"), sasl=sasl, tls=tls),
         default_acl=secure_acl if set_acl else lambda path: t.OPEN_ACL_UNSAFE,
         max_in_flight_requests=config.get_int("zookeeper.max.in.flight.requests"),
     )

@@ -1,6 +1,7 @@
-"""What trio's run loop does not tell by its public API, and the poller must know: nothing else looks behind that API.
+"""What the poller must know of trio's run loop and trio's public API does not say. Nothing else uses trio's internals.
 
-`tests/broker/loop/test_run_loop.py` fails when a new trio differs; the broker then does without (`of_this_run`).
+Nothing depends on them to be correct: where they differ, `of_this_run` returns None and every task waits for its own
+socket. `tests/broker/loop/test_run_loop.py` fails with such a trio, because the broker is slower with it.
 """
 
 from __future__ import annotations
@@ -10,40 +11,42 @@ from typing import Any
 
 
 class RunLoop:
-    """The loop of the `trio.run` that it is made in."""
+    """The loop of one `trio.run`."""
 
     def __init__(self, runner: Any) -> None:
         self._runner = runner
         self._deadlines = runner.deadlines
         self.descriptor: int = runner.io_manager._epoll.fileno()
-        """Of its epoll: readable when it has something to do."""
+        """Of trio's epoll: readable when trio has something to do."""
 
     @staticmethod
     def of_this_run() -> RunLoop | None:
-        """None where it can't be watched: another trio, no epoll, or a loop that is another loop's guest."""
+        """None where it can't be watched: another trio, no epoll, or a loop that is a guest of another loop."""
         try:
             from trio._core import _run
 
             runner = _run.GLOBAL_RUN_CONTEXT.runner
             loop = RunLoop(runner)
-            _ = runner.runq, loop.next_deadline(), loop.is_waiting_for_idleness(), runner.io_manager.force_wakeup
-        except (ImportError, AttributeError):
+            answers = (loop.has_runnable(), loop.next_deadline(), loop.is_waiting_for_idleness(), loop.descriptor)
+            if not callable(runner.io_manager.force_wakeup) or runner.is_guest:
+                return None
+        except Exception:  # whatever the internals of another trio raise
             return None
-        return None if runner.is_guest else loop
+        return loop if tuple(map(type, answers)) == (bool, float, bool, int) else None
 
     def has_runnable(self) -> bool:
-        """Tasks wait for their turn."""
+        """Whether tasks are ready to run."""
         return bool(self._runner.runq)
 
     def next_deadline(self) -> float:
-        """On trio's clock."""
+        """When trio must run next, on its clock; infinity if nothing has a deadline."""
         deadline: float = self._deadlines.next_deadline()
         return deadline
 
     def is_waiting_for_idleness(self) -> bool:
-        """Tests wait until nothing happens any more, or have a clock that jumps then."""
+        """Whether tests wait until no task can run (`wait_all_tasks_blocked`), or have a clock that jumps then."""
         return bool(self._runner.waiting_for_idle) or self._runner.clock_autojump_threshold < inf
 
     def wake(self) -> None:
-        """Its next wait for I/O is over at once, and is no idle one."""
+        """End its next wait for I/O at once; that wait does not count as idle."""
         self._runner.io_manager.force_wakeup()

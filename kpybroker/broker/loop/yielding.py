@@ -1,56 +1,60 @@
-"""Turns: how a handler that walks a request of many elements, or does long sums, lets others run in between.
+"""Letting others run: long loops over many elements, calls in threads, flushes.
 
-A request may hold 10^5 elements; at 10 µs each they would hold the loop for a second. Counted and not timed, so that a
-run on a mock clock does the same again.
+A loop over what may be 10^5 elements makes one `YieldBudget` and spends from it once an element: `await budget.spend()`
+in a coroutine, `yield from budget.steps()` in steps. What a slice is, is defined in `kpybroker.wire.yield_budget`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.yield_budget import ELEMENT, SLICE_UNITS, WorkBudget
 
 if TYPE_CHECKING:
     from kpybroker.storage.log.flush import FlushJob
 
+__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "paced", "run_flush"]
+
 T = TypeVar("T")
 
-ELEMENTS_BETWEEN_CHECKPOINTS = 200
 
+class YieldBudget(WorkBudget):
+    """A `WorkBudget` of code that runs on the loop; costs are in its units."""
 
-class YieldBudget:
-    """One for a whole request: `await budget.spend()` once an element, however deep it lies."""
+    __slots__ = ()
 
-    __slots__ = ("_elements",)
-
-    def __init__(self) -> None:
-        self._elements = 0
-
-    async def spend(self, *, is_long: bool = False) -> None:
-        """A checkpoint after so many elements or one that `is_long` by itself, and nothing otherwise."""
-        if self.is_spent() or is_long:
+    async def spend(self, cost: int = ELEMENT) -> None:
+        """Count work; a checkpoint if the slice is spent, and nothing otherwise."""
+        if self.is_spent(cost):
             await trio.lowlevel.checkpoint()
 
-    def is_spent(self) -> bool:
-        """Count an element; whether a checkpoint is due. For paths on which even an `await` of nothing costs."""
-        self._elements += 1
-        return self._elements % ELEMENTS_BETWEEN_CHECKPOINTS == 0
+    def steps(self, cost: int = ELEMENT) -> Steps[None]:
+        """`spend` for a generator of steps."""
+        if self.is_spent(cost):
+            yield trio.lowlevel.checkpoint
 
 
-async def pause_after(elements: int) -> None:
-    """A checkpoint after a step that went over so many elements at once, if they were many."""
-    if elements >= ELEMENTS_BETWEEN_CHECKPOINTS:
-        await trio.lowlevel.checkpoint()
+def paced(work: Generator[None, None, T]) -> Steps[T]:
+    """Run a generator of a pure room (`decode_steps`, `encode_steps`) with a checkpoint at each of its yields."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        yield trio.lowlevel.checkpoint
 
 
 async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
     """`function` in a thread, its KafkaErrors without their tracebacks.
 
-    A traceback keeps the frames it went through, here megabytes of somebody's bomb, and an error that has passed from
-    thread to thread is part of a cycle: it would stay until a collection that is long in coming.
+    A traceback keeps the frames it went through, here megabytes of a decompression bomb. An error that has passed from
+    thread to thread is part of a reference cycle: it would live until the next full garbage collection.
     """
 
     results: list[T] = []
@@ -64,14 +68,14 @@ async def in_thread(function: Callable[[], T], limiter: trio.CapacityLimiter) ->
             failures.append(error.with_traceback(None))
 
     await trio.to_thread.run_sync(guarded, limiter=limiter)
-    # Taken out, so that neither this frame nor what trio remembers of the call holds them any longer.
+    # Removed from the lists, so that neither this frame nor what trio remembers of the call keeps them alive.
     if failures:
         raise failures.pop()
     return results.pop()
 
 
 async def run_flush(job: FlushJob) -> None:
-    """A flush job from end to end, cancelled or not: what it took over is dirty nowhere else.
+    """Run a flush job to its end, even when cancelled: nothing else knows that its files are dirty.
 
     Raises LogDirError, KAFKA_STORAGE_ERROR.
     """

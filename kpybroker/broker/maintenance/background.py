@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import YieldBudget, run_flush
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, run_flush
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
@@ -53,7 +53,7 @@ async def clean_logs(broker: Broker) -> None:
         await trio.sleep(broker.config.get_int("log.retention.check.interval.ms") / 1000)
         budget = YieldBudget()
         for removed in broker.logs.cleanup_logs(broker.clock.time_ms()):
-            await budget.spend(is_long=removed > 0)
+            await budget.spend(SLICE_UNITS if removed else ELEMENT)
         for partition in broker.replicas:
             partition.notify_log_start()
             await budget.spend()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.core.log.cleaner_plan import LogToClean, log_to_clean
 from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
@@ -37,7 +37,8 @@ logger = logging.getLogger("kafka.log.LogCleaner")
 
 COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 CRASHES_MAX = 3
-LOGS_BETWEEN_CHECKPOINTS = 50
+LOG_COST = 20
+"""Units of a `YieldBudget` that a look at what a log has to clean costs."""
 IO_BYTES_MIN = 64 * 1024
 MB = 1024 * 1024
 
@@ -128,7 +129,7 @@ class LogCleaner:
         for log in self._broker.logs:
             if log.config.compact and log not in self._uncleanable:
                 for removed in self._broker.logs.delete_old_segments(log, now_ms):
-                    await budget.spend(is_long=removed > 0)
+                    await budget.spend(SLICE_UNITS if removed else ELEMENT)
         for partition in self._broker.replicas:
             partition.notify_log_start()
         self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
@@ -149,12 +150,12 @@ class LogCleaner:
         """The filthiest log that is worth cleaning and nobody cleans, now taken. Others may run in between."""
         best: Log | None = None
         best_ratio = -1.0
-        for count, log in enumerate(self._broker.logs, 1):
+        budget = YieldBudget()
+        for log in self._broker.logs:
             found = None if log.directory in self._busy else self._prospects(log)
             if found is not None and found.cleanable_ratio > best_ratio:
                 best, best_ratio = log, found.cleanable_ratio
-            if count % LOGS_BETWEEN_CHECKPOINTS == 0:
-                await trio.lowlevel.checkpoint()
+            await budget.spend(LOG_COST)
         if best is None or best.directory in self._busy:
             return None
         self._busy.add(best.directory)

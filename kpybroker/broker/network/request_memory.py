@@ -83,7 +83,13 @@ class ReceiveBuffers:
     next checkpoint; a few more are kept for large frames, since memory that is new costs a page fault every 4 KiB.
     """
 
-    def __init__(self, scratch_bytes: int = SCRATCH_BYTES, large_frame_bytes_min: int = LARGE_FRAME_BYTES_MIN) -> None:
+    def __init__(
+        self,
+        scratch_bytes: int = SCRATCH_BYTES,
+        large_frame_bytes_min: int = LARGE_FRAME_BYTES_MIN,
+        kept_max: int = KEPT_BUFFERS_MAX,
+    ) -> None:
+        self._kept_max = kept_max
         self.scratch = memoryview(bytearray(scratch_bytes))
         self.large_frame_bytes_min = large_frame_bytes_min
         self._free: list[bytearray] = []
@@ -95,7 +101,7 @@ class ReceiveBuffers:
             return None
         if self._free:
             return self._free.pop()
-        if self._made == KEPT_BUFFERS_MAX:
+        if self._made == self._kept_max:
             return None
         self._made += 1
         return bytearray(KEPT_BUFFER_BYTES)

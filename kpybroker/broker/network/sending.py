@@ -59,10 +59,11 @@ class Progress(enum.Enum):
 class Sending:
     """The parts leave in order: `resume` until they are sent, or `finish`. The slices are the caller's to release."""
 
-    __slots__ = ("_buffers", "_end", "_file", "_left", "_parts", "_position", "_sock", "_warm_until")
+    __slots__ = ("_buffers", "_end", "_file", "_has_sendfile", "_left", "_parts", "_position", "_sock", "_warm_until")
 
-    def __init__(self, sock: socket.socket, parts: Sequence[Part]) -> None:
+    def __init__(self, sock: socket.socket, parts: Sequence[Part], *, has_sendfile: bool = True) -> None:
         self._sock = sock
+        self._has_sendfile = has_sendfile and HAS_SENDFILE
         self._parts = deque(parts)
         self._buffers: list[Buffer] = []  # those that leave next
         self._file: FileSlice | None = None  # or this, from `_position` to `_end`
@@ -110,7 +111,7 @@ class Sending:
             data: Buffer | None
             if isinstance(part, BUFFERS):
                 data = part
-            elif part.size > SMALL_SLICE_BYTES and HAS_SENDFILE:
+            elif part.size > SMALL_SLICE_BYTES and self._has_sendfile:
                 if not buffers:
                     self._file = part
                     self._position = self._warm_until = part.position

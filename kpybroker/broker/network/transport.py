@@ -23,6 +23,7 @@ import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
+from kpybroker.config import shortcuts as shortcut
 
 if sys.platform != "win32":
     import resource
@@ -113,10 +114,17 @@ class Transport(Protocol):
 class SocketTransport:
     """TCP. `send_buffer_bytes` and `receive_buffer_bytes` are Kafka's `socket.*.buffer.bytes` (-1: the system's)."""
 
-    def __init__(self, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
+    def __init__(
+        self,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+        shortcuts: frozenset[str] = shortcut.ALL,
+    ) -> None:
         is_default = send_buffer_bytes == KAFKAS_SEND_BUFFER_BYTES
         self._send_buffer_bytes = SEND_BUFFER_BYTES if is_default else send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
+        self._has_poller = shortcut.POLLER in shortcuts
+        self._has_sendfile = shortcut.SENDFILE in shortcuts
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -138,21 +146,33 @@ class SocketTransport:
         except BaseException:
             sock.close()
             raise
-        return SocketListener(sock, self._send_buffer_bytes)
+        return SocketListener(sock, self)
 
     async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
         with trio.move_on_after(timeout_s):
             stream = await trio.open_tcp_stream(host, port)
             sock = socket.socket(fileno=stream.socket.detach())
-            poller = Poller.of_this_run()
-            return SocketStream(sock, self._send_buffer_bytes, poller if poller and poller.is_running else None)
+            poller = self.poller()
+            return self.stream(sock, poller if poller and poller.is_running else None)
         raise TimeoutError(errno.ETIMEDOUT, f"no connection to {host}:{port} within {timeout_s:g} s")
+
+    def poller(self) -> Poller | None:
+        """What watches the sockets of this run; None: each task waits for its own socket."""
+        return Poller.of_this_run() if self._has_poller else None
+
+    def stream(self, sock: socket.socket, poller: Poller | None) -> SocketStream:
+        """The stream of a connected socket. Raises OSError when the peer is gone."""
+        if self._send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        return SocketStream(sock, poller, has_sendfile=self._has_sendfile)
 
 
 class SocketListener:
-    def __init__(self, sock: socket.socket, send_buffer_bytes: int) -> None:
+    """A bound TCP socket that makes a stream of each connection it accepts."""
+
+    def __init__(self, sock: socket.socket, transport: SocketTransport) -> None:
         self._sock = sock
-        self._send_buffer_bytes = send_buffer_bytes
+        self._transport = transport
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
@@ -171,12 +191,12 @@ class SocketListener:
                     sock.close()
                     raise OSError(errno.EMFILE, "Too many open files: the few that are left are kept for segments")
                 try:
-                    return SocketStream(sock, self._send_buffer_bytes, Poller.of_this_run())
+                    return self._transport.stream(sock, self._transport.poller())
                 except OSError:  # the client left between the handshake and the accept
                     sock.close()
 
     async def poll(self) -> None:
-        if (poller := Poller.of_this_run()) is not None:
+        if (poller := self._transport.poller()) is not None:
             await poller.run()
 
     def close(self) -> None:
@@ -185,13 +205,14 @@ class SocketListener:
 
 
 class SocketStream:
-    def __init__(self, sock: socket.socket, send_buffer_bytes: int = -1, poller: Poller | None = None) -> None:
+    """One TCP connection."""
+
+    def __init__(self, sock: socket.socket, poller: Poller | None = None, *, has_sendfile: bool = True) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if send_buffer_bytes > 0:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self._sock = sock
+        self._has_sendfile = has_sendfile
         self._watcher = poller or Alone()
         self._wants_room = False
         self.local_address = _host_and_port(sock.getsockname())
@@ -260,7 +281,7 @@ class SocketStream:
         await self.begin_sending(parts).finish()
 
     def begin_sending(self, parts: Sequence[Part]) -> Sending:
-        return Sending(self._sock, parts)
+        return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
 
     def close(self) -> None:
         if self._sock.fileno() >= 0:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
+from kpybroker.broker.loop.steps import run_to_end
+from kpybroker.broker.loop.yielding import paced
 from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode, decode_steps, encode
+from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode, decode_steps, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 _SIZE = struct.Struct(">i")
 FIRST_BUFFER_BYTES = 64 * 1024
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
-LARGE_FRAME_BYTES = 16 * 1024
 
 PEER_FAILURES = (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError)
 """What `ask` and `converse` raise where there is no answer; the connection is closed then."""
@@ -111,7 +112,7 @@ class _Conversation:
                 await self._watch()
             following = None
             if self._decoding is not None:
-                following = self._on_answer(await self._decode_in_turns(self._decoding))
+                following = self._on_answer(await self._decode_in_slices(self._decoding))
 
     async def _watch(self) -> None:
         while True:
@@ -182,11 +183,7 @@ class _Conversation:
             return decode(response_class, answer[position:], asked.version)
         return (yield from decode_steps(response_class, answer[position:], asked.version))
 
-    async def _decode_in_turns(self, steps: Generator[None, None, Any]) -> Any:
+    async def _decode_in_slices(self, steps: Generator[None, None, Any]) -> Any:
         self._decoding = None
-        while True:
-            await trio.lowlevel.checkpoint()
-            try:
-                next(steps)
-            except StopIteration as finished:
-                return finished.value
+        await trio.lowlevel.checkpoint()
+        return await run_to_end(paced(steps))

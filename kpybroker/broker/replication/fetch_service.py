@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kpybroker.broker.loop.steps import Steps, Wait
-from kpybroker.broker.loop.yielding import in_thread
+from kpybroker.broker.loop.yielding import YieldBudget, in_thread
+from kpybroker.broker.replication.partition import LEADER_MOVED
 from kpybroker.broker.replication.replication_quota import LEADER, ReplicationQuota
 from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
 from kpybroker.core.replication.replica_selector import ReplicaView, replica_selector
@@ -35,13 +34,11 @@ if TYPE_CHECKING:
 
 PartitionData = FetchResponse.PartitionData
 READ_COMMITTED = 1
-VISITS_BETWEEN_CHECKPOINTS = 200
 MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
 FOLLOWER_FETCHING_SINCE = 11
 OLD_FORMAT_READ_MAX = 1024 * 1024
 """Bytes of one partition that are read and converted for an old client at once; more if one batch is larger."""
-_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class FetchParams(NamedTuple):
@@ -70,7 +67,7 @@ class FetchParams(NamedTuple):
 
     @property
     def cuts_hard(self) -> bool:
-        """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be cut."""
+        """Versions 0-2 are without the whole-batch rule (KIP-74): limits are hard and a batch may be truncated."""
         return self.version <= 2
 
 
@@ -160,7 +157,8 @@ class FetchService:
     ) -> Steps[None]:
         left = params.max_bytes
         has_records = False
-        for visited, key in enumerate(session.take_dirty(), start=1):
+        budget = YieldBudget()
+        for key in session.take_dirty():
             if left <= 0 and session.session_id != 0 and not params.is_follower:
                 break  # the rest stays dirty and is next; but a follower's positions are always taken at once
             session.visiting(key)
@@ -177,8 +175,7 @@ class FetchService:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
-            if visited % VISITS_BETWEEN_CHECKPOINTS == 0:
-                yield trio.lowlevel.checkpoint
+            yield from budget.steps()
 
     def _visit(
         self,
@@ -370,7 +367,7 @@ class FetchService:
         visit.size = 0
         visit.is_special = True
         partition = self._replicas.partition(visit.cached.resolved_name, index)
-        if params.version >= 16 and error.code in _MOVED and partition is not None:
+        if params.version >= 16 and error.code in LEADER_MOVED and partition is not None:
             data.current_leader = FetchResponse.LeaderIdAndEpoch(
                 leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
             )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.peers.connection import PEER_FAILURES, Request
 from kpybroker.core.replication.follower import FetchState, out_of_range, truncation
 from kpybroker.core.replication.follower_session import Position
@@ -45,7 +46,8 @@ logger = logging.getLogger("kafka.server.ReplicaFetcherThread")
 
 PartitionData = FetchResponse.PartitionData
 
-BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+BYTES_A_UNIT = 256
+"""Appended for one unit of a `YieldBudget`: a slice is some 256 KB."""
 PARTITION_BYTES = 1024
 """What a partition in a response counts for in addition to its records."""
 
@@ -206,7 +208,7 @@ class FollowerFetcher:
         for state in truncating:
             epoch = self._partition(state).online_log().latest_epoch
             if epoch == UNDEFINED_EPOCH or not self._endpoint.knows_epochs:
-                await self._cut(state, lambda state=state: (state.fetch_offset, True))  # type: ignore[misc]
+                await self._truncate_log(state, lambda state=state: (state.fetch_offset, True))  # type: ignore[misc]
             else:
                 asked[TopicPartition(state.topic, state.index)] = (state, epoch)
         if not asked:
@@ -231,9 +233,9 @@ class FollowerFetcher:
             # If fetches report divergence, the next one finds the rest.
             return cut.offset, cut.is_complete or self._endpoint.truncates_on_fetch
 
-        await self._cut(state, where)
+        await self._truncate_log(state, where)
 
-    async def _cut(self, state: FetchState, where: Callable[[], tuple[int, bool]]) -> None:
+    async def _truncate_log(self, state: FetchState, where: Callable[[], tuple[int, bool]]) -> None:
         """Truncate a partition's log, if the partition is still in this state, and continue from there.
 
         The controller's requests wait: this broker must not become the leader between the decision where the log will
@@ -336,7 +338,7 @@ class FollowerFetcher:
         asked, positions = self._asked, self._endpoint.session.partitions
         self._grown = []
         flushes: list[tuple[Partition, int]] = []
-        appended = 0
+        budget = YieldBudget()
         for topic in response.responses:
             name = topic.topic or self._asked_names.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -344,9 +346,6 @@ class FollowerFetcher:
                 state = asked.get(key)
                 if state is None:
                     continue
-                if appended >= BYTES_BETWEEN_CHECKPOINTS:
-                    appended = 0
-                    yield trio.lowlevel.checkpoint
                 is_unchanged = self._is_current(state) and not state.is_truncating
                 if not is_unchanged or state.fetch_offset != positions[key].fetch_offset:
                     # The leader sends high watermark and log start once a session: a new session sends them again.
@@ -359,7 +358,7 @@ class FollowerFetcher:
                 else:
                     self._append(state, data, flushes)
                     self._grown.append(key)
-                appended += PARTITION_BYTES + len(data.records or b"")
+                yield from budget.steps((PARTITION_BYTES + len(data.records or b"")) // BYTES_A_UNIT)
         if flushes:
             yield partial(self._flush, flushes)
 

@@ -5,7 +5,7 @@ everything, and on disk, it replaces the current one without a checkpoint, so th
 current log loses by truncation the future one loses too. A move continues after a restart, from where it was.
 
 `replica.alter.log.dirs.io.max.bytes.per.second` limits all moves together. A thread reads, because the pages may be
-cold. Partitions take turns, slice by slice.
+cold. Partitions alternate, slice by slice.
 """
 
 from __future__ import annotations

@@ -42,6 +42,8 @@ isr_log = logging.getLogger("kafka.cluster.Partition")
 
 ALL_IN_SYNC = -1
 """acks=all."""
+LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+"""Errors for which a response names the partition's current leader (KIP-951)."""
 
 
 class PartitionHost(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.replication.controller_requests import (
     PartitionError,
     PartitionState,
@@ -175,7 +175,7 @@ class Replicas:
         """Change one partition. A change that makes or deletes files uses up the budget by itself."""
         logs = len(self._host.logs)
         code = change(*args)
-        await budget.spend(is_long=len(self._host.logs) != logs)
+        await budget.spend(ELEMENT if len(self._host.logs) == logs else SLICE_UNITS)
         return code
 
     def _take_state(self, request: LeaderAndIsrRequest, order: TopicOrder, state: PartitionState) -> ErrorCode:

@@ -1,16 +1,18 @@
-"""Idempotent producers' batches that one connection was refused for now: docs/decisions/duplicates.md."""
+"""Batches of idempotent producers that one connection was refused for now: docs/decisions/duplicates.md.
+
+A broker that refuses a batch for now (it does not lead yet) must refuse the batches sent behind it as well, or the
+producer's sequence numbers would have a gap in the log.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.topic_names import MAX_NAME_LENGTH
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import parse_header
-
-if TYPE_CHECKING:
-    from kpybroker.broker.replication.partition import Partition
 
 FOR_NOW = frozenset(
     (
@@ -21,9 +23,9 @@ FOR_NOW = frozenset(
     )
 )
 BEHIND_MAX = 4
-"""An idempotent producer has five requests on their way at most (`max.in.flight.requests.per.connection`)."""
+"""An idempotent producer has at most five requests in flight (`max.in.flight.requests.per.connection`)."""
 PARTITIONS_MAX = 256
-"""What a connection remembers: some 200 KB with the longest names that a topic may have."""
+"""Partitions that a connection remembers: about 200 KB with the longest names that a topic may have."""
 Records = bytes | memoryview | None
 _HALF = 1 << 30  # of all sequence numbers, which wrap
 
@@ -37,8 +39,9 @@ class _Refused(NamedTuple):
 
 
 class RefusedBatches:
-    """By partition, the first batch that was refused and has not come again. What leaves a gap behind it is refused as
-    it was."""
+    """By partition, the first refused batch that the producer has not sent again. A batch behind it that would leave a
+    gap is refused with the same error.
+    """
 
     __slots__ = ("by_partition",)
 
@@ -46,7 +49,7 @@ class RefusedBatches:
         self.by_partition: dict[tuple[str, int], _Refused] = {}
 
     def note(self, topic: str, index: int, records: Records, error: KafkaError | LogDirError) -> None:
-        """`records` were refused with `error`."""
+        """Remember that `records` were refused with `error`; errors that are not `FOR_NOW` change nothing."""
         key = (topic, index)
         code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
         producer = _producer(records)
@@ -59,13 +62,13 @@ class RefusedBatches:
             del self.by_partition[next(iter(self.by_partition))]
         self.by_partition[key] = _Refused(*producer, code, 0)
 
-    def check(self, partition: Partition, records: Records) -> None:
-        """Raises the KafkaError of the batch before, if `records` were sent behind it and it is not in the log.
+    def check(self, key: tuple[str, int], producers: ProducerState | None, records: Records) -> None:
+        """Raises the KafkaError of the refused batch, if `records` were sent behind it and it is not in the log.
 
-        Says nothing where this broker does not lead, or the producer is fenced: appending tells.
+        `key` is topic and partition; `producers` are those of its log, or None where this broker does not lead. Raises
+        nothing then, nor where the producer is fenced: the append refuses those.
         """
-        log, key = partition.log, (partition.topic, partition.index)
-        if log is None or partition.leader is None:
+        if producers is None:
             return
         refused = self.by_partition.pop(key, None)
         if refused is None or refused.behind == BEHIND_MAX:
@@ -74,24 +77,24 @@ class RefusedBatches:
         if producer is None or producer[:2] != refused[:2]:
             return
         producer_id, producer_epoch, sequence = producer
-        known = log.producers.producers.get(producer_id)
+        known = producers.producers.get(producer_id)
         if known is not None:
             if known.producer_epoch > producer_epoch:
                 return
             if known.producer_epoch == producer_epoch and _follows(known.last_sequence, sequence) < 2:
-                return  # another leader took it meanwhile
+                return  # another leader has appended it
         if _follows(refused.base_sequence, sequence) > 0:
             self.by_partition[key] = refused._replace(behind=refused.behind + 1)
             raise KafkaError(refused.code)
 
 
 def _follows(sequence: int, later: int) -> int:
-    """By how much, among numbers that wrap: below 0 if it is not later."""
+    """How far `later` is behind `sequence`, among numbers that wrap; negative if it is not later."""
     return (later - sequence + _HALF) % (2 * _HALF) - _HALF
 
 
 def _producer(records: Records) -> tuple[int, int, int] | None:
-    """Its id, epoch and sequence, if the records are an idempotent producer's."""
+    """Id, epoch and base sequence of the idempotent producer that sent the records, if one did."""
     if records is None:
         return None
     try:

@@ -33,6 +33,7 @@ from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.config.shortcuts import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
@@ -116,7 +117,9 @@ class Server:
         self._config = config
         self._dispatcher = dispatcher
         self._clock = clock
-        self._buffers = ReceiveBuffers()
+        shortcuts = chosen(config.get_list("kpybroker.shortcuts"))
+        self._answers_inline = INLINE_REQUESTS in shortcuts
+        self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
         self._connections: dict[int, Connection] = {}
         self._per_ip: dict[str, int] = {}
@@ -220,7 +223,7 @@ class Server:
         frames = connection.frames = FrameReader(
             stream, self._buffers, self._config.get_int("socket.request.max.bytes"), self._memory, connection
         )
-        serve_now = partial(self._serve_now, connection)
+        serve_now = partial(self._serve_now, connection) if self._answers_inline else _leave_to_the_task
         try:
             while True:
                 if connection.suspended is not None or connection.sending is not None:
@@ -406,6 +409,11 @@ class Server:
                 elif connection.last_active <= now - idle_s:
                     log.debug("About to close the idle connection from %s", connection.connection_id)
                     connection.scope.cancel()
+
+
+def _leave_to_the_task() -> bool:
+    """`_serve_now` without the shortcut: nothing is answered before the connection's task runs."""
+    return False
 
 
 def _read_now(stream: Stream, answer: Answer) -> bytes | None:

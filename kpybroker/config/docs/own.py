@@ -7,6 +7,8 @@ from typing import Final
 DOCS: Final[dict[str, str]] = {
     "kpybroker.validate.records": "Whether every produced record is read and validated, as in Kafka. If false, "
     "records are read only where the response depends on them; batch headers and checksums are always checked.",
+    "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
+    "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
     "kpybroker.jaas.config.file": "JAAS login file with the credentials for ZooKeeper, in its Client context. "
     "KAFKA_OPTS can name it too, with -Djava.security.auth.login.config.",
 }

@@ -9,7 +9,6 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import reassignment
 from kpybroker.core.controller.effects import (
     PAUSE,
-    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     AddBroker,
     Ask,
@@ -44,11 +43,11 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataResponse
+from kpybroker.wire.yield_budget import ELEMENT, WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration
 
+
 # --- brokers
-
-
 def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
     """Registered brokers with their epochs (the registration's czxid), watching for the next change."""
     names = yield from children(znodes.BROKER_IDS, watch=True)
@@ -130,8 +129,6 @@ def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
 
 
 # --- topics
-
-
 def read_topics() -> Procedure[set[str]]:
     """Names of all topics, watching `/brokers/topics` for the next change."""
     names = yield from children(znodes.TOPICS, watch=True)
@@ -145,10 +142,12 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[Topic
     nodes = yield from get_many([znodes.topic_path(topic) for topic in names], watch=True)
     partitions: set[TopicPartition] = set()
     without_id: list[tuple[str, znodes.TopicAssignment]] = []
+    budget = WorkBudget()
     for topic, node in zip(names, nodes, strict=True):
         if node is None:
             continue
-        yield PAUSE
+        if budget.is_spent():
+            yield PAUSE
         try:
             decoded = znodes.decode_topic(topic, node.data)
         except znodes.ZnodeError as failure:
@@ -159,7 +158,8 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[Topic
             context.add_topic_id(topic, decoded.topic_id)
         elif mv.uses_topic_id(parts.settings.metadata_version):
             without_id.append((topic, decoded))
-        yield PAUSE
+        if budget.is_spent(ELEMENT * len(decoded.partitions)):
+            yield PAUSE
         for partition, assignment in _assignments(topic, decoded).items():
             context.update_assignment(partition, assignment)
             partitions.add(partition)
@@ -282,8 +282,6 @@ def topic_deletion(parts: Parts) -> Procedure[None]:
 
 
 # --- notifications and responses
-
-
 def isr_change_notification(parts: Parts) -> Procedure[None]:
     """A broker that predates AlterPartition (inter-broker protocol < 2.7) has changed ISRs in the tree."""
     names = yield from children(znodes.ISR_CHANGE_NOTIFICATION, watch=True)
@@ -325,12 +323,13 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
         return
     previous = context.replicas_on_offline_dirs.get(broker_id, set())
     current = set(previous)
-    for count, (partition, code) in enumerate(_codes(context.topic_names, response), 1):
+    budget = WorkBudget()
+    for partition, code in _codes(context.topic_names, response):
         if code == ErrorCode.KAFKA_STORAGE_ERROR:
             current.add(partition)
         elif code == ErrorCode.NONE:
             current.discard(partition)
-        if count % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     context.replicas_on_offline_dirs[broker_id] = current
     newly_offline = sorted(current - previous)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
+from kpybroker.wire.yield_budget import WorkBudget
 
 if TYPE_CHECKING:
     from kpybroker.core.controller.events import Event
@@ -69,12 +70,10 @@ class Ask(Enum):
     RANDOM_UUID = "random uuid"
     """-> 16 bytes, never one of Kafka's reserved ids."""
     PAUSE = "pause"
-    """-> None. Lets the shell run other tasks during a long loop; only the event queue may change."""
+    """-> None. A loop has spent its `WorkBudget`: the shell runs other tasks. Only the event queue may change then."""
 
 
 PAUSE = Ask.PAUSE
-PAUSE_EVERY = 256
-"""Partitions between two pauses of a loop."""
 
 
 class UncleanElectionEnabled(NamedTuple):
@@ -190,14 +189,15 @@ def checked(
     """
     check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     multis = []
+    budget = WorkBudget()
     for op in ops:
         multis.append(t.Multi((check, op)))
-        if len(multis) % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     answers = yield from submit(multis)
     results: list[t.PartResult | t.TreeError] = []
     for answer in answers:
-        if len(results) % PAUSE_EVERY == PAUSE_EVERY - 1:
+        if budget.is_spent():
             yield PAUSE
         if isinstance(answer, t.MultiFailed):
             if answer.index == 0:

@@ -96,8 +96,6 @@ class TopicDeletionStopReplicaResponseReceived(NamedTuple):
 
 
 # --- requests
-
-
 class ReplicaLeaderElection(NamedTuple):
     """ElectLeaders -> `dict[TopicPartition, ApiError]`."""
 

@@ -16,7 +16,6 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
-    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Procedure,
@@ -34,6 +33,7 @@ from kpybroker.core.controller.model import (
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.wire.yield_budget import WorkBudget
 
 
 class Strategy(Enum):
@@ -55,17 +55,18 @@ ElectionResults = dict[TopicPartition, LeaderAndIsr | Exception]
 class PartitionStateMachine:
     """Moves partitions between states: writes the tree, updates the context, and notifies brokers."""
 
-    __slots__ = ("_context", "_settings")
+    __slots__ = ("_budget", "_context", "_settings")
 
     def __init__(self, context: ControllerContext, settings: Settings) -> None:
         self._context = context
         self._settings = settings
+        self._budget = WorkBudget()
 
     def startup(self) -> Procedure[None]:
         """Derive every partition's state from its leader, and elect where there is no live one."""
         context = self._context
-        for number, partition in enumerate(context.all_partitions()):
-            if number % PAUSE_EVERY == 0:
+        for partition in context.all_partitions():
+            if self._budget.is_spent():
                 yield PAUSE
             leader = context.leader(partition)
             if leader is None:
@@ -120,8 +121,8 @@ class PartitionStateMachine:
     ) -> Procedure[ElectionResults]:
         context = self._context
         valid = []
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        for partition in partitions:
+            if self._budget.is_spent():
                 yield PAUSE
             if context.may_become_partition_state(partition, target):
                 valid.append(partition)
@@ -133,8 +134,8 @@ class PartitionStateMachine:
                 )
                 yield from self._failed(partition, target, reason)
         if target is not PartitionState.ONLINE:
-            for number, partition in enumerate(valid):
-                if number % PAUSE_EVERY == 0:
+            for partition in valid:
+                if self._budget.is_spent():
                     yield PAUSE
                 context.put_partition_state(partition, target)
             return {}
@@ -144,12 +145,11 @@ class PartitionStateMachine:
         return (yield from self._elect(electable, strategy, batch))
 
     # --- first leader
-
     def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        for partition in partitions:
+            if self._budget.is_spent():
                 yield PAUSE
             replicas = context.replicas(partition)
             live = tuple(replica for replica in replicas if context.is_replica_online(replica, partition))
@@ -176,7 +176,6 @@ class PartitionStateMachine:
             yield from self._online(partition, result.leader_and_isr)
 
     # --- elections
-
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
     ) -> Procedure[ElectionResults]:
@@ -300,7 +299,6 @@ class PartitionStateMachine:
         return allowed
 
     # --- log lines
-
     def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Procedure[None]:
         context = self._context
         previous = context.partition_states[partition]

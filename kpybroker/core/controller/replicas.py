@@ -13,7 +13,6 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
-    PAUSE_EVERY,
     STATE_CHANGE_LOGGER,
     ControllerMoved,
     Procedure,
@@ -32,12 +31,11 @@ from kpybroker.core.controller.model import (
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.wire.yield_budget import WorkBudget
 
 _WRITTEN_BY_ANOTHER = (
-    "Leader and isr path written by another controller. This probably means the current controller with "
-    "epoch {epoch} "
-    "went through a soft failure and another controller was elected with epoch {other}. Aborting state "
-    "change by this "
+    "Leader and isr path written by another controller. This probably means the current controller with epoch {epoch} "
+    "went through a soft failure and another controller was elected with epoch {other}. Aborting state change by this "
     "controller"
 )
 
@@ -45,18 +43,19 @@ _WRITTEN_BY_ANOTHER = (
 class ReplicaStateMachine:
     """Moves replicas between states: updates ISRs in the tree, the context, and notifies brokers."""
 
-    __slots__ = ("_context", "_settings")
+    __slots__ = ("_budget", "_context", "_settings")
 
     def __init__(self, context: ControllerContext, settings: Settings) -> None:
         self._context = context
         self._settings = settings
+        self._budget = WorkBudget()
 
     def startup(self) -> Procedure[None]:
         """Send live replicas their roles; remove dead ones from their ISRs."""
         context = self._context
         online, offline = [], []
-        for number, replica in enumerate(context.replicas_for_partitions(context.all_partitions())):
-            if number % PAUSE_EVERY == 0:
+        for replica in context.replicas_for_partitions(context.all_partitions()):
+            if self._budget.is_spent():
                 yield PAUSE
             if context.is_replica_online(replica.replica, replica.topic_partition):
                 context.replica_states[replica] = ReplicaState.ONLINE
@@ -97,8 +96,8 @@ class ReplicaStateMachine:
     ) -> Procedure[None]:
         context = self._context
         valid = []
-        for number, replica in enumerate(replicas):
-            if number % PAUSE_EVERY == 0:
+        for replica in replicas:
+            if self._budget.is_spent():
                 yield PAUSE
             if context.may_become_replica_state(replica, target):
                 valid.append(replica)
@@ -119,8 +118,8 @@ class ReplicaStateMachine:
         elif target is ReplicaState.NON_EXISTENT:
             self._to_non_existent(valid)
         else:
-            for number, replica in enumerate(valid):
-                if number % PAUSE_EVERY == 0:
+            for replica in valid:
+                if self._budget.is_spent():
                     yield PAUSE
                 context.replica_states[replica] = target
                 if target is ReplicaState.DELETION_STARTED:
@@ -128,8 +127,8 @@ class ReplicaStateMachine:
 
     def _to_new(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
-        for number, replica in enumerate(replicas):
-            if number % PAUSE_EVERY == 0:
+        for replica in replicas:
+            if self._budget.is_spent():
                 yield PAUSE
             partition, broker_id = replica
             leadership = context.partition_leadership_info.get(partition)
@@ -149,8 +148,8 @@ class ReplicaStateMachine:
 
     def _to_online(self, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
-        for number, replica in enumerate(replicas):
-            if number % PAUSE_EVERY == 0:
+        for replica in replicas:
+            if self._budget.is_spent():
                 yield PAUSE
             partition, broker_id = replica
             leadership = context.partition_leadership_info.get(partition)
@@ -170,7 +169,6 @@ class ReplicaStateMachine:
             context.replica_states.pop(replica, None)
 
     # --- going offline
-
     def _to_offline(
         self, broker_id: int, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch
     ) -> Procedure[None]:

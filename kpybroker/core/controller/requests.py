@@ -11,13 +11,14 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
+from kpybroker.core.controller.effects import PAUSE, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
 from kpybroker.core.controller.model import RECOVERED, LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from kpybroker.wire.schema import ZERO_UUID
+from kpybroker.wire.yield_budget import WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
 
 V = TypeVar("V")
@@ -57,7 +58,6 @@ class BrokerRequestBatch:
         self._stops: dict[int, dict[TopicPartition, Stop]] = {}
 
     # --- filling
-
     def add_leader_and_isr(
         self,
         broker_ids: Iterable[int],
@@ -127,14 +127,14 @@ class BrokerRequestBatch:
         self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> Procedure[None]:
         """The same for many partitions, with pauses."""
-        for number, partition in enumerate(partitions):
-            if number % PAUSE_EVERY == 0:
+        budget = WorkBudget()
+        for partition in partitions:
+            if budget.is_spent():
                 yield PAUSE
             self.add_update_metadata((), (partition,))
         self.add_update_metadata(broker_ids, ())
 
     # --- sending
-
     def send(self) -> Procedure[None]:
         """Send and clear what was collected: LeaderAndIsr, then UpdateMetadata, then StopReplica."""
         yield from self._send_leader_and_isr()

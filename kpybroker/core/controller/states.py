@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
-from kpybroker.core.controller.effects import PAUSE, PAUSE_EVERY, Procedure, StateChangeFailed, checked, submit
+from kpybroker.core.controller.effects import PAUSE, Procedure, StateChangeFailed, checked, submit
 from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
+from kpybroker.wire.yield_budget import WorkBudget
 
 ReadResult = LeaderIsrAndControllerEpoch | None | Exception
 
@@ -23,9 +24,10 @@ def read(partitions: Iterable[TopicPartition]) -> Procedure[dict[TopicPartition,
     wanted = list(partitions)
     answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
     found: dict[TopicPartition, ReadResult] = {}
+    budget = WorkBudget()
     for partition, answer in zip(wanted, answers, strict=True):
         found[partition] = _state(answer)
-        if len(found) % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     return found
 
@@ -39,9 +41,10 @@ def create(
     parents: list[str] = list(dict.fromkeys(znodes.partitions_path(p.topic) for p in states))
     parents += [znodes.partition_path(*partition) for partition in states]
     ops = [t.Create(path) for path in parents]
+    budget = WorkBudget()
     for partition, wanted in states.items():
         ops.append(t.Create(znodes.partition_state_path(*partition), _encode(*wanted)))
-        if len(ops) % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     # A parent that exists already is fine; any other error of a parent shows in its child's result.
     answers = (yield from checked(ops, epoch_zk_version))[len(parents) :]
@@ -65,10 +68,11 @@ def update(
     if not states:
         return {}, []
     ops = []
+    budget = WorkBudget()
     for partition, state in states.items():
         path = znodes.partition_state_path(*partition)
         ops.append(t.SetData(path, _encode(state, epoch), state.partition_epoch))
-        if len(ops) % PAUSE_EVERY == 0:
+        if budget.is_spent():
             yield PAUSE
     answers = yield from checked(ops, epoch_zk_version)
     finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}

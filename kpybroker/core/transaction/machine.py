@@ -82,7 +82,6 @@ class TransactionMachine:
         self.transactions: dict[str, Transaction] = {}
 
     # --- requests
-
     def needs_producer_id(self, request: InitProducerId) -> bool:
         """Whether `handle` would give out a new producer id now."""
         transaction = self.transactions.get(request.transactional_id)
@@ -229,7 +228,6 @@ class TransactionMachine:
         answer(step, error)
 
     # --- transitions
-
     def _write(
         self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, answer: Answer
     ) -> None:
@@ -307,7 +305,6 @@ class TransactionMachine:
             self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
 
     # --- time
-
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
@@ -413,8 +410,6 @@ class TransactionMachine:
 
 
 # --- answers
-
-
 def _answer(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
     step.reply(ticket, error)
 

@@ -78,7 +78,6 @@ class Transaction:
         self.has_failed_epoch_fence = False
 
     # --- transitions
-
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
         """Make `target` the pending transition; an illegal one is a bug."""
         assert self.pending is None, f"{self.transactional_id}: {target.state.name} while {self.pending} is pending"
@@ -183,7 +182,6 @@ class Transaction:
         self.current = replace(self.current, partitions=self.current.partitions - {partition})
 
     # --- questions
-
     def knows(self, expected: ProducerIdAndEpoch) -> bool:
         """Whether a producer with this id may continue with the next epoch (KIP-360).
 

@@ -21,14 +21,15 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.lookup import find_in_batch
 from kpybroker.wire.records.slow_validation import is_slow_to_search
+from kpybroker.wire.yield_budget import WorkBudget
 
 if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
-HEADERS_BETWEEN_TURNS = 500
-"""A few milliseconds."""
+HEADER_COST = 2
+"""Units of a `WorkBudget` that reading one batch header costs."""
 
 
 class TimestampAndOffset(NamedTuple):
@@ -197,7 +198,7 @@ class BatchSearch(NamedTuple):
 
 
 Search = Generator[BatchSearch | None]
-"""The batches to look into, in order, until one has it; None where others may have their turn.
+"""The batches to look into, in order, until one has it; None where others may run.
 
 What a batch says of its timestamps is its producer's word, so all of a segment may have to be looked into. The log may
 change meanwhile: what is searched is the segment as it was. Close it (`contextlib.closing`), for it holds a file.
@@ -230,10 +231,11 @@ def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) 
     records = segment.records.slice(start, segment.size - start)
     try:
         walk = walk_headers(records.read, segment.records.path, 0, records.size)
-        for count, (position, header) in enumerate(walk, 1):
+        budget = WorkBudget()
+        for position, header in walk:
             if header.max_timestamp >= timestamp:
                 yield BatchSearch(records, position, header, timestamp, start_offset)
-            if count % HEADERS_BETWEEN_TURNS == 0:
+            if budget.is_spent(HEADER_COST):
                 yield None
     finally:
         records.release()

@@ -1,6 +1,8 @@
-"""The group coordinators' shell: loading, moving, timers, cleanup."""
+"""The group coordinators without a broker: loading, moving, timers, cleanup."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import trio
@@ -22,10 +24,10 @@ from kpybroker.wire.records.control import ControlRecordType, EndTransactionMark
 from tests.support.fake_broker import fake_broker
 from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
-# -- leadership and loading --------------------------------------------------------------------------------------------
+# --- leadership and loading
 
 
-async def test_only_the_leader_of_a_groups_partition_answers_for_it() -> None:
+async def test_only_the_leader_of_a_groups_partition_serves_the_group() -> None:
     async with fake_broker(4, leads=False) as broker:
         index = coordinator_partition("g", 4)
         assert await refusal(broker, fetch()) is ErrorCode.NOT_COORDINATOR
@@ -35,7 +37,7 @@ async def test_only_the_leader_of_a_groups_partition_answers_for_it() -> None:
         assert await refusal(broker, fetch()) is ErrorCode.NOT_COORDINATOR
 
 
-async def test_while_it_loads_requests_are_refused() -> None:
+async def test_requests_are_refused_while_the_partition_loads() -> None:
     async with fake_broker(leads=False) as broker:
         broker.groups.on_elected(0, 0)
         assert await refusal(broker, fetch()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -75,7 +77,7 @@ async def test_an_older_epoch_neither_elects_nor_resigns() -> None:
         await broker.lead(0, 5)
         broker.groups.on_resigned(0, 4)
         assert await committed(broker) == -1
-        broker.groups.on_elected(0, 6)  # led all the while: nothing to load
+        broker.groups.on_elected(0, 6)  # led all the time: nothing to load
         assert await committed(broker) == -1
         broker.groups.on_resigned(0, 5)
         assert await committed(broker) == -1
@@ -102,7 +104,7 @@ async def test_a_partition_without_a_log_is_not_loaded() -> None:
         assert await refusal(broker, fetch()) is ErrorCode.NOT_COORDINATOR
 
 
-async def test_unknown_and_unreadable_records_are_passed_over() -> None:
+async def test_unknown_and_unreadable_records_are_skipped() -> None:
     async with fake_broker(leads=False) as broker:
         partition = broker.partitions[0]
         future_key, bad_value = b"\x00\x63future", b"\x00\x63"
@@ -133,7 +135,7 @@ async def test_markers_in_the_log_end_transactions() -> None:
         assert stable.offsets[T0].error is ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
-async def test_a_marker_that_comes_while_loading_counts() -> None:
+async def test_a_marker_that_is_written_during_loading_counts() -> None:
     async with fake_broker() as broker:
         await broker.groups.ask(commit("g", 5, 7))
         broker.groups.on_resigned(0, 0)
@@ -143,7 +145,7 @@ async def test_a_marker_that_comes_while_loading_counts() -> None:
         assert await committed(broker) == 5
 
 
-async def test_a_marker_that_comes_later_counts() -> None:
+async def test_a_marker_that_is_written_after_loading_counts() -> None:
     async with fake_broker() as broker:
         await broker.groups.ask(commit("g", 5, 7))
         assert await committed(broker) == -1
@@ -160,10 +162,10 @@ def test_record_versions_follow_the_inter_broker_protocol() -> None:
     assert record_versions("0.10.0") == RecordVersions(1, 0)
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# --- time
 
 
-async def test_sessions_end_by_themselves(autojump_clock: trio.testing.MockClock) -> None:
+async def test_sessions_time_out(autojump_clock: trio.testing.MockClock) -> None:
     async with fake_broker() as broker:
         await stable_member(broker)
         await trio.sleep(5.9)
@@ -179,8 +181,8 @@ async def test_a_nearer_deadline_wakes_the_timers(autojump_clock: trio.testing.M
         assert trio.current_time() - started == pytest.approx(1)
 
 
-async def test_expired_offsets_go_by_themselves(autojump_clock: trio.testing.MockClock) -> None:
-    settings = {"offsets_retention_minutes": "1", "offsets_retention_check_interval_ms": "10000"}
+async def test_expired_offsets_are_removed(autojump_clock: trio.testing.MockClock) -> None:
+    settings: dict[str, Any] = {"offsets_retention_minutes": "1", "offsets_retention_check_interval_ms": "10000"}
     async with fake_broker(**settings) as broker:
         await broker.groups.ask(
             CommitOffsets("g", "", None, -1, {T0: OffsetAndMetadata(1, -1, "", broker.clock.time_ms())})
@@ -192,7 +194,7 @@ async def test_expired_offsets_go_by_themselves(autojump_clock: trio.testing.Moc
         assert broker.groups.list_groups((), ())[1] == []
 
 
-async def test_a_deleted_topics_offsets_go() -> None:
+async def test_a_deleted_topics_offsets_are_removed() -> None:
     async with fake_broker(2) as broker:
         names = [f"g{n}" for n in range(8)]
         for name in names:

@@ -1,4 +1,4 @@
-"""A shard: nobody hears of what is not committed, everybody is answered, a failure stays where it happened."""
+"""A shard: nothing uncommitted is reported, every request gets a reply, a failure affects its own request alone."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.fake_broker import fake_broker
 from tests.support.group_requests import T0, commit, committed, fetch, join, refusal, stable_member
 
-# -- the high watermark ------------------------------------------------------------------------------------------------
+# --- the high watermark
 
 
-async def test_nobody_hears_of_a_commit_before_it_is_committed() -> None:
+async def test_a_commit_is_not_reported_before_it_is_committed() -> None:
     async with fake_broker() as broker, trio.open_nursery() as nursery:
         partition = broker.partitions[0]
         await broker.groups.ask(commit(offset=1))
         partition.hold()
-        heard: list[str] = []
+        reports: list[str] = []
 
         async def write() -> None:
             result: CommitResult = await broker.groups.ask(commit(offset=2))
-            heard.append(f"commit {result.errors[T0].name}")
+            reports.append(f"commit {result.errors[T0].name}")
 
         async def read() -> None:
-            heard.append(f"fetch {await committed(broker)}")
+            reports.append(f"fetch {await committed(broker)}")
 
         nursery.start_soon(write)
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(read)
         await trio.testing.wait_all_tasks_blocked()
-        assert heard == []
-        assert await committed(broker, "other") == -1  # who reads nothing of it need not wait
+        assert reports == []
+        assert await committed(broker, "other") == -1  # reading another group need not wait
         partition.release()
         await trio.testing.wait_all_tasks_blocked()
-        assert sorted(heard) == ["commit NONE", "fetch 2"]
+        assert sorted(reports) == ["commit NONE", "fetch 2"]
 
 
 async def test_a_wait_for_replication_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
@@ -51,7 +51,7 @@ async def test_a_wait_for_replication_is_bounded(autojump_clock: trio.testing.Mo
         assert trio.current_time() - started == pytest.approx(5)
 
 
-async def test_lost_leadership_answers_whoever_waits() -> None:
+async def test_lost_leadership_ends_every_waiting_request() -> None:
     async with fake_broker() as broker, trio.open_nursery() as nursery:
         await stable_member(broker)
         broker.partitions[0].hold()
@@ -73,7 +73,7 @@ async def test_lost_leadership_answers_whoever_waits() -> None:
             assert error is ErrorCode.NOT_COORDINATOR
 
 
-async def test_waiting_fails_with_the_partition_before_anybody_says_so() -> None:
+async def test_waiting_ends_with_the_partitions_leadership_before_the_shard_is_closed() -> None:
     async with fake_broker() as broker, trio.open_nursery() as nursery:
         broker.partitions[0].hold()
         results: list[CommitResult] = []
@@ -95,7 +95,7 @@ async def test_flush_messages_makes_commits_wait_for_the_disk() -> None:
         assert broker.partitions[0].flushed == 1
 
 
-# -- failures ----------------------------------------------------------------------------------------------------------
+# --- failures
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_member_id_that_no_record_can_hold_fails_its_own_request() -> No
         assert result.errors[T0] is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-async def test_a_client_that_goes_away_leaves_its_commit() -> None:
+async def test_the_commit_of_a_client_that_disconnects_stays() -> None:
     async with fake_broker() as broker, trio.open_nursery() as nursery:
         broker.partitions[0].hold()
         nursery.start_soon(broker.groups.ask, commit(offset=4))
@@ -136,7 +136,7 @@ async def test_a_client_that_goes_away_leaves_its_commit() -> None:
         assert await committed(again) == 4
 
 
-async def test_after_stop_nothing_is_answered() -> None:
+async def test_after_stop_every_request_is_refused() -> None:
     async with fake_broker() as broker:
         await stable_member(broker)
         broker.groups.stop()

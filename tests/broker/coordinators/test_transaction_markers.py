@@ -1,4 +1,4 @@
-"""Markers: to partitions of this broker and of others, and who hears of them."""
+"""Markers: written to partitions of this broker and of others, with a result for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def order(*partitions: tuple[str, int], producer_id: int = 5, epoch: int = 0) ->
     return WriteMarkers("x", producer_id, epoch, 3, True, partitions)
 
 
-async def test_what_became_of_each_partition(tmp_path: Path) -> None:
+async def test_each_partition_has_its_own_result(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         assert await broker.markers.write_here(TransactionEnd(5, 1, 3, True), [("t", 0), ("t", 9), ("none", 0)]) == {
             ("t", 0): ErrorCode.NONE,
@@ -51,7 +51,7 @@ def led_by_another(broker: Broker, monkeypatch: pytest.MonkeyPatch, leader: int,
     )
 
 
-async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_brokers_write_their_own_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         led_by_another(broker, monkeypatch, 8, ("t", 1), ("t", 2))
         asked: list[tuple[int, ApiKey, WriteTxnMarkersRequest, int]] = []
@@ -69,7 +69,7 @@ async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypa
         assert await markers.write(order(("t", 0), ("t", 1), ("t", 2))) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            ("t", 2): ErrorCode.UNKNOWN_SERVER_ERROR,  # not a word about it
+            ("t", 2): ErrorCode.UNKNOWN_SERVER_ERROR,  # missing from the response
         }
         ((broker_id, api_key, message, version),) = asked
         assert (broker_id, api_key, version) == (8, ApiKey.WRITE_TXN_MARKERS, 1)
@@ -79,7 +79,7 @@ async def test_partitions_of_others_are_asked_for_there(tmp_path: Path, monkeypa
         assert [(topic.name, topic.partition_indexes) for topic in marker.topics] == [("t", [1, 2])]
 
 
-async def test_a_broker_out_of_reach_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_broker_is_a_network_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         led_by_another(broker, monkeypatch, 8, ("t", 0))
         assert await broker.markers.write(order(("t", 0))) == {("t", 0): ErrorCode.NETWORK_EXCEPTION}

@@ -1,4 +1,4 @@
-"""Verification (KIP-890): no batch opens a transaction in a partition that its coordinator knows nothing of."""
+"""Verification (KIP-890): no batch opens a transaction in a partition that its coordinator does not know of."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
         assert await producer.write(b"a") is ErrorCode.NONE
 
 
-async def test_a_batch_that_comes_after_the_marker_opens_nothing(tmp_path: Path) -> None:
+async def test_a_batch_that_arrives_after_the_marker_opens_no_transaction(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()
@@ -43,7 +43,7 @@ async def test_a_batch_that_comes_after_the_marker_opens_nothing(tmp_path: Path)
 
 
 async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
-    """Verified before the transaction ended, appended after: the very race that KIP-890 closes."""
+    """Verified before the transaction ended, appended after: the race that KIP-890 closes."""
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()
@@ -59,17 +59,17 @@ async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
         assert not log.producers.is_verified(producer.producer_id, verified.guard(T0))
 
 
-async def test_an_open_transaction_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_open_transaction_needs_no_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()
         await producer.add(0)
         await producer.write(b"a")
-        broker.transactions.stop()  # nobody is there to be asked
+        broker.transactions.stop()  # no coordinator can be asked
         assert await producer.write(b"b") is ErrorCode.NONE
 
 
-async def test_without_a_coordinator_the_client_tries_again(tmp_path: Path) -> None:
+async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()
@@ -93,9 +93,9 @@ async def test_partitions_that_are_not_here_are_not_asked_about(tmp_path: Path) 
         }
 
 
-async def test_a_leader_whose_metadata_is_behind_refuses_for_now_only(tmp_path: Path) -> None:
-    """A broker that starts is told what it leads before it is told what there is. A batch that comes in between was not
-    verified: the log would refuse it for good.
+async def test_a_leader_whose_metadata_is_behind_refuses_with_a_retriable_error(tmp_path: Path) -> None:
+    """A broker that starts gets LeaderAndIsr before UpdateMetadata. A batch that arrives in between was not verified,
+    and the log would refuse it with a fatal error.
     """
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
@@ -125,7 +125,7 @@ async def set_broker_default(broker: Broker, name: str, value: str) -> None:
         await trio.lowlevel.checkpoint()
 
 
-# -- a coordinator elsewhere -------------------------------------------------------------------------------------------
+# --- a coordinator elsewhere
 
 
 def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
@@ -145,11 +145,11 @@ def answered(code: ErrorCode) -> AddPartitionsToTxnResponse:
         (answered(ErrorCode.TRANSACTION_ABORTABLE), ErrorCode.INVALID_TXN_STATE),
         (AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), ErrorCode.INVALID_TXN_STATE),
         (AddPartitionsToTxnResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR), ErrorCode.UNKNOWN_SERVER_ERROR),
-        (OSError("nobody there"), ErrorCode.NETWORK_EXCEPTION),
+        (OSError("connection refused"), ErrorCode.NETWORK_EXCEPTION),
     ],
-    ids=["verified", "fenced", "not added", "not trusted", "failed", "out of reach"],
+    ids=["verified", "fenced", "not added", "not trusted", "failed", "unreachable"],
 )
-async def test_the_coordinator_is_asked_where_it_is(
+async def test_a_coordinator_on_another_broker_is_asked_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, expected: ErrorCode | None
 ) -> None:
     async with transactional_broker(tmp_path) as broker:

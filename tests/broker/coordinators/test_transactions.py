@@ -1,4 +1,4 @@
-"""The transaction coordinators' shell on a whole broker: life, moves, restarts, time."""
+"""The transaction coordinators on a whole broker: what readers see, restarts, timeouts, leadership."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from tests.support.running_broker import ask
 from tests.support.transactional import Producer, completed, fetched, loaded, read, transactional_broker
 
-# -- what readers see --------------------------------------------------------------------------------------------------
+# --- what readers see
 
 
 async def test_only_committed_data_are_read(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ async def test_only_committed_data_are_read(tmp_path: Path) -> None:
         assert (everything.high_watermark, everything.last_stable_offset) == (8, 7)
 
 
-async def test_an_open_transaction_holds_back_what_comes_after_it(tmp_path: Path) -> None:
+async def test_an_open_transaction_holds_back_what_is_written_after_it(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         slow, quick = Producer(broker, "slow"), Producer(broker, "quick")
         for producer in (slow, quick):
@@ -50,8 +50,8 @@ async def test_an_open_transaction_holds_back_what_comes_after_it(tmp_path: Path
         assert await read(broker) == [b"quick"]
 
 
-async def test_a_reader_that_waits_hears_of_the_marker(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    """Though the marker is smaller than what the reader waits for: the data were there before."""
+async def test_a_marker_wakes_a_waiting_reader(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    """Even though the marker is smaller than what the reader waits for: the data was there before."""
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()
@@ -84,7 +84,7 @@ async def test_a_reader_that_waits_hears_of_the_marker(tmp_path: Path, autojump_
         assert trio.current_time() - started < 3_600
 
 
-# -- groups ------------------------------------------------------------------------------------------------------------
+# --- groups
 
 
 async def committed_offset(broker: Broker) -> tuple[int, int]:
@@ -108,7 +108,7 @@ async def test_offsets_count_with_their_transaction(tmp_path: Path) -> None:
             assert await committed_offset(broker) == (ErrorCode.NONE, expected)
 
 
-# -- restarts ----------------------------------------------------------------------------------------------------------
+# --- restarts
 
 
 async def test_an_open_transaction_survives_a_restart_and_is_committed_then(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_a_decision_is_carried_out_after_a_restart(
         assert (await fetched(broker, index=1)).last_stable_offset == 2
 
 
-async def test_epochs_go_on_after_a_restart(tmp_path: Path) -> None:
+async def test_epochs_continue_after_a_restart(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path, keeps=True) as broker:
         zombie = Producer(broker)
         await zombie.init()
@@ -169,7 +169,7 @@ async def test_epochs_go_on_after_a_restart(tmp_path: Path) -> None:
         assert await zombie.write(b"late") is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# --- time
 
 
 async def test_a_transaction_left_open_is_aborted(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
@@ -188,13 +188,13 @@ async def test_a_transaction_left_open_is_aborted(tmp_path: Path, autojump_clock
         assert await producer.write(b"late") is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-async def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    keys = {
+async def test_an_unused_id_is_forgotten(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+    keys: dict[str, Any] = {
         "transactional_id_expiration_ms": "3600000",
         "transaction_remove_expired_transaction_cleanup_interval_ms": "60000",
-        # nor does the log hold on to segments of a mock year
+        # without this, retention would remove segments after a mock week
         "log_retention_ms": "-1",
-        # mock time waits for every checkpoint, and this one would be due hundreds of times
+        # mock time waits for every checkpoint of the high watermark, and hundreds would be due
         "replica_high_watermark_checkpoint_interval_ms": "3600000",
     }
     async with transactional_broker(tmp_path, **keys) as broker:
@@ -207,10 +207,10 @@ async def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path, autojump_cloc
         assert broker.transactions.describe("used").error is ErrorCode.NONE
 
 
-# -- leadership --------------------------------------------------------------------------------------------------------
+# --- leadership
 
 
-async def test_only_the_leader_of_an_ids_partition_answers_for_it(tmp_path: Path) -> None:
+async def test_only_the_leader_of_an_ids_partition_serves_the_id(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         await Producer(broker).init()
         index = coordinator_partition("x", 2)
@@ -257,7 +257,7 @@ async def test_ids_are_claimed_only_when_needed(tmp_path: Path, monkeypatch: pyt
         assert (refused.error, claimed) == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, 1)
 
 
-async def test_two_that_begin_at_once_get_one_id(tmp_path: Path) -> None:
+async def test_two_producers_that_begin_at_once_get_one_id(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
         producers = [Producer(broker), Producer(broker)]
         async with trio.open_nursery() as nursery:

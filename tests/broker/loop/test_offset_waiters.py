@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.handlers.records.produce import _wait_for_replicas
+from kpybroker.broker.handlers.records.produce import Pending, _wait_for_replicas
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Suspended, Wait, run_steps, run_to_end
 from kpybroker.broker.replication.partition import Partition
@@ -68,13 +68,14 @@ async def test_all_are_told_when_leadership_is_lost() -> None:
     assert not waiters.waiting
 
 
-def test_many_whose_time_is_over_at_once_let_others_have_their_turns() -> None:
+def test_many_that_time_out_at_once_let_others_run() -> None:
     """A Produce to thousands of partitions, none of them committed in time: see `steps.run_steps`."""
     waiters, answers = OffsetWaiters(), [ProduceResponse.PartitionProduceResponse() for _ in range(1000)]
     partition = SimpleNamespace(until_committed=waiters.until)
     broker = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: 5.0))
     yielded: list[object] = []
-    for wanted in _wait_for_replicas(cast(Broker, broker), [(cast(Partition, partition), 1, a) for a in answers], 0):
+    pending = Pending(acks=-1, timeout_ms=0, replicas=[(cast(Partition, partition), 1, answer) for answer in answers])
+    for wanted in _wait_for_replicas(cast(Broker, broker), pending):
         if isinstance(wanted, Wait):
             assert wanted.deadline == 5.0
             wanted.is_over = True

@@ -1,13 +1,15 @@
-"""trio's loop is what `run_loop` takes it for. A new trio for which this fails makes the broker slower, not wrong."""
+"""trio's loop is what `run_loop` assumes. With a new trio for which this fails the broker is slower, not wrong."""
 
 from __future__ import annotations
 
 import select
 from math import inf
+from types import SimpleNamespace
 
 import pytest
 import trio
 import trio.testing
+from trio._core import _run
 
 from kpybroker.broker.loop.poller import HAS_EPOLL
 from kpybroker.broker.loop.run_loop import RunLoop
@@ -87,3 +89,37 @@ def test_a_guest_of_another_loop_is_left_alone() -> None:
     while callable(call := todo.get(timeout=30)):
         call()
     assert found == [None]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "other"),
+    [
+        ("runner", "deadlines", None),
+        ("runner", "runq", AttributeError),
+        ("runner", "waiting_for_idle", AttributeError),
+        ("runner", "clock_autojump_threshold", "never"),
+        ("runner", "io_manager", SimpleNamespace()),
+        ("runner", "is_guest", AttributeError),
+        ("deadlines", "next_deadline", lambda _needed: 0.0),
+        ("deadlines", "next_deadline", lambda: None),
+        ("io_manager", "force_wakeup", None),
+        ("io_manager", "_epoll", SimpleNamespace(fileno=lambda: None)),
+    ],
+)
+def test_a_trio_with_other_internals_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, owner: str, name: str, other: object
+) -> None:
+    parts = {
+        "deadlines": SimpleNamespace(next_deadline=lambda: inf),
+        "io_manager": SimpleNamespace(_epoll=SimpleNamespace(fileno=lambda: 3), force_wakeup=lambda: None),
+    }
+    parts["runner"] = SimpleNamespace(
+        **parts, runq=[], waiting_for_idle={}, clock_autojump_threshold=inf, is_guest=False
+    )
+    monkeypatch.setattr(_run, "GLOBAL_RUN_CONTEXT", SimpleNamespace(runner=parts["runner"]))
+    assert RunLoop.of_this_run() is not None
+    if other is AttributeError:
+        delattr(parts[owner], name)
+    else:
+        setattr(parts[owner], name, other)
+    assert RunLoop.of_this_run() is None

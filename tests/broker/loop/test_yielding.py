@@ -1,14 +1,16 @@
-"""Calls in threads: what they cost when they fail."""
+"""Letting others run, and calls in threads: what they cost when they fail."""
 
 from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Awaitable, Callable, Generator
 
 import pytest
 import trio
 
-from kpybroker.broker.loop.yielding import in_thread
+from kpybroker.broker.loop.steps import Steps, run_to_end
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget, in_thread, paced
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 
@@ -49,3 +51,52 @@ async def test_what_a_thread_returns_or_raises_otherwise_is_passed_on() -> None:
     assert await in_thread(lambda: 7, limiter) == 7
     with pytest.raises(ZeroDivisionError):
         await in_thread(lambda: 1 // 0, limiter)
+
+
+class StepCounter(trio.abc.Instrument):
+    """Counts how often trio goes on with one task."""
+
+    def __init__(self) -> None:
+        self.task = trio.lowlevel.current_task()
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task is self.task
+
+
+async def checkpoints_during(work: Callable[[], Awaitable[object]]) -> int:
+    counter = StepCounter()
+    trio.lowlevel.add_instrument(counter)
+    await work()
+    trio.lowlevel.remove_instrument(counter)
+    return counter.count
+
+
+@pytest.mark.parametrize(("cost", "times", "checkpoints"), [(ELEMENT, 1000, 5), (SLICE_UNITS, 4, 4), (0, 5000, 0)])
+async def test_others_run_once_a_slice_whatever_a_unit_of_work_costs(cost: int, times: int, checkpoints: int) -> None:
+    async def in_a_coroutine() -> None:
+        budget = YieldBudget()
+        for _ in range(times):
+            await budget.spend(cost)
+
+    def steps() -> Steps[None]:
+        budget = YieldBudget()
+        for _ in range(times):
+            yield from budget.steps(cost)
+
+    assert await checkpoints_during(in_a_coroutine) == checkpoints
+    assert await checkpoints_during(lambda: run_to_end(steps())) == checkpoints
+
+
+async def test_a_paced_generator_lets_others_run_at_each_of_its_yields() -> None:
+    def work() -> Generator[None, None, int]:
+        yield
+        yield
+        return 7
+
+    results: list[int] = []
+
+    async def run() -> None:
+        results.append(await run_to_end(paced(work())))
+
+    assert (await checkpoints_during(run), results) == (2, [7])

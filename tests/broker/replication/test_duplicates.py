@@ -1,4 +1,4 @@
-"""A batch that comes again while the ISR is too small: known for what it is, and acknowledged when it is committed."""
+"""A batch that is sent again while the ISR is too small: it is recognised, and acknowledged once it is committed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.batches import batch
-from tests.support.leadership import TOPIC_ID, tell
+from tests.support.leadership import TOPIC_ID, order
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 
@@ -20,7 +20,7 @@ NEXT = batch(b"w", producer_id=7, producer_epoch=0, base_sequence=1)
 
 
 async def lead(broker: Broker, isr: list[int], epoch: int) -> None:
-    await tell(broker, 0, epoch, isr)
+    await order(broker, 0, epoch, isr)
 
 
 async def follower_has(broker: Broker, offset: int, epoch: int) -> None:
@@ -37,10 +37,11 @@ async def produce(broker: Broker, records: bytearray, acks: int = -1) -> Produce
     data = ProduceRequest.PartitionProduceData(index=0, records=bytes(records))
     topic = ProduceRequest.TopicProduceData(name="t", partition_data=[data])
     answer = await ask(broker, ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[topic]), 9)
-    return answer.responses[0].partition_responses[0]
+    found: ProduceResponse.PartitionProduceResponse = answer.responses[0].partition_responses[0]
+    return found
 
 
-async def test_a_batch_that_is_there_is_not_refused_for_the_isr(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_batch_that_is_in_the_log_is_not_refused_for_the_isr(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker(Path("/logs"), files=LossyFiles(), min_insync_replicas="2") as broker:
         await lead(broker, [0, 1], 0)
         assert (await produce(broker, WRITTEN, acks=1)).base_offset == 0
@@ -54,7 +55,7 @@ async def test_a_batch_that_is_there_is_not_refused_for_the_isr(autojump_clock: 
         await follower_has(broker, 1, 2)
         await lead(broker, [0], 3)
         again = await produce(broker, WRITTEN)
-        assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0), "committed: that is the truth"
+        assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0), "it is committed"
         damaged = bytearray(WRITTEN)
         damaged[-1] ^= 1
         assert (await produce(broker, damaged)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS

@@ -1,4 +1,4 @@
-"""Fetches that wait: each is answered once, and as soon as there is a reason to."""
+"""Fetches that wait: each gets one response, as soon as there is a reason for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER_BYTES = 4 + 4  # size, correlation id
 
 
 class Fetch:
-    """One from the end of a partition, sent without a session; `answers` has what has come of it so far."""
+    """A fetch from the end of a partition, without a session; `answers` has its response, once there is one."""
 
     def __init__(self, broker: Broker, offset: int, min_bytes: int, max_wait_ms: int) -> None:
         self.offset, self.min_bytes = offset, min_bytes
@@ -62,7 +62,7 @@ class Fetch:
     def _count_end(self) -> None:
         self.ended += 1
 
-    def go_on_if_over(self) -> None:
+    def resume_if_over(self) -> None:
         while self.suspended is not None and (self.ended or self.deadline <= trio.current_time()):
             self.ended = 0
             self._take(self.suspended.resume())
@@ -74,10 +74,10 @@ class Fetch:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_a_parked_fetch_is_answered_once_by_data_by_time_or_by_a_lost_leadership(
+async def test_a_suspended_fetch_ends_once_by_data_by_time_or_by_lost_leadership(
     tmp_path: Path, seed: int, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Not before `min_bytes` have come since it was asked, unless its time is over or nobody leads any more."""
+    """Not before `min_bytes` have been appended, unless its time is over or leadership is lost."""
     chance = random.Random(seed)
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t")
@@ -100,7 +100,7 @@ async def test_a_parked_fetch_is_answered_once_by_data_by_time_or_by_a_lost_lead
                     gone.close()  # its connection has ended
                     fetches.remove(gone)
             for fetch in fetches:
-                fetch.go_on_if_over()
+                fetch.resume_if_over()
                 has_enough = (log.log_end_offset - fetch.offset) * size >= fetch.min_bytes
                 is_late = fetch.deadline <= trio.current_time()
                 assert bool(fetch.answers) >= (has_enough or is_late)
@@ -110,7 +110,7 @@ async def test_a_parked_fetch_is_answered_once_by_data_by_time_or_by_a_lost_lead
         partition.follow(2, 7, [2])
         for fetch in fetches:
             was_waiting = fetch.suspended is not None
-            fetch.go_on_if_over()
+            fetch.resume_if_over()
             (answer,) = fetch.answers
             assert not was_waiting or answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert not partition._sessions  # nobody is told any more
+        assert not partition._sessions  # no session is notified any more

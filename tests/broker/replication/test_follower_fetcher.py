@@ -1,4 +1,4 @@
-"""What a fetcher does with its leader's answers, and what it asks for next."""
+"""What a fetcher does with its leader's responses, and what it asks for next."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ KEY = TopicPartition("t", 0)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-async def test_an_answer_not_taken_makes_the_leader_tell_all_again(tmp_path: Path, is_replaced: bool) -> None:
-    """The leader thinks that its high watermark is known now, and would not name it in this session again."""
+async def test_after_a_stale_response_the_leader_sends_everything_again(tmp_path: Path, is_replaced: bool) -> None:
+    """The leader assumes that its high watermark is known, and would not send it in this session again."""
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
@@ -52,7 +52,7 @@ async def test_an_answer_not_taken_makes_the_leader_tell_all_again(tmp_path: Pat
 
 
 class Asked(NamedTuple):
-    """What a fetch said of the one partition; of one that it did not name, nothing has changed since it last did."""
+    """What a fetch asks of the one partition; None if it does not name it, because nothing has changed."""
 
     correlation_id: int
     fetch_offset: int | None
@@ -117,7 +117,7 @@ def records(base_offset: int, *values: bytes, index: int = 0) -> FetchResponse.P
     )
 
 
-async def test_what_is_answered_is_appended_and_told_by_the_next_fetch(tmp_path: Path) -> None:
+async def test_what_the_leader_sends_is_appended_and_the_next_fetch_asks_for_more(tmp_path: Path) -> None:
     async with following(tmp_path) as (leader, _, own_log):
         asked = await leader.asked()
         assert asked.fetch_offset == 0
@@ -132,7 +132,7 @@ async def test_what_is_answered_is_appended_and_told_by_the_next_fetch(tmp_path:
         assert (asked.fetch_offset, own_log.log_end_offset, own_log.high_watermark) == (4, 4, 3)
 
 
-async def test_where_the_logs_part_its_own_is_cut(tmp_path: Path) -> None:
+async def test_where_the_logs_diverge_its_own_is_truncated(tmp_path: Path) -> None:
     async with following(tmp_path) as (leader, _, own_log):
         await leader.answer(await leader.asked(), records(0, b"a", b"b"))
         await leader.answer(await leader.asked(), records(2, b"c"))
@@ -144,7 +144,7 @@ async def test_where_the_logs_part_its_own_is_cut(tmp_path: Path) -> None:
         assert (asked.fetch_offset, own_log.log_end_offset) == (2, 2)
 
 
-async def test_a_leader_that_has_not_heard_of_itself_is_asked_again_before_long(
+async def test_a_leader_that_does_not_know_yet_that_it_leads_is_asked_again_soon(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     refusal = FetchResponse.PartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -176,7 +176,7 @@ def begin(fetcher: FollowerFetcher, topic_id: bytes, indexes: range) -> None:
 
 
 class Named(NamedTuple):
-    """What a fetch said: offset and log start of each partition it named, and what it forgot."""
+    """What a fetch asks for: offset and log start of each partition it names, and the partitions it forgets."""
 
     positions: dict[int, tuple[int, int]]
     forgotten: list[int]
@@ -198,10 +198,10 @@ def answered(
     return fetcher._answered(FetchResponse(session_id=session_id, responses=[topic]))
 
 
-async def test_after_an_answer_only_what_it_named_is_looked_at(
+async def test_after_a_response_only_the_partitions_it_named_are_looked_at(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Until a partition comes, goes or fails, and twice a second: for what nobody tells."""
+    """Except if a partition is added, removed or fails, and twice a second, for changes without a notification."""
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=4)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
@@ -237,7 +237,7 @@ async def test_after_an_answer_only_what_it_named_is_looked_at(
 async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Also where the answers before it let the fetcher look at nothing but what had grown."""
+    """Also if the responses before let the fetcher look only at what had grown."""
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2, follower_replication_throttled_replicas="1:0")
         broker.config.dynamic_broker["follower.replication.throttled.rate"] = "1"
@@ -255,7 +255,7 @@ async def test_a_throttled_partition_waits_once_its_rate_is_used_up(
         assert grown(0, 2) == ({0: (2, 0)}, [])
 
 
-async def test_what_can_not_be_appended_is_not_asked_for_at_once(
+async def test_what_cannot_be_appended_is_asked_for_again_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_broker(tmp_path) as broker:
@@ -284,7 +284,7 @@ async def test_a_topic_that_gets_its_id_is_asked_for_by_it(tmp_path: Path) -> No
         assert following.version > 12
 
 
-async def test_a_leader_without_sessions_is_told_all_each_time(tmp_path: Path) -> None:
+async def test_a_leader_without_sessions_gets_all_partitions_each_time(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2)
         fetcher = broker.replicas.fetchers.new_fetcher(1, 0)
@@ -294,7 +294,7 @@ async def test_a_leader_without_sessions_is_told_all_each_time(tmp_path: Path) -
         assert named(following) == ({0: (0, 0), 1: (1, 0)}, [])
 
 
-async def test_a_fenced_epoch_ends_it(tmp_path: Path) -> None:
+async def test_a_fenced_epoch_ends_the_fetching(tmp_path: Path) -> None:
     fenced = FetchResponse.PartitionData(partition_index=0, error_code=ErrorCode.FENCED_LEADER_EPOCH)
     async with following(tmp_path) as (leader, fetcher, _):
         await leader.answer(await leader.asked(), fenced)

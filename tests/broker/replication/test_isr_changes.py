@@ -10,7 +10,7 @@ import trio
 from kpybroker.broker.app import Broker
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.broker.replication.test_high_watermark import TOPIC_ID, Controller, lead, update_metadata
+from tests.support.leadership import TOPIC_ID, RefusingController, lead, update_metadata
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 
@@ -40,11 +40,11 @@ async def fetch(
 async def test_a_follower_that_could_not_join_at_first_joins_later_though_its_partition_is_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It names the partition once, when the leader has not heard that it lives. Storms left such partitions behind."""
-    controller = Controller(monkeypatch)
+    """It names the partition once, before the leader knows that it is alive. Chaos tests left such partitions."""
+    controller = RefusingController(monkeypatch)
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
         await update_metadata(broker, [0, 2])
-        partition = await lead(broker)
+        partition = await lead(broker, isr=[0, 2])
         session = (await fetch(broker, (0, 0), names_it=True)).session_id
         for epoch in (1, 2):
             assert (await fetch(broker, (session, epoch), names_it=False)).responses == []
@@ -57,12 +57,12 @@ async def test_a_follower_that_could_not_join_at_first_joins_later_though_its_pa
         assert partition.leader.maximal_isr == {0, 1, 2}
 
 
-async def test_a_follower_that_left_the_isr_of_an_idle_partition_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader that stood still takes everybody out. Alone it refuses all writes: nothing is appended either."""
-    controller = Controller(monkeypatch)
+async def test_a_follower_that_left_the_isr_of_an_idle_partition_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that stalled removes all followers. Then it refuses all writes, so nothing is appended either."""
+    controller = RefusingController(monkeypatch)
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
         await update_metadata(broker, [0, 1, 2])
-        partition = await lead(broker)
+        partition = await lead(broker, isr=[0, 2])
         session = (await fetch(broker, (0, 0), names_it=True, replica_id=2)).session_id
         await fetch(broker, (session, 1), names_it=False, replica_id=2)
         leader = partition.leader

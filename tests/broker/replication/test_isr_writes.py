@@ -1,4 +1,4 @@
-"""Below AlterPartition a leader writes its ISR itself; what is in the tree decides, whatever became of the answer."""
+"""Before AlterPartition a leader writes its ISR itself; the tree decides, even if the response was lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.running_cluster import running_cluster
 STATE = znodes.partition_state_path("t", 0)
 
 
-async def test_a_follower_that_is_back_is_written_into_the_isr_and_the_controller_hears_of_it(
+async def test_a_follower_that_returns_is_written_into_the_isr_and_the_controller_is_notified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isr_writes, "LINGER_S", 0.0)
@@ -47,7 +47,7 @@ class Scene:
     """A partition led by broker 1 in epoch 4, its state's node at `version`."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
         self.tree = EmbeddedStore.in_memory(lambda: 0).session()
         leader = SimpleNamespace(agreed=self._agreed, refused=self._refused)
         self.partition: Any = SimpleNamespace(
@@ -55,18 +55,18 @@ class Scene:
             index=0,
             controller_epoch=7,
             leader=leader,
-            isr_committed=lambda: self.told.append(("committed", 0)),
-            advance_again=lambda: self.told.append(("advance again", 0)),
+            isr_committed=lambda: self.calls.append(("committed", 0)),
+            advance_again=lambda: self.calls.append(("advance again", 0)),
         )
         broker: Any = SimpleNamespace(node_id=1, tree=self.tree, clock=SimpleNamespace(monotonic=lambda: 0.0))
         self.writes = IsrWrites(broker)
 
     def _agreed(self, _change: IsrChange, _leader_epoch: int, version: int, _isr: tuple[int, ...]) -> Verdict:
-        self.told.append(("agreed", version))
+        self.calls.append(("agreed", version))
         return Verdict.COMMITTED
 
     def _refused(self, _change: IsrChange, error: int) -> Verdict:
-        self.told.append(("refused", error))
+        self.calls.append(("refused", error))
         return Verdict.DROPPED
 
     async def write(self, isr: tuple[int, ...], partition_epoch: int) -> None:
@@ -86,10 +86,10 @@ async def scene() -> Scene:
     return made
 
 
-async def test_what_is_written_says_who_leads_and_the_nodes_version_is_the_partition_epoch() -> None:
+async def test_the_written_state_names_the_leader_and_the_nodes_version_is_the_partition_epoch() -> None:
     made = await scene()
     await made.write((1, 2), partition_epoch=0)
-    assert made.told == [("agreed", 1), ("committed", 0)]
+    assert made.calls == [("agreed", 1), ("committed", 0)]
     assert (await made.tree.get(STATE)).data == (
         b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
     )
@@ -99,7 +99,7 @@ async def test_a_write_that_was_overtaken_changes_nothing() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(2, 5, (2,), 7)))
     await made.write((1, 2), partition_epoch=0)
-    assert made.told == [("refused", ErrorCode.INVALID_UPDATE_VERSION), ("advance again", 0)]
+    assert made.calls == [("refused", ErrorCode.INVALID_UPDATE_VERSION), ("advance again", 0)]
     assert (await made.tree.get(STATE)).stat.version == 1
 
 
@@ -107,4 +107,4 @@ async def test_a_write_whose_answer_was_lost_is_found_to_be_there() -> None:
     made = await scene()
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(1, 4, (1, 2), 7)))
     await made.write((1, 2), partition_epoch=0)
-    assert made.told == [("agreed", 1), ("committed", 0)]
+    assert made.calls == [("agreed", 1), ("committed", 0)]

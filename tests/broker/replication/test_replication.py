@@ -1,18 +1,18 @@
-"""A partition on three brokers as one machine: held and lost messages, late orders, deaths and returns.
+"""A partition on three brokers as one machine: delayed and lost messages, late orders, crashes and returns.
 
-What must hold in every state, whoever leads and whoever only believes to:
+What must hold in every state, with a leader and with brokers that wrongly believe to lead:
 
-- a record that was acknowledged with acks=all is in the log of every replica in sync, at its offset;
-- nobody's high watermark is above the end of a replica in sync, and below it all those logs are the same;
-- where two logs have the same epoch at one offset they have the same record, and each log's epochs tell the log;
-- no high watermark and no log end goes back where and while it leads, the former does not rise below
-  min.insync.replicas, and no follower cuts off what is committed;
-- who comes into the ISR has the high watermark and the start of the leader's epoch, and who is put out has not been at
-  the leader's end for `replica.lag.time.max.ms`;
-- no log start is above what was deleted, and no low watermark above a log start;
-- a fetch in another epoch than the leader's is refused.
+- A record that was acknowledged with acks=all is in the log of every replica in sync, at its offset.
+- No high watermark is above the log end of a replica in sync, and below it all those logs are the same.
+- If two logs have the same epoch at one offset they have the same record, and each log's epochs match its records.
+- While a replica leads, neither its high watermark nor its log end goes back, and the high watermark does not rise with
+  an ISR below min.insync.replicas. No follower truncates what is committed.
+- A replica that joins the ISR has reached the high watermark and the start of the leader's epoch. A replica that is
+  removed has not been at the leader's log end for `replica.lag.time.max.ms`.
+- No log start is above what was deleted, and no low watermark above a log start.
+- A fetch in another epoch than the leader's is refused.
 
-Histories are drawn by weight from a seed: `-k "[17]"` plays number 17 again.
+Histories are drawn by weight from a seed: `-k "[17]"` runs number 17 again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OF_ANOTHER_EPOCH = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOC
 
 
 class Replication:
-    """The controller is the history itself; nobody is ever elected who is not in the ISR."""
+    """The history is the controller; only replicas in the ISR are elected."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -52,12 +52,12 @@ class Replication:
         self.deleted_below = 0
         self.epoch_starts: dict[int, int] = {}
         self.caught_up: dict[tuple[int, int], int] = {}
-        """By leader epoch and follower: when it had last all that there was."""
+        """By leader epoch and follower: when it last had everything."""
         self.last_fetch: dict[tuple[int, int], tuple[int, int]] = {}
-        """By leader epoch and follower: when it was, and the leader's end then."""
+        """By leader epoch and follower: the time, and the leader's log end then."""
         self.before: dict[tuple[int, int], tuple[int, int, int]] = {}
         """By leader and epoch: log end, high watermark, size of the ISR."""
-        self._tell()
+        self._send_orders()
         self.deliver_orders(IDS)
 
     def play(self, steps: int) -> None:
@@ -74,7 +74,7 @@ class Replication:
         return [broker_id for broker_id in IDS if self.random.random() < 0.6]
 
     def _leader(self) -> Node | None:
-        """Who leads in the latest epoch, and knows it."""
+        """The broker that leads in the latest epoch and knows it."""
         node = self.nodes.get(self.state.leader)
         is_leading = node is not None and node.leads and node.partition.leader_epoch == self.state.epoch
         return node if is_leading else None
@@ -82,17 +82,17 @@ class Replication:
     def check(self) -> None:
         self.what_was_acknowledged_is_in_every_log_in_sync()
         self.what_is_committed_is_in_every_log_in_sync()
-        self.logs_match_and_epochs_tell_them()
-        self.leaders_do_not_go_back()
+        self.logs_and_epochs_match()
+        self.leaders_never_go_back()
 
     # --- the controller
 
-    def _tell(self) -> None:
+    def _send_orders(self) -> None:
         self.orders += [(broker_id, self.state) for broker_id in IDS if self.nodes[broker_id].is_up]
 
     def _elect(self, leader: int, isr: frozenset[int]) -> None:
         self.state = Order(leader, self.state.epoch + 1, self.state.partition_epoch + 1, isr)
-        self._tell()
+        self._send_orders()
 
     def move_leadership(self) -> None:
         broker_id = self._broker()
@@ -100,7 +100,7 @@ class Replication:
             self._elect(broker_id, self.state.isr)
 
     def kill(self) -> None:
-        """The controller takes it out of the ISR, unless it is the last: then nobody leads until it is back."""
+        """The controller removes it from the ISR, unless it is the last: then there is no leader until it is back."""
         broker_id = self._broker()
         node = self.nodes[broker_id]
         if not node.is_up:
@@ -116,7 +116,7 @@ class Replication:
         elif broker_id in self.state.isr:
             self._elect(self.state.leader, isr)
 
-    def come_back(self) -> None:
+    def restart_the_dead(self) -> None:
         for broker_id in IDS:
             if not self.nodes[broker_id].is_up:
                 self._boot(broker_id)
@@ -192,7 +192,7 @@ class Replication:
     # --- the leaders
 
     def produce(self) -> None:
-        """To whoever believes to lead: there may be two."""
+        """To a broker that believes to lead: there may be two."""
         self._produce(self.nodes[self._broker()], self.random.randint(1, 3))
 
     def _produce(self, node: Node, count: int) -> None:
@@ -207,7 +207,7 @@ class Replication:
                 self.waiting.append(node.write(self.value))
 
     def delete_records(self) -> None:
-        """All that is committed, where it is led."""
+        """All that is committed, at the leader."""
         leader = self._leader()
         if leader is not None:
             self.deleted_below = max(self.deleted_below, leader.partition.delete_records(-1))
@@ -233,10 +233,10 @@ class Replication:
         node = self.nodes[self._broker()]
         node.checkpoint = node.log.high_watermark
 
-    # --- what often goes together
+    # --- sequences of several actions
 
     def an_epoch(self) -> None:
-        """Something is written, some copy it, another one leads, and some hear of it."""
+        """Records are written, some brokers copy them, another one is elected, and some get the order."""
         self._write_and_copy(self._some_brokers())
         self.move_leadership()
         self.deliver_orders(self._some_brokers())
@@ -248,7 +248,7 @@ class Replication:
         self.replicate(who)
 
     def one_is_away(self) -> None:
-        """All but one go on for a while; what becomes of the ISR is decided, and heard of, or not."""
+        """All but one continue for a while. Their ISR changes may be decided, and the leader may get the result."""
         away = self._broker()
         others = [broker_id for broker_id in IDS if broker_id != away]
         for _ in range(4):
@@ -262,7 +262,7 @@ class Replication:
                 self.settle_isr_changes()
 
     def one_catches_up(self) -> None:
-        """And is let in, perhaps before the leader knows."""
+        """And joins the ISR, perhaps before the leader knows."""
         who = self._broker()
         self.replicate([who] * self.random.randint(1, 3))
         if self.random.random() < 0.7:
@@ -287,14 +287,14 @@ class Replication:
     def send_a_fetch(self) -> None:
         node = self.nodes[self._broker()]
         self._truncate(node)
-        under_way = [*self.fetches, *(answer.fetch for answer in self.fetched)]
-        is_asking = any(fetch.state is node.following for fetch in under_way)
+        in_flight = [*self.fetches, *(answer.fetch for answer in self.fetched)]
+        is_asking = any(fetch.state is node.following for fetch in in_flight)
         if node.following is None or node.following.is_truncating or node.partition.leader_id == -1 or is_asking:
             return
         self.fetches.append(node.ask())
 
     def deliver_a_fetch(self) -> None:
-        """However late: its sender, or the leader, may have another epoch by now."""
+        """At any time: its sender, or the leader, may be in another epoch by now."""
         if self.fetches:
             fetch = self.fetches.pop(self.random.randrange(len(self.fetches)))
             answer = self._serve(fetch, self.random.randint(0, 4))
@@ -323,7 +323,7 @@ class Replication:
         return answer
 
     def _truncate(self, node: Node) -> None:
-        """Before it may fetch, where a fetch does not tell: to the high watermark, or to where the leader says."""
+        """Before it may fetch, if fetches do not report divergence: to the high watermark or the leader's epoch end."""
         state = node.following
         if state is None or not state.is_truncating:
             return
@@ -345,12 +345,12 @@ class Replication:
             assert end >= self.epoch_starts[change.leader_epoch], f"{replica} joins below the start of the epoch"
         for replica in leader.isr - set(change.isr):
             late_ms = self.world.now - self.caught_up[change.leader_epoch, replica]
-            assert late_ms > LAG_MS, f"{replica} was put out of the ISR {late_ms} ms after it was at the end"
+            assert late_ms > LAG_MS, f"{replica} was removed from the ISR {late_ms} ms after it was at the end"
         assert partition.broker_id in change.isr
 
     def become_whole(self) -> None:
-        """Left alone for a while, all brokers up, the cluster is whole again: equal logs, all of it committed."""
-        self.come_back()
+        """With all brokers up and no more faults, all logs become equal and fully committed."""
+        self.restart_the_dead()
         self.fetches.clear()
         self.fetched.clear()
         for _ in range(8):
@@ -363,23 +363,23 @@ class Replication:
         assert self.state.isr == frozenset(IDS)
         for node in self.nodes.values():
             start = node.log.log_start_offset
-            assert start >= leader.log.log_start_offset  # above it, where a former leader's was and this one's is not
+            assert start >= leader.log.log_start_offset  # above it, if a former leader's was higher
             assert node.records == {offset: found for offset, found in leader.records.items() if offset >= start}
             assert node.log.high_watermark == leader.log.log_end_offset
         assert leader.partition.low_watermark == leader.log.log_start_offset
 
     def what_was_acknowledged_is_in_every_log_in_sync(self) -> None:
-        self._hear_of_the_waiting()
+        self._collect_acknowledged()
         for broker_id in self.state.isr:
             node = self.nodes[broker_id]
             for offset, value in self.acknowledged.items():
                 if offset >= node.log.log_start_offset:
                     found = node.records.get(offset)
-                    assert found is not None, f"{value} at {offset} is not with {broker_id}"
+                    assert found is not None, f"{value} at {offset} is missing on {broker_id}"
                     assert found.value == value
 
-    def _hear_of_the_waiting(self) -> None:
-        """As `Partition.wait_high_watermark` ends."""
+    def _collect_acknowledged(self) -> None:
+        """Those for which `Partition.wait_high_watermark` would end."""
         waiting, self.waiting = self.waiting, []
         for produced in waiting:
             if not produced.waiter.is_over:
@@ -401,7 +401,7 @@ class Replication:
                 for offset in range(start, high_watermark):
                     assert node.records.get(offset) == other.records.get(offset), f"{offset} differs"
 
-    def logs_match_and_epochs_tell_them(self) -> None:
+    def logs_and_epochs_match(self) -> None:
         for one in self.nodes.values():
             for offset, record in one.records.items():
                 assert one.log.epoch_for_offset(offset) == record.epoch
@@ -410,7 +410,7 @@ class Replication:
                     a, b = one.records[offset], other.records[offset]
                     assert a == b or a.epoch != b.epoch
 
-    def leaders_do_not_go_back(self) -> None:
+    def leaders_never_go_back(self) -> None:
         for node in self.nodes.values():
             leader = node.partition.leader
             if leader is None or not node.is_up:
@@ -443,16 +443,16 @@ ACTIONS: dict[Callable[[Replication], None], int] = {
     Replication.deliver_some_orders: 5,
     Replication.move_leadership: 3,
     Replication.kill: 2,
-    Replication.come_back: 3,
+    Replication.restart_the_dead: 3,
     Replication.delete_records: 1,
     Replication.time_passes: 3,
     Replication.write_checkpoint: 2,
 }
-"""By how often."""
+"""The actions and their weights."""
 
 
-def test_what_was_asked_for_counts_until_the_next_word_of_the_controller() -> None:
-    """Agreed to and not heard of, then refused for its epoch: the one who was let in may lead next."""
+def test_a_proposed_isr_counts_until_the_controllers_next_order() -> None:
+    """The controller agreed, the response was lost, a retry was refused for its epoch: the new member may lead next."""
     scenario = Replication(seed=0)
     first, controller_asked = scenario.nodes[1], scenario.world.asked
     for _ in range(4):  # without 3
@@ -464,7 +464,7 @@ def test_what_was_asked_for_counts_until_the_next_word_of_the_controller() -> No
     scenario.decide_an_isr_change()
     scenario._deliver_answer(is_lost=True)
     assert scenario.state.isr == {1, 2, 3}
-    scenario._elect(2, scenario.state.isr)  # and nobody has heard of that
+    scenario._elect(2, scenario.state.isr)  # no broker has got the order yet
     assert len(controller_asked) == 1
     scenario.decide_an_isr_change()
     scenario._deliver_answer(is_lost=False)

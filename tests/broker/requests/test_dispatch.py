@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kpybroker.broker.handlers import routes
-from kpybroker.broker.requests.dispatch import SERVED, Route
+from kpybroker.broker.requests.dispatch import Route
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode
 from kpybroker.wire.errors import ErrorCode, ProtocolError

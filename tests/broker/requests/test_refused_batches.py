@@ -16,7 +16,7 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.batches import batch
-from tests.support.leadership import tell
+from tests.support.leadership import order
 from tests.support.lossy_files import LossyFiles
 from tests.support.running_broker import ask, running_broker
 
@@ -40,10 +40,9 @@ def code_of(
 ) -> ErrorCode | None:
     """What the partition's leader says, which knows the producer up to `last`, or not at all."""
     known = {} if last is None else {7: SimpleNamespace(producer_epoch=epoch, last_sequence=last)}
-    log = SimpleNamespace(producers=SimpleNamespace(producers=known))
-    partition: Any = SimpleNamespace(topic=topic, index=index, leader=object(), log=log)
+    producers: Any = SimpleNamespace(producers=known)
     try:
-        refused.check(partition, records)
+        refused.check((topic, index), producers, records)
     except KafkaError as error:
         return error.code
     return None
@@ -101,10 +100,9 @@ def test_the_first_of_a_later_epoch_counts() -> None:
     assert code_of(refused, sent(1, producer_epoch=1)) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_who_does_not_lead_keeps_what_was_noted() -> None:
+def test_a_broker_that_does_not_lead_keeps_what_was_noted() -> None:
     refused = after(sent(3))
-    partition: Any = SimpleNamespace(topic="t", index=0, leader=None, log=object())
-    refused.check(partition, sent(4))
+    refused.check(("t", 0), None, sent(4))
     assert refused.by_partition
 
 
@@ -167,11 +165,11 @@ async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, 
     one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0, [0])
+        await order(broker, 0, 0, [0])
         assert await produce(broker, one, version, 0) == [fine]
-        await tell(broker, 1, 1, [0])
+        await order(broker, 1, 1, [0])
         assert await produce(broker, one, version, 1) == [moved]
-        await tell(broker, 0, 2, [0])
+        await order(broker, 0, 2, [0])
         assert await produce(broker, other, version, 4) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
         assert await produce(broker, one, version, 2, 3, 4) == [moved] * 3
         assert await produce(broker, one, version, 1, 2, 3, 4) == [fine] * 4
@@ -182,11 +180,11 @@ async def test_what_is_in_the_log_already_keeps_nobody_waiting(autojump_clock: t
     connection = PlainConnectionInfo(connection_id="one")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0, [0])
+        await order(broker, 0, 0, [0])
         assert await produce(broker, connection, 9, 0, 1) == [fine] * 2
-        await tell(broker, 1, 1, [0])
+        await order(broker, 1, 1, [0])
         assert await produce(broker, connection, 9, 1) == [moved]
-        await tell(broker, 0, 2, [0])
+        await order(broker, 0, 2, [0])
         assert await produce(broker, connection, 9, 2, 1, 3) == [fine] * 3
         assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 4
 
@@ -196,11 +194,11 @@ async def test_a_leader_that_was_away(autojump_clock: trio.testing.MockClock) ->
     one, other = PlainConnectionInfo(connection_id="one"), PlainConnectionInfo(connection_id="other")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
-        await tell(broker, 0, 0, [0])
+        await order(broker, 0, 0, [0])
         assert await produce(broker, one, 9, 0) == [fine]
-        await tell(broker, 1, 1, [0])
+        await order(broker, 1, 1, [0])
         assert await produce(broker, one, 9, 1) == [moved]
-        await tell(broker, 0, 2, [0])
+        await order(broker, 0, 2, [0])
         assert await produce(broker, other, 9, 1, 2) == [fine] * 2
         assert await produce(broker, one, 9, 3, 5) == [fine, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
 
@@ -211,5 +209,5 @@ async def test_a_partition_that_is_new_here(autojump_clock: trio.testing.MockClo
     unknown, fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
         assert await produce(broker, connection, 9, 0) == [unknown]
-        await tell(broker, 0, 0, [0])
+        await order(broker, 0, 0, [0])
         assert await produce(broker, connection, 9, 1, 0, 1) == [unknown, fine, fine]

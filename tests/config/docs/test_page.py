@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpybroker.cli.run import EXIT_CODES
+from kpybroker.cli.exit_codes import EXIT_CODES
 from kpybroker.config.docs.lookup import broker_doc, topic_doc
 from kpybroker.config.docs.page import PLACE, page
 from kpybroker.config.dynamic import FIXED_AT_START

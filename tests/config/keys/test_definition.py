@@ -1,4 +1,4 @@
-"""The tables are whole and sound."""
+"""The tables have every key of Kafka, with valid defaults and modes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kpybroker.config.dynamic import FIXED_AT_START, SECURITY_KEYS, THREAD_KEYS
-from kpybroker.config.keys import own as keys_own
 from kpybroker.config.keys.definition import CLUSTER_WIDE, INTERNAL, PER_BROKER, READ_ONLY
+from kpybroker.config.keys.own import ROWS as OWN_ROWS
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import TOPIC_SYNONYMS
 from kpybroker.config.keys.topic import TOPIC_ROWS
@@ -18,8 +18,8 @@ KAFKA = json.loads((Path(__file__).parent / "kafka_3_9_1_configs.json").read_tex
 """What DescribeConfigs of Kafka 3.9.1 answers: name, value, type, source, read-only, sensitive, synonyms."""
 
 
-def test_no_key_of_kafka_is_missing_and_ours_stand_apart() -> None:
-    ours = {row[0] for row in keys_own.ROWS}
+def test_no_key_of_kafka_is_missing_and_ours_have_a_prefix() -> None:
+    ours = {row[0] for row in OWN_ROWS}
     assert all(name.startswith("kpybroker.") for name in ours)
     assert BROKER_KEYS.keys() - INTERNAL - ours == {row[0] for row in KAFKA["broker"]}
     assert {row[0] for row in TOPIC_ROWS} == {row[0] for row in KAFKA["topic"]}

@@ -93,7 +93,7 @@ def test_a_topic_key_is_read_exactly_when_it_is_honoured(row: tuple[str, ...]) -
     assert is_read is (status == HONOURED)
 
 
-def test_the_detour_of_a_topic_key_leads_to_its_value() -> None:
+def test_a_topic_key_that_is_read_through_another_field_sets_that_field() -> None:
     assert LogConfig.from_props({"cleanup.policy": "compact"}).compact
     assert LogConfig.from_props({"segment.ms": "7"}).max_segment_ms == 7
     assert LogConfig.from_props({"message.timestamp.difference.max.ms": "7"}).message_timestamp_before_max_ms == 7

@@ -1,4 +1,4 @@
-"""Keys that speak of the same thing."""
+"""Keys that give one another a value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpybroker.config.keys.synonyms import base_key, broker_synonyms
         ("broker.id", ("broker.id",)),
     ],
 )
-def test_synonyms_come_most_specific_first(name: str, synonyms: tuple[str, ...]) -> None:
+def test_synonyms_are_ordered_most_specific_first(name: str, synonyms: tuple[str, ...]) -> None:
     assert broker_synonyms(name) == synonyms
 
 
@@ -28,6 +28,6 @@ def test_a_listeners_key_does_not_hide_the_plain_one() -> None:
     assert broker_synonyms(name, match_listener_override=False) == (name,)
 
 
-def test_the_key_behind_a_listeners_key() -> None:
+def test_the_plain_key_of_a_listeners_key() -> None:
     assert base_key("listener.name.x.max.connections") == "max.connections"
     assert base_key("max.connections") == "max.connections"

@@ -77,7 +77,6 @@ class Stage:
             self._check_memory()
 
     # --- brokers
-
     def do_settings(self, *options: str) -> None:
         """Of the brokers that come after this."""
         self._options |= dict(option.split("=") for option in options)
@@ -162,7 +161,6 @@ class Stage:
         self._held = False
 
     # --- topics and tools
-
     def do_topic(self, name: str, *assignments: str) -> None:
         """`0:1,2` partition 0 on brokers 1 and 2; `noid` leaves out the topic id."""
         topic_id = None if "noid" in assignments else self._uuid()
@@ -222,7 +220,6 @@ class Stage:
         instantly(self._admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
 
     # --- requests
-
     def do_event(self, name: str, *arguments: str) -> None:
         event: events.Event = getattr(events, name)(*arguments) if hasattr(events, name) else Signal(name)
         for actor in self._actors.values():
@@ -292,7 +289,6 @@ class Stage:
         self.output.append(str(self._active().machine.parts.context.offline_partition_count))
 
     # --- what it has come to
-
     def outcome(self) -> dict[str, Any]:
         """Everything that the tree says of topics, without the epochs that an interruption may raise."""
         found: dict[str, Any] = {}
@@ -336,7 +332,6 @@ class Stage:
         return any("is lost" in line for line in self.output)
 
     # --- running
-
     def _new_actor(self, broker_id: int) -> Actor:
         options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self._options}
         settings = effects.Settings(

@@ -76,7 +76,6 @@ class Model:
         self.empty_since = 0
 
     # --- who is who
-
     def holder(self, instance: str) -> str | None:
         return next((m for m, member in self.members.items() if member.instance == instance), None)
 
@@ -103,7 +102,6 @@ class Model:
         return max((member.rebalance_ms for member in self.members.values()), default=0)
 
     # --- JoinGroup
-
     def join(self, ticket: str, member_id: str, new_id: str, protocol_type: str, wish: Member, version: int) -> None:
         if not self.exists and member_id:
             return self.say(ticket, "UNKNOWN_MEMBER_ID", member_id)
@@ -187,7 +185,6 @@ class Model:
             self.say(ticket, *head[:3], told, *head[4:6], skips)
 
     # --- a rebalance
-
     def prepare(self) -> None:
         if self.state == "CompletingRebalance":
             for member in self.members.values():
@@ -243,7 +240,6 @@ class Model:
         return ("NONE", member_id, self.generation, self.leader, self.protocol, members, False)
 
     # --- SyncGroup, Heartbeat, LeaveGroup
-
     def sync(self, ticket: str, member_id: str, instance: str | None, generation: int, parts: dict[str, bytes]) -> None:
         error = self.refusal(member_id, instance)
         if error is None and generation != self.generation:
@@ -320,7 +316,6 @@ class Model:
         self.unsynced.discard(member_id)
 
     # --- offsets
-
     def commit(
         self, ticket: str, member_id: str, instance: str | None, generation: int, partition: Partition, offset: int
     ) -> None:
@@ -377,7 +372,6 @@ class Model:
         self.say(ticket, "NONE")
 
     # --- time
-
     def next_time(self) -> int | None:
         """When something is over next. A member that waits in a join or sync is not watched, unless it is new."""
         times = [at for at in (self.join_ends_at, self.sync_ends_at) if at is not None]

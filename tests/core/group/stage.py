@@ -185,8 +185,6 @@ class Stage(MachineStage):
 
 
 # --- requests from text
-
-
 def _options(arguments: list[str]) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in arguments if "=" in argument)
 
@@ -294,8 +292,6 @@ _REQUESTS: dict[str, Callable[[Stage, str, list[str]], object]] = {
 
 
 # --- results to text
-
-
 def _text(data: bytes) -> str:
     """Assignments are text in plays; a subscription shows its topics."""
     if data[:2] == b"\0\0" and len(data) >= 10:

@@ -116,7 +116,6 @@ class Transactions(RuleBasedStateMachine):
         self.stage.check()
 
     # --- what must hold
-
     @invariant()
     def answers_are_true(self) -> None:
         for ticket, result in self.stage.answered.items():

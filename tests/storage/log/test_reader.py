@@ -10,11 +10,12 @@ import pytest
 
 from kpybroker.storage.disk.files import OsFiles
 from kpybroker.storage.log.append import ProducedBatches
-from kpybroker.storage.log.reader import HEADERS_BETWEEN_TURNS
+from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
+from kpybroker.wire.yield_budget import SLICE_UNITS
 from tests.support.batches import NOW_MS, append, batch, found_by, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
@@ -159,10 +160,10 @@ def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> 
     assert large.is_long
 
 
-def test_a_search_gives_turns_and_sees_the_log_as_it_was() -> None:
+def test_a_search_pauses_and_sees_the_log_as_it_was() -> None:
     files = LossyFiles()
     log = open_log(files, "/logs/t-0")
-    for _ in range(2 * HEADERS_BETWEEN_TURNS):
+    for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")
     log.append_as_leader(ProducedBatches(lying_batch(NOW_MS + 9), NOW_MS), 0)
     append(log, b"true", timestamp=NOW_MS + 5)

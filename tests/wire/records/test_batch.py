@@ -100,7 +100,7 @@ def test_a_truncated_last_batch_ends_the_iteration(cut: int) -> None:
             list(iter_batches(buffer[:cut], strict=True))
 
 
-def test_iteration_starts_where_it_is_told() -> None:
+def test_iteration_starts_at_the_given_position() -> None:
     buffer = bytes(sample() * 3)
     size = len(buffer) // 3
     assert [position for position, _ in iter_batches(buffer, size)] == [size, 2 * size]

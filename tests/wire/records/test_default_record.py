@@ -1,4 +1,4 @@
-"""The strict walk over a magic 2 batch's records: each way in which bytes can fail to be records."""
+"""The strict reading of a magic 2 batch's records: each way in which bytes can fail to be records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.wire.records.samples import plain_records
 HEADER = parse_header(build_batch_of(plain_records(1)))._replace(base_timestamp=0)
 
 
-def walk(section: bytes, count: int = 1, **changes: int) -> list[tuple[int, ...]]:
+def spans(section: bytes, count: int = 1, **changes: int) -> list[tuple[int, ...]]:
     return [tuple(span) for span in iter_spans(section, HEADER._replace(records_count=count, **changes))]
 
 
@@ -27,12 +27,12 @@ def body(*, size: int | None = None, rest: bytes = b"\x00\x00\x00\x02k\x02v\x00"
 
 def refused(section: bytes, count: int = 1, **changes: int) -> bool:
     with pytest.raises(KafkaError) as caught:
-        walk(section, count, **changes)
+        spans(section, count, **changes)
     return caught.value.code is ErrorCode.INVALID_RECORD
 
 
 def test_a_sound_record_is_taken() -> None:
-    assert walk(body()) == [(0, 0, 5, 6, 7, 8, 9, 0, 9)]
+    assert spans(body()) == [(0, 0, 5, 6, 7, 8, 9, 0, 9)]
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_the_count_must_be_that_of_the_records() -> None:
 
 def test_no_records_means_that_nothing_is_looked_at() -> None:
     """An empty batch is what compaction leaves of a producer's last batch."""
-    assert walk(b"", 0) == []
-    assert walk(b"anything", 0) == []
+    assert spans(b"", 0) == []
+    assert spans(b"anything", 0) == []
 
 
 def test_any_negative_length_is_null() -> None:
-    ((_, _, _, key_end, _, value_end, _, _, _),) = walk(body(rest=b"\x00\x00\x00\x01\x03\x00"))
+    ((_, _, _, key_end, _, value_end, _, _, _),) = spans(body(rest=b"\x00\x00\x00\x01\x03\x00"))
     assert (key_end, value_end) == (-1, -1)
 
 
 def test_timestamps_stay_within_64_bits() -> None:
     section = body(rest=b"\x00\x02\x00\x02k\x02v\x00")
-    assert walk(section, base_timestamp=2**63 - 2)[0][1] == 2**63 - 1
+    assert spans(section, base_timestamp=2**63 - 2)[0][1] == 2**63 - 1
     assert refused(section, base_timestamp=2**63 - 1)
 
 
@@ -100,7 +100,7 @@ def test_known_varints() -> None:
 def test_bits_that_do_not_fit_are_dropped_as_in_java() -> None:
     assert read_varint(b"\x82\x80\x80\x80\x70", 0) == (1, 5)
     section = body(rest=b"\x00" + b"\x82" + b"\x80" * 8 + b"\x7e" + b"\x00\x02k\x02v\x00")
-    assert walk(section)[0][1] == 1
+    assert spans(section)[0][1] == 1
 
 
 def test_header_keys_that_are_not_text_survive() -> None:
@@ -116,7 +116,7 @@ def test_sequences_follow_the_offsets_and_wrap() -> None:
     assert [record.sequence for record in iter_records(batch, parse_header(batch))] == [2**31 - 2, 2**31 - 1, 0]
 
 
-def test_large_batches_are_walked_without_a_copy_of_them() -> None:
+def test_large_batches_are_read_without_a_copy() -> None:
     records = [Record(i, 0, None, b"x" * 500_000) for i in range(4)]
     batch = build_batch_of(records)
     assert list(iter_records(batch, parse_header(batch))) == records

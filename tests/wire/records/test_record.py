@@ -36,7 +36,7 @@ def test_what_is_built_is_read(magic: int, codec: Codec, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
-def test_a_batch_is_read_wherever_it_lies(magic: int, codec: Codec) -> None:
+def test_a_batch_is_read_at_any_position(magic: int, codec: Codec) -> None:
     records = plain_records(1 if magic < 2 and codec is Codec.NONE else 5)
     batch = build(magic, codec, records)
     buffer = b"\xaa" * 100 + bytes(batch) + b"\xbb" * 100
@@ -55,7 +55,7 @@ def test_flips_never_give_wrong_records(magic: int, codec: Codec, flips: list[tu
     try:
         for position, header in iter_batches(buffer):
             verify_crc(buffer, position, header)
-            # offsets, leader epoch and, in old formats, relative offsets of a wrapper lie outside the CRC
+            # offsets, leader epoch and, in old formats, relative offsets of a wrapper are not covered by the CRC
             assert {record[1:4] for record in iter_records(buffer, header, position)} <= original
     except KafkaError as error:
         if error.code not in FAULTS:
@@ -65,7 +65,7 @@ def test_flips_never_give_wrong_records(magic: int, codec: Codec, flips: list[tu
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 @given(flips=st.lists(st.tuples(st.integers(16, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 @settings(max_examples=60, deadline=None)
-def test_walking_unchecked_bytes_raises_nothing_else(magic: int, codec: Codec, flips: list[tuple[int, int]]) -> None:
+def test_unchecked_bytes_raise_kafka_errors_only(magic: int, codec: Codec, flips: list[tuple[int, int]]) -> None:
     buffer = build(magic, codec, plain_records(8))
     for place, value in flips:
         buffer[place % len(buffer)] = value

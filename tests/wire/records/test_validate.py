@@ -63,7 +63,7 @@ def sent(count: int = 3, codec: Codec = Codec.NONE, **changes: Any) -> bytearray
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_plain_batch_is_stamped_where_it_lies(codec: Codec) -> None:
+def test_a_simple_batch_is_stamped_in_place(codec: Codec) -> None:
     batch = sent(codec=codec)
     untouched = bytes(batch[16:])
     result = validate(batch)
@@ -243,7 +243,7 @@ def test_a_compacted_topic_wants_keys(codec: Codec) -> None:
     assert validate(sent(codec=codec), COMPACTED).records_count == 3
 
 
-def test_only_a_few_of_many_errors_are_told_in_the_message() -> None:
+def test_the_message_shows_only_a_few_of_many_errors() -> None:
     error = refusal(build_batch([(None, b"v", 1)] * 100), COMPACTED)
     assert isinstance(error, RecordValidationError)
     assert len(error.record_errors) == 100

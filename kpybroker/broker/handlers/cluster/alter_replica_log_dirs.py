@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -42,7 +42,7 @@ async def handle(
                     code = _move(broker, topic.name, index, log_dir.path)
                     result = results.setdefault(topic.name, TopicResult(topic_name=topic.name))
                     result.partitions.append(PartitionResult(partition_index=index, error_code=code))
-                    await budget.spend(is_long=code == ErrorCode.NONE)
+                    await budget.spend(ELEMENT if code else SLICE_UNITS)
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 

@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import SERVED
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

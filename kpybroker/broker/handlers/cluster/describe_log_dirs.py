@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import trio
-
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -40,7 +39,6 @@ PartitionResult = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 LAG_UNKNOWN = -1
 LONG_MAX = 2**63 - 1
-LOGS_PER_BREATH = 500
 
 
 async def handle(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
@@ -66,11 +64,11 @@ async def _describe_dir(
         return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     topics: dict[str, list[DescribeLogDirsResponse.DescribeLogDirsPartition]] = {}
     here = [*broker.logs.logs_in(log_dir).items(), *broker.logs.future_logs_in(log_dir).items()]
-    for count, (partition, one) in enumerate(here, 1):
+    budget = YieldBudget()
+    for partition, one in here:
         if wanted is None or partition in wanted:
             topics.setdefault(partition.topic, []).append(_describe_log(broker, one))
-        if count % LOGS_PER_BREATH == 0:
-            await trio.lowlevel.checkpoint()
+        await budget.spend()
     return Result(
         log_dir=log_dir,
         topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()],

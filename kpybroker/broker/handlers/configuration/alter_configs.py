@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.configuration import alter as config_alter
+from kpybroker.broker.handlers.configuration.alter_requests import Alteration, alter_each, authorize_alter, refuse_each
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
-from kpybroker.broker.handlers.configuration.requests import alter_each, authorize_alter
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.wire.api import ApiKey
@@ -28,7 +28,6 @@ LEDGER = Ledger(
     absent="client metrics: refused, as Kafka does in ZooKeeper mode",
 )
 
-Resource = AlterConfigsRequest.AlterConfigsResource
 Answer = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
@@ -36,32 +35,17 @@ async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestC
     return AlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
 
 
-async def _alter(
-    broker: Broker, resource: Resource, validate_only: bool, is_twice: bool, context: RequestContext
-) -> None:
-    if is_twice:
-        raise config_alter.resource_twice()
-    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
-    entries = resource.configs
+async def _alter(broker: Broker, context: RequestContext, alteration: Alteration) -> None:
+    kind, name, entries = alteration.kind, alteration.name, alteration.resource.configs
     config_alter.check_entries([e.name for e in entries], [e.name for e in entries if e.value is None])
     if kind not in (ConfigResourceType.TOPIC, ConfigResourceType.BROKER):
-        raise config_alter.refuse_type(kind, resource.resource_type)
+        raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     if kind is ConfigResourceType.BROKER:
         config_alter.check_broker_name(broker, name)
     authorize_alter(context, kind, name)
     props = {entry.name: entry.value for entry in entries if entry.value is not None}
-    await config_alter.alter(broker, kind, name, props, validate_only=validate_only)
+    await config_alter.alter(broker, kind, name, props, validate_only=alteration.validate_only)
 
 
 def error_response(request: AlterConfigsRequest, context: RequestContext, error: KafkaError) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        responses=[
-            Answer(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
-    )
+    return AlterConfigsResponse(responses=refuse_each(request, Answer, error))

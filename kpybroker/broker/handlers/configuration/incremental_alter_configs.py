@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.cluster import loggers
 from kpybroker.broker.handlers.configuration import alter as config_alter
+from kpybroker.broker.handlers.configuration.alter_requests import Alteration, alter_each, authorize_alter, refuse_each
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
-from kpybroker.broker.handlers.configuration.requests import alter_each, authorize_alter
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.config.dynamic import OpType
@@ -34,7 +34,6 @@ LEDGER = Ledger(
     absent="client metrics and groups: refused, as Kafka does in ZooKeeper mode",
 )
 
-Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 Answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
@@ -44,17 +43,12 @@ async def handle(
     return IncrementalAlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
 
 
-async def _alter(
-    broker: Broker, resource: Resource, validate_only: bool, is_twice: bool, context: RequestContext
-) -> None:
-    if is_twice:
-        raise config_alter.resource_twice()
-    kind, name = ConfigResourceType.of(resource.resource_type), resource.resource_name
-    entries = resource.configs
+async def _alter(broker: Broker, context: RequestContext, alteration: Alteration) -> None:
+    kind, name, entries = alteration.kind, alteration.name, alteration.resource.configs
     nulls = [e.name for e in entries if e.value is None and e.config_operation != OpType.DELETE]
     config_alter.check_entries([e.name for e in entries], nulls)
     if kind in (ConfigResourceType.UNKNOWN, ConfigResourceType.CLIENT_METRICS):
-        raise config_alter.refuse_type(kind, resource.resource_type)
+        raise config_alter.refuse_type(kind, alteration.resource.resource_type)
     authorize_alter(context, kind, name)
     if kind is ConfigResourceType.BROKER:
         config_alter.check_broker_name(broker, name)
@@ -63,23 +57,13 @@ async def _alter(
     ops = [config_alter.parse_op(e.name, e.config_operation, e.value) for e in entries]
     if kind is ConfigResourceType.BROKER_LOGGER:
         loggers.check(ops)
-        if not validate_only:
+        if not alteration.validate_only:
             loggers.apply(ops)
         return
-    await config_alter.incremental_alter(broker, kind, name, ops, validate_only=validate_only)
+    await config_alter.incremental_alter(broker, kind, name, ops, validate_only=alteration.validate_only)
 
 
 def error_response(
     request: IncrementalAlterConfigsRequest, context: RequestContext, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            Answer(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
-    )
+    return IncrementalAlterConfigsResponse(responses=refuse_each(request, Answer, error))

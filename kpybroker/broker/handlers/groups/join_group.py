@@ -1,7 +1,7 @@
-"""JoinGroup 0-9: enter a group's next generation; the answer comes when that generation begins.
+"""JoinGroup 0-9: enter a group's next generation; the response is sent when that generation begins.
 
-A member that comes without an id is given one: from version 4 on with MEMBER_ID_REQUIRED, to come back with
-(KIP-394). The wait has no bound of its own: the coordinator ends it with the rebalance or the session.
+A member without an id receives one: from version 4 on with MEMBER_ID_REQUIRED, and it joins again with that id
+(KIP-394). The wait has no limit of its own: the coordinator ends it with the rebalance or the session.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ async def handle(broker: Broker, request: JoinGroupRequest, context: RequestCont
     authorize_group(context, Operation.READ, request.group_id)
     try:
         require_group_id(request.group_id)
-        result: JoinResult = await broker.groups.ask(_join(request, context))
+        result: JoinResult = await broker.groups.ask(_join(broker, request, context))
     except KafkaError as error:
         result = JoinResult(error.code, request.member_id)
     return _response(result, context.api_version)
 
 
-def _join(request: JoinGroupRequest, context: RequestContext) -> Join:
+def _join(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> Join:
     version, client_id = context.api_version, context.client_id or ""
     owner = client_id if request.group_instance_id is None else request.group_instance_id
     is_dynamic = request.group_instance_id is None
+    unique = uuid.UUID(int=broker.random.getrandbits(128), version=4)
     return Join(
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        new_member_id=f"{owner}-{uuid.uuid4()}",
+        new_member_id=f"{owner}-{unique}",
         client_id=client_id,
         client_host=f"/{context.client_host}",
         rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,

@@ -1,15 +1,14 @@
 """OffsetFetch 0-9: how far groups have read.
 
 Version 0 reads the tree, where version 0 of OffsetCommit writes. From version 1 on the coordinator answers,
-with what is committed only. Versions 0 and 1 have no place for a group's error: it stands at every partition
-asked for.
+with what is committed only. Versions 0 and 1 have no field for a group's error: each requested partition carries it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
 from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic
@@ -50,7 +49,7 @@ Group = OffsetFetchResponse.OffsetFetchResponseGroup
 
 @dataclass(slots=True)
 class Fetched:
-    """One group's answer, whatever the version makes of it."""
+    """The result for one group, before it is put into a version's fields."""
 
     group_id: str
     error: ErrorCode = ErrorCode.NONE
@@ -90,7 +89,7 @@ async def _fetch(
     partitions: list[PartitionKey] | None,
     require_stable: bool,
 ) -> Fetched:
-    """Offsets of topics that may not be described are refused where asked for, and left out of all."""
+    """Topics that may not be described are refused where they were named, and left out where all were asked for."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return Fetched(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: dict[PartitionKey, FetchedOffset] = {}
@@ -135,14 +134,19 @@ async def _fetch_from_tree(broker: Broker, request: OffsetFetchRequest, context:
     return OffsetFetchResponse(topics=_topics(offsets | refused))
 
 
-def _topics(
-    offsets: Mapping[PartitionKey, FetchedOffset],
-) -> list[OffsetFetchResponse.OffsetFetchResponseTopic]:
+Response = OffsetFetchResponse
+_ONE_GROUP = (Response.OffsetFetchResponseTopic, Response.OffsetFetchResponsePartition)
+_SEVERAL_GROUPS = (Response.OffsetFetchResponseTopics, Response.OffsetFetchResponsePartitions)
+"""The classes of a topic and of a partition, which have the same fields before version 8 and from it on."""
+
+
+def _topics(offsets: Mapping[PartitionKey, FetchedOffset], classes: tuple[Any, Any] = _ONE_GROUP) -> list[Any]:
+    topic_class, partition_class = classes
     return [
-        OffsetFetchResponse.OffsetFetchResponseTopic(
+        topic_class(
             name=name,
             partitions=[
-                OffsetFetchResponse.OffsetFetchResponsePartition(
+                partition_class(
                     partition_index=index,
                     committed_offset=offset.offset,
                     committed_leader_epoch=offset.leader_epoch,
@@ -157,26 +161,8 @@ def _topics(
 
 
 def _group(fetched: Fetched) -> Group:
-    return Group(
-        group_id=fetched.group_id,
-        error_code=fetched.error,
-        topics=[
-            OffsetFetchResponse.OffsetFetchResponseTopics(
-                name=name,
-                partitions=[
-                    OffsetFetchResponse.OffsetFetchResponsePartitions(
-                        partition_index=index,
-                        committed_offset=offset.offset,
-                        committed_leader_epoch=offset.leader_epoch,
-                        metadata=offset.metadata,
-                        error_code=offset.error,
-                    )
-                    for index, offset in partitions
-                ],
-            )
-            for name, partitions in by_topic(fetched.offsets.items()).items()
-        ],
-    )
+    topics = _topics(fetched.offsets, _SEVERAL_GROUPS)
+    return Group(group_id=fetched.group_id, error_code=fetched.error, topics=topics)
 
 
 def error_response(request: OffsetFetchRequest, context: RequestContext, error: KafkaError) -> OffsetFetchResponse:

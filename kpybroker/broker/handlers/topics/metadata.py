@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, PartitionState
-from kpybroker.broker.loop.yielding import pause_after
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
@@ -57,20 +57,21 @@ NO_CONTROLLER_ID = -1
 NOT_ASKED_FOR = -(2**31)
 """Authorized operations that were not asked for."""
 
-SLICE_S = 0.003
-"""A long answer gives the loop back at least this often."""
+PARTITION_COST = 2
+"""Units of a `YieldBudget` that describing one partition costs."""
 
 
 async def handle(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     _check(request, context)
     await broker.metadata.wait_first_update(broker.tree)
     asked_for = len(request.topics or ())
-    await pause_after(asked_for)
+    budget = YieldBudget()
+    await budget.spend(ELEMENT * asked_for)
     topics: list[Topic] = []
     names, known = _asked_for(broker, request, context, topics)
-    await pause_after(asked_for)
+    await budget.spend(ELEMENT * asked_for)
     described = [name for name in names if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)]
-    await pause_after(len(names))
+    await budget.spend(ELEMENT * len(names))
     if not _wants_all(request, context):
         topics += _undescribed(broker, names, described, by_id=known)
         described = await _create_missing(broker, request, context, described, topics)
@@ -188,7 +189,7 @@ async def _existing(broker: Broker, context: RequestContext, names: list[str]) -
     snapshot = broker.metadata.snapshot
     view = _View(snapshot, context)
     topics = []
-    slice_end = trio.current_time() + SLICE_S
+    budget = YieldBudget()
     for name in names:
         states = snapshot.topics.get(name)
         if states is None:
@@ -196,9 +197,8 @@ async def _existing(broker: Broker, context: RequestContext, names: list[str]) -
         partitions: list[Partition] = []
         for index, state in states.items():
             partitions.append(view.partition(index, state))
-            if len(partitions) % 128 == 0 and trio.current_time() > slice_end:
+            if budget.is_spent(PARTITION_COST):
                 await trio.lowlevel.checkpoint()
-                slice_end = trio.current_time() + SLICE_S
         topics.append(
             Topic(
                 name=name,
@@ -207,9 +207,7 @@ async def _existing(broker: Broker, context: RequestContext, names: list[str]) -
                 partitions=partitions,
             )
         )
-        if trio.current_time() > slice_end:
-            await trio.lowlevel.checkpoint()
-            slice_end = trio.current_time() + SLICE_S
+        await budget.spend()
     return topics
 
 

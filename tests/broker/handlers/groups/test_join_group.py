@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio.testing
 
@@ -11,6 +13,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from tests.broker.handlers.groups.group_scenarios import SUBSCRIPTION_TO_T, join_request
 from tests.support.fake_broker import call, fake_broker, versions
+from tests.support.running_broker import ask, create_topic, running_broker
 
 
 @pytest.mark.parametrize("version", versions(join_group))
@@ -86,3 +89,14 @@ async def test_static_members_wait_for_brokers_that_know_them() -> None:
     async with fake_broker(inter_broker_protocol_version="2.2") as broker:
         response = await call(broker, join_group, join_request(group_instance_id="i"), 9)
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_two_brokers_with_one_seed_give_the_same_member_ids(tmp_path: Path) -> None:
+    member_ids = []
+    for name in ("one", "two"):
+        async with running_broker(tmp_path / name) as broker:
+            await create_topic(broker, "__consumer_offsets")
+            responses = [await ask(broker, join_request(), 4) for _ in range(3)]
+            member_ids.append([response.member_id for response in responses])
+    assert member_ids[0] == member_ids[1]
+    assert len(set(member_ids[0])) == 3

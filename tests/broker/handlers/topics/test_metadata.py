@@ -8,6 +8,7 @@ import trio.testing
 
 from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.handlers.topics import metadata
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, ResourceType
 from kpybroker.wire.api import ApiKey
@@ -293,11 +294,12 @@ async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
     async with running_broker() as broker:
         await create(broker, "a", "b")
 
-        async def meanwhile(elements: int) -> None:
-            if elements == 2:
-                await broker.topics.delete_topics(["b"], 1000)
+        class DeletingBudget(YieldBudget):
+            async def spend(self, cost: int = ELEMENT) -> None:
+                if cost == 2 * ELEMENT:
+                    await broker.topics.delete_topics(["b"], 1000)
 
-        monkeypatch.setattr(metadata, "pause_after", meanwhile)
+        monkeypatch.setattr(metadata, "YieldBudget", DeletingBudget)
         response = await ask(broker, MetadataRequest(topics=None if version >= 1 else []), version)
         assert not broker.metadata.contains("b")
     assert codes(response) == {"a": ErrorCode.NONE}

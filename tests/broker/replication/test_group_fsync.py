@@ -1,4 +1,4 @@
-"""Group fsync on a whole broker: what waits for the disk, who shares an fsync, and what a failed one means."""
+"""Group fsync on a whole broker: what waits for the disk, which requests share an fsync, and what a failed one does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import queue
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -32,7 +33,7 @@ WITHOUT_LIMIT = str(2**63 - 1)
 
 
 class Disk(LossyFiles):
-    """Counts the fsyncs of topic t's segments. While it `holds`, each waits to be let go by `let`."""
+    """Counts the fsyncs of topic t's segments. While it `holds`, each waits until `let` releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +64,7 @@ class Disk(LossyFiles):
 
 
 @asynccontextmanager
-async def broker_on(disk: Disk, directory: Path = LOGS, **keys: str) -> AsyncIterator[Broker]:
+async def broker_on(disk: Disk, directory: Path = LOGS, **keys: Any) -> AsyncIterator[Broker]:
     async with running_broker(directory, files=disk, **keys) as broker:
         try:
             yield broker
@@ -88,7 +89,7 @@ async def write(broker: Broker, *, index: int = 0, acks: int = -1, records: int 
 
 
 async def readable(broker: Broker) -> tuple[int, int]:
-    """(high watermark, bytes) that a consumer is given."""
+    """(high watermark, bytes) that a consumer gets."""
     wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
     request = FetchRequest(topics=[FetchRequest.FetchTopic(topic="t", partitions=[wanted])], max_wait_ms=0)
     found = (await ask(broker, request, 11)).responses[0].partitions[0]
@@ -110,7 +111,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_appends_during_an_fsync_share_the_next_and_nobody_sees_them_before(acks: int) -> None:
+async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_then(acks: int) -> None:
     disk = Disk()
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="1")
@@ -187,7 +188,7 @@ async def test_the_brokers_flush_interval_is_for_topics_without_their_own() -> N
 
 
 async def test_flush_ms_takes_effect_live(autojump_clock: trio.testing.MockClock) -> None:
-    """The scheduler looks every ten seconds; what is due is a matter of the broker's clock, which stands at now."""
+    """The scheduler looks every ten seconds; the broker's own clock, which barely moves, decides what is due."""
     disk = Disk()
     async with broker_on(disk, log_flush_scheduler_interval_ms="10000") as broker:
         await create_topic(broker, "t")
@@ -225,7 +226,7 @@ async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(autojump_
         await until(lambda: checkpointed() == 3)
 
 
-async def test_a_failed_fsync_acknowledges_nobody_and_ends_the_directory() -> None:
+async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offline() -> None:
     disk = Disk()
     async with broker_on(disk, log_dirs=f"{LOGS},{OTHER_LOGS}") as broker:
         await create_topic(broker, "t", flush_messages="1")
@@ -251,7 +252,7 @@ async def test_a_failed_fsync_acknowledges_nobody_and_ends_the_directory() -> No
         assert (await write(broker))[0] in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-async def test_a_producer_that_goes_away_leaves_the_fsync_to_the_others() -> None:
+async def test_a_producer_that_disconnects_does_not_disturb_the_fsync_of_others() -> None:
     disk = Disk()
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="1")

@@ -1,0 +1,97 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: authorization, resources named twice, the outcome of each."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kpybroker.broker.handlers.configuration.alter import resource_twice
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
+from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.core.tree import TreeError
+from kpybroker.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+logger = logging.getLogger("kafka.server.ConfigAdminManager")
+
+T = TypeVar("T")
+Alter = Callable[["Broker", RequestContext, "Alteration"], Awaitable[None]]
+"""Change one resource. Raises KafkaError or TreeError."""
+
+
+class Alteration(NamedTuple):
+    """The change of one resource that a request asks for."""
+
+    kind: ConfigResourceType
+    resource: Any
+    validate_only: bool
+
+    @property
+    def name(self) -> str:
+        """The resource's name: a topic, or a broker id."""
+        name: str = self.resource.resource_name
+        return name
+
+
+def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str) -> None:
+    """Raises the KafkaError of a client that may not alter this resource."""
+    if kind is ConfigResourceType.TOPIC:
+        resource_type, resource, code = ResourceType.TOPIC, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    else:
+        resource_type, resource = ResourceType.CLUSTER, CLUSTER_NAME
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if not context.authorized(Operation.ALTER_CONFIGS, resource_type, resource):
+        raise KafkaError(code)
+
+
+async def alter_each(
+    broker: Broker, request: Any, context: RequestContext, answer: Callable[..., T], alter: Alter
+) -> list[T]:
+    """An outcome (made by `answer`) for each resource of a request; the failure of one leaves the others alone."""
+    named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    answers, budget = [], YieldBudget()
+    for resource in request.resources:
+        await budget.spend()
+        kind = ConfigResourceType.of(resource.resource_type)
+        is_twice = named[resource.resource_type, resource.resource_name] > 1
+        change = (
+            _refuse_twice() if is_twice else alter(broker, context, Alteration(kind, resource, request.validate_only))
+        )
+        answers.append(_answer(resource, answer, *await _outcome(change)))
+    return answers
+
+
+def refuse_each(request: Any, answer: Callable[..., T], error: KafkaError) -> list[T]:
+    """`error` for each resource of a request."""
+    return [_answer(resource, answer, error.code, error.message) for resource in request.resources]
+
+
+def _answer(resource: Any, answer: Callable[..., T], code: ErrorCode, message: str | None) -> T:
+    return answer(
+        error_code=code,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+async def _refuse_twice() -> None:
+    raise resource_twice()
+
+
+async def _outcome(change: Awaitable[None]) -> tuple[ErrorCode, str | None]:
+    try:
+        await change
+    except KafkaError as error:
+        logger.info("Configuration change refused: %s", error.message)
+        return error.code, error.message
+    except TreeError as error:
+        logger.error("Configuration change failed in the tree: %r", error)
+        return ErrorCode.UNKNOWN_SERVER_ERROR, None
+    return ErrorCode.NONE, None

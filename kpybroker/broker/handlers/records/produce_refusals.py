@@ -1,0 +1,151 @@
+"""What a Produce is refused for, and how its client learns of it: everything that `produce` does not append.
+
+A refusal stands at its partition of the response. Two kinds are larger: records that are no batch at all fail the whole
+request (`error_response`), and with acks=0, which has no response, any refusal ends the connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from kpybroker.broker.coordinators.transaction_verification import VerificationError
+from kpybroker.broker.replication.partition import ALL_IN_SYNC, LEADER_MOVED
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.core.topic_names import is_internal
+from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.batch import LEGACY_OVERHEAD_V0, LOG_OVERHEAD, TRANSACTIONAL_MASK
+from kpybroker.wire.records.record_errors import RequestRecordsError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
+
+PartitionResponse = ProduceResponse.PartitionProduceResponse
+TopicResponse = ProduceResponse.TopicProduceResponse
+Records = bytes | memoryview | None
+
+ACKS = (ALL_IN_SYNC, 0, 1)
+ADMIN_CLIENT_ID = "__admin_client"  # may write to internal topics (AdminUtils)
+LEADER_FROM = 10
+"""The version from which a response names the current leader and its endpoint (KIP-951)."""
+MAGIC_AT = 16
+MAGIC_MAX = 2
+ATTRIBUTES_AT = 22  # the low byte
+_BATCH_LENGTH = struct.Struct(">i")
+# Errors that ReplicaManager returns without the log start offset, and those that are found before the log is read.
+_WITHOUT_LOG_START = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    )
+)
+
+
+def check_request(topic: str, records: Records, acks: int, context: RequestContext) -> memoryview:
+    """The records of one partition. Raises KafkaError where the request alone says that they may not be appended."""
+    if acks not in ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if records is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a produce request must bring records")
+    if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
+    assert isinstance(records, memoryview)
+    return records
+
+
+def begins_transactional(records: bytes | memoryview) -> bool:
+    """Whether the first batch is part of a transaction. Raises CORRUPT_MESSAGE where there is no batch.
+
+    That fails the request and not only its partition: Kafka looks for transactions before anything else.
+    """
+    size = len(records)
+    if size < LOG_OVERHEAD:
+        return False
+    (length,) = _BATCH_LENGTH.unpack_from(records, 8)
+    if length < LEGACY_OVERHEAD_V0:
+        text = f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, text)
+    if size <= MAGIC_AT:
+        return False
+    magic = records[MAGIC_AT]
+    if magic > MAGIC_MAX:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic - (magic & 0x80) * 2}")
+    return magic == MAGIC_MAX and size > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
+
+
+def refuse(
+    broker: Broker,
+    context: RequestContext,
+    topic: str,
+    answer: PartitionResponse,
+    records: Records,
+    error: KafkaError | LogDirError,
+) -> None:
+    """Fill the response of a partition whose `records` were refused, and remember it for the batches behind them."""
+    context.connection.refused_batches.note(topic, answer.index, records, error)
+    if isinstance(error, LogDirError):
+        broker.log_dir_failed(error)
+        error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    unacknowledged(answer, error.code)
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
+    partition = broker.replicas.partition(topic, answer.index)
+    reached_log = error.code not in _WITHOUT_LOG_START and not isinstance(
+        error, RequestRecordsError | VerificationError
+    )
+    if reached_log and partition is not None and partition.log is not None:
+        answer.log_start_offset = partition.log.log_start_offset
+    record_errors = getattr(error, "record_errors", ())
+    answer.record_errors = [
+        ProduceResponse.BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
+        for position, message in record_errors
+    ]
+    # ReplicaManager has texts for bad records and verification; for everything else the code must do.
+    answer.error_message = error.message if record_errors else getattr(error, "client_message", None)
+    if context.api_version >= LEADER_FROM and error.code in LEADER_MOVED and partition is not None:
+        answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
+            leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+        )
+
+
+def unacknowledged(answer: PartitionResponse, code: ErrorCode) -> None:
+    """Records that may have been appended are not acknowledged."""
+    answer.error_code = code
+    answer.base_offset = -1
+
+
+def end_connection_on_error(response: ProduceResponse) -> None:
+    """With acks=0 the client learns of an error by the end of its connection. Raises ProtocolError then."""
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                code = ErrorCode(answer.error_code).name
+                raise ProtocolError(f"produce with acks=0 failed with {code} for {topic.name}-{answer.index}")
+
+
+def error_response(request: ProduceRequest, context: RequestContext, error: KafkaError) -> ProduceResponse | None:
+    """`error` at every partition. Raises ProtocolError with acks=0, which ends the connection."""
+    if request.acks == 0:
+        raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
+    told = None if error.message == error.code.message else error.message
+    return ProduceResponse(
+        responses=[
+            TopicResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=told)
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )

@@ -1,0 +1,27 @@
+"""The exit codes of `kpybroker dev` and `kpybroker server`. `kpybroker.broker.lifecycle.startup` uses 2 to 7."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_CONFIG: Final = 2
+
+EXIT_CODES: Final = (
+    (EXIT_OK, "stopped in order"),
+    (EXIT_FAILED, "an unexpected failure: the log has the details"),
+    (EXIT_CONFIG, "a bad option, key or value, or an unreadable file"),
+    (3, "a log directory cannot be used, or the last one failed"),
+    (4, "a log directory is locked by another broker"),
+    (5, "an address cannot be bound: the port is taken, or the host is not here"),
+    (6, "ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written"),
+    (7, "the log directories belong to another cluster or another broker"),
+)
+"""128 + n: a second signal n ended the broker at once."""
+
+
+def help_text() -> str:
+    """The codes as the end of a command's `--help`, in click's markup."""
+    lines = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES]
+    return "\n".join(["\b", "Exit codes:", *lines, "  143, 130  ended at once by a second SIGTERM or SIGINT", ""])
