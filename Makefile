@@ -1,4 +1,4 @@
-# Every target installs what it needs itself. See docs/TESTING.md for the suites.
+# Every target installs what it needs itself. See docs/testing/index.md for the suites.
 # The distribution's Python first: built without a shared library of its own, it is a tenth faster than what pyenv builds.
 PYTHON ?= $(shell for python in /usr/bin/python3.11 python3.11 python3; do \
 	$$python -c 'import ensurepip, venv' 2>/dev/null && command -v $$python && break; done)
@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility
+.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs docs-check
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -57,7 +57,7 @@ compat: test-deps  ## other people's clients and tools against kpybroker
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
-compatibility: $(VENV)/.test-stamp  ## write docs/COMPATIBILITY.md from the ledgers and the last results
+compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
 fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
@@ -66,7 +66,7 @@ fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
 
-bench: test-deps  ## both brokers' speed into docs/BENCHMARKS.md: 40 quiet minutes; BENCH=--quick takes 8 and writes nothing
+bench: test-deps  ## both brokers' speed into docs/internals/benchmarks.md: 40 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes
@@ -126,6 +126,18 @@ exchange: test-deps  ## kpybroker and real Kafka take turns on one data director
 demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
 	$(BIN)/python -m compat_tests.deps jars
 	$(BIN)/python -m kpybroker.pipelines.demo --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
+
+$(VENV)/.docs-stamp: pyproject.toml $(BIN)/kpybroker
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs-stamp  ## the site, into build/docs; warnings and broken links are errors; needs graphviz
+	@command -v dot >/dev/null || { echo "docs: graphviz is missing: sudo apt-get install graphviz"; exit 2; }
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "docs: open build/docs/index.html"
+
+docs-check: $(VENV)/.docs-stamp  ## the same checks without writing the site
+	$(BIN)/python -m sphinx -W --keep-going -q -b dummy docs .cache/docs
 
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs
 	$(BIN)/python -m protocol_specs.generate

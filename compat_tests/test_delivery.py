@@ -1,4 +1,4 @@
-"""The programs of docs/DELIVERY.md keep their promises: on the broker under test, and by the command that it names.
+"""The programs of docs/guides/transactions.md keep their promises, on the broker under test and by their command.
 
 That the counting is right is shown on outputs made by hand.
 """
@@ -17,13 +17,13 @@ from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
 from compat_tests.support.tools import run_process
 
-CRASH = ROOT / "docs" / "examples" / "crash.py"
+CRASH = ROOT / "docs" / "samples" / "delivery" / "crash.py"
 RECORDS, CRASHES = 3_000, 1
 
 
 @pytest.fixture(scope="module")
 def crash() -> ModuleType:
-    """docs/examples is no package: a reader who runs it has nothing but the files."""
+    """docs/samples/delivery is no package: a reader who runs it has nothing but the files."""
     spec = importlib.util.spec_from_file_location("docs_examples_crash", CRASH)
     assert spec is not None
     assert spec.loader is not None

@@ -23,7 +23,7 @@ from compat_tests.bench.clients import Run
 from compat_tests.bench.costs import Stall, loop_stall
 from compat_tests.bench.neighbours import NEIGHBOURS, OVERRIDES
 from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import MISSED, Conditions, number, table
+from compat_tests.bench.report import MISSED, Conditions, Part, Table, number
 from compat_tests.bench.workloads import RAW_BATCH, one_record
 
 ROUNDS = 3
@@ -150,17 +150,17 @@ class Row:
         return [*cells, number(self.stall.p99_9_ms) + marks.get("loop stall", ""), number(self.stall.longest_ms)]
 
 
-def page(conditions: Conditions, rows: Sequence[Row]) -> str:
+def page(conditions: Conditions, rows: Sequence[Row]) -> list[Part]:
     kafka, ours = (KIND_NAMES[kind] for kind in ("kafka", "kpybroker"))
     head = ["neighbour", f"p99 ms, {kafka}", "to alone", "busy", f"p99 ms, {ours}", "to alone", "busy"]
     head += ["loop stall p99.9, ms", "longest"]
     size = RAW_BATCH["records"] * RAW_BATCH["record_bytes"] // 1024
-    return (
+    return [
         f"{conditions.sentence()} The producer sends {RATE} requests of {size} KB a second. kpybroker's p99 may become "
         f"{P99_RATIO_MAX:g} × what it is alone, its loop stall p99.9 {STALL_P99_9_MS_MAX:g} ms; the stalls are the "
-        f"worst of the rounds. *Busy*: the share of the time in which the neighbour had something to do."
-        f"\n\n{table(head, [row.cells() for row in rows])}"
-    )
+        f"worst of the rounds. *Busy*: the share of the time in which the neighbour had something to do.",
+        Table(head, [row.cells() for row in rows]),
+    ]
 
 
 if __name__ == "__main__":

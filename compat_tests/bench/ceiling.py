@@ -18,7 +18,7 @@ from pathlib import Path
 from compat_tests.bench import answers_only, command, sends_only
 from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, pinned, scratch_directory, stock_broker
 from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Result, table
+from compat_tests.bench.report import Part, Result, Table
 from compat_tests.bench.run import QUICK_SCALE, ROOM_GB, Bench, Plan
 from compat_tests.bench.workloads import (
     CONSUMED_TOPIC,
@@ -77,7 +77,7 @@ def beside_sends_only(directory: Path, cores: Cores) -> Iterator[Kinds]:
         yield {**kinds, SENDS_ONLY: broker}
 
 
-def producers_page(results: Sequence[Result]) -> str:
+def producers_page(results: Sequence[Result]) -> Table:
     head = ["", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], ANSWERS_ONLY, "ratio", "most", "floor"]
     rows = [
         [
@@ -91,10 +91,10 @@ def producers_page(results: Sequence[Result]) -> str:
         for result in results
         for line in result.lines
     ]
-    return table(head, rows)
+    return Table(head, rows)
 
 
-def replays_page(results: Sequence[Result]) -> str:
+def replays_page(results: Sequence[Result]) -> Table:
     kinds = ("kafka", "kpybroker", SENDS_ONLY)
     names = [KIND_NAMES.get(kind, kind) for kind in kinds]
     head = ["", *(f"MB/s, {name}" for name in names), *(f"CPU, {name}" for name in names), "share", "least", "floor"]
@@ -113,7 +113,7 @@ def replays_page(results: Sequence[Result]) -> str:
                 f"{result.workload.cpu_share_max:g}",
             ]
         )
-    return table(head, rows)
+    return Table(head, rows)
 
 
 def main() -> int:
@@ -128,7 +128,7 @@ def main() -> int:
     )
     clock, apart, _ = command.prepare()
     plan = Plan(clock, rounds, QUICK_SCALE if options.quick else 1.0, 0.0, len(producers) + len(replays))
-    parts: list[str] = []
+    parts: list[Part] = []
     with scratch_directory(options.dir) as scratch:
         require_room(scratch, ROOM_GB)
         if producers:
@@ -140,7 +140,7 @@ def main() -> int:
                 bench.fill()
                 parts += [REPLAYS, replays_page(bench.measure_all(replays))]
     conditions = clock.conditions(rounds)
-    return command.finish(options, "bench-ceiling", conditions, "\n\n".join([conditions.sentence(), *parts]), [])
+    return command.finish(options, "bench-ceiling", conditions, [conditions.sentence(), *parts], [])
 
 
 if __name__ == "__main__":

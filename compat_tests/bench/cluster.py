@@ -21,7 +21,7 @@ from compat_tests.bench.brokers import KIND_NAMES, Cores, pinned, scratch_direct
 from compat_tests.bench.clients import PRODUCED, producer_performance, raw_arguments
 from compat_tests.bench.command import Clock
 from compat_tests.bench.costs import cpu_seconds
-from compat_tests.bench.report import Conditions, Result, results_table
+from compat_tests.bench.report import Conditions, Part, Result, results_table
 from compat_tests.bench.workloads import KILOBYTE, Figure, Sample, Workload
 from compat_tests.support.quick import admin_client, create_topic, fill
 from compat_tests.support.services import Broker
@@ -175,8 +175,8 @@ def measure(
     return results
 
 
-def page(conditions: Conditions, results: list[Result]) -> str:
-    return "\n\n".join([f"{conditions.sentence()} {EXPLANATION}", results_table(results)])
+def page(conditions: Conditions, results: list[Result]) -> list[Part]:
+    return [f"{conditions.sentence()} {EXPLANATION}", results_table(results)]
 
 
 def main() -> int:

@@ -6,11 +6,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from compat_tests.bench.brokers import Cores, compile_sources
 from compat_tests.bench.costs import Machine
-from compat_tests.bench.report import Conditions, write_page
+from compat_tests.bench.report import Conditions, Part, markdown, write_page
 
 
 def parser(doc: str | None, rounds: int) -> argparse.ArgumentParser:
@@ -18,7 +18,7 @@ def parser(doc: str | None, rounds: int) -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="less of everything, to see that it works; writes no page")
     made.add_argument("--rounds", type=int, help=f"counted rounds [{rounds}; quick: 1]")
     made.add_argument("--only", default="", metavar="WORDS", help="only what has these words in its name")
-    made.add_argument("--no-write", action="store_true", help="leave docs/BENCHMARKS.md alone")
+    made.add_argument("--no-write", action="store_true", help="leave docs/internals/benchmarks.md alone")
     made.add_argument("--dir", help="where the brokers keep their files [the system's temporary directory]")
     return made
 
@@ -51,13 +51,15 @@ def prepare() -> tuple[Clock, Cores, Cores]:
     return Clock(), apart, shared
 
 
-def finish(options: argparse.Namespace, command: str, conditions: Conditions, text: str, missed: list[str]) -> int:
+def finish(
+    options: argparse.Namespace, command: str, conditions: Conditions, parts: Sequence[Part], missed: list[str]
+) -> int:
     """Print, write into the page when that is worth it, and say by the exit code whether every floor is met."""
-    print(text)
+    print(markdown(parts))
     if not conditions.quiet:
         print(f"{command}: the machine was not quiet: the page is left alone, try again", file=sys.stderr)
     elif not (options.quick or options.only or options.no_write):
-        write_page(command, text)
+        write_page(command, parts)
     if missed:
         print(f"{command}: missed: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0

@@ -17,7 +17,7 @@ from compat_tests.support.waiting import eventually
 
 SHARE_OF_OTHERS_MAX = 0.15
 REST_SAMPLE_S, REST_SHARE_MAX, REST_S_MAX = 0.5, 0.03, 5.0
-STALL_LINE = re.compile(r"Loop stall: \d+ turns, p99\.9 ([\d.]+) ms, longest ([\d.]+) ms")
+STALL_LINE = re.compile(r"Loop stall: \d+ time slices, p99\.9 ([\d.]+) ms, longest ([\d.]+) ms")
 
 
 def cpu_seconds(pid: int) -> float:

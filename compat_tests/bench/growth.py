@@ -20,7 +20,7 @@ from pathlib import Path
 from compat_tests.bench import command, page_cache
 from compat_tests.bench.brokers import KIND_NAMES, Cores, Kinds, both_brokers, idle_connections, scratch_directory
 from compat_tests.bench.clients import Run, kcat, seconds_of
-from compat_tests.bench.report import MISSED, Conditions, Line, table
+from compat_tests.bench.report import MISSED, Conditions, Line, Part, Table
 from compat_tests.bench.workloads import KILOBYTE, RAW_BATCH, Figure, one_record
 from compat_tests.support.waiting import eventually
 
@@ -185,7 +185,7 @@ def measure(
         return [growth.grow(scene) for scene in chosen]
 
 
-def page(conditions: Conditions, grown: Sequence[Grown]) -> str:
+def page(conditions: Conditions, grown: Sequence[Grown]) -> list[Part]:
     head = ["", "of", "unit", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "ratio", "falls by"]
     rows = [
         [
@@ -201,7 +201,7 @@ def page(conditions: Conditions, grown: Sequence[Grown]) -> str:
         for n, figure in enumerate(FIGURES)
         for size, line in ((size, lines[n]) for size, lines in one.lines.items())
     ]
-    return f"{conditions.sentence()} The ratio may fall by {FALL_MAX:.0%}.\n\n{table(head, rows)}"
+    return [f"{conditions.sentence()} The ratio may fall by {FALL_MAX:.0%}.", Table(head, rows)]
 
 
 if __name__ == "__main__":

@@ -1,21 +1,26 @@
-"""Figures into words: the tables of a run, and their place in docs/BENCHMARKS.md."""
+"""Figures into words: the tables of a run, their place in docs/internals/benchmarks.md, and the data of the charts."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import statistics
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from compat_tests.bench.brokers import KIND_NAMES
 from compat_tests.bench.costs import SHARE_OF_OTHERS_MAX
 from compat_tests.bench.workloads import Figure, Sample, Workload
 from compat_tests.deps import ROOT
 
-PAGE = ROOT / "docs" / "BENCHMARKS.md"
+PAGE = ROOT / "docs" / "internals" / "benchmarks.md"
+DATA = ROOT / "docs" / "speed" / "data"
 AGREEMENT = 0.05
+LINE_LENGTH = 118
 MISSED = " **missed**"
 
 
@@ -144,14 +149,25 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+class Table(NamedTuple):
+    """What a command measured, as text: a figure is `median` or `median (least to most)`."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        return "\n".join("| " + " | ".join(row) + " |" for row in (self.head, ["---"] * len(self.head), *self.rows))
 
 
-def results_table(results: Sequence[Result]) -> str:
+Part = str | Table
+"""A paragraph, a heading (`### ...`) or a table."""
+
+
+def results_table(results: Sequence[Result]) -> Table:
     kafka, ours = KIND_NAMES["kafka"], KIND_NAMES["kpybroker"]
     head = ["", "unit", kafka, ours, "ratio", "floor", "rounds agree", "CPU, Kafka", "CPU, ours", "share", "most"]
-    return table(head, [row for result in results for row in _rows(result)])
+    return Table(head, [row for result in results for row in _rows(result)])
 
 
 def _rows(result: Result) -> list[list[str]]:
@@ -179,7 +195,7 @@ def _agreement(line: Line) -> str:
     return "yes" if line.disagreement <= AGREEMENT else f"no: {line.disagreement:.0%}"
 
 
-def facts_table(facts: Sequence[Fact]) -> str:
+def facts_table(facts: Sequence[Fact]) -> Table:
     rows = [
         [
             f"{fact.name}, {fact.unit}",
@@ -189,17 +205,38 @@ def facts_table(facts: Sequence[Fact]) -> str:
         ]
         for fact in facts
     ]
-    return table(["", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "most"], rows)
+    return Table(["", KIND_NAMES["kafka"], KIND_NAMES["kpybroker"], "most"], rows)
 
 
 def _given(value: float | None, form: str = ".2f") -> str:
     return "" if value is None else f"{value:{form}}"
 
 
-def write_page(command: str, text: str) -> None:
-    """Put what `make <command>` found between its two marks."""
+def markdown(parts: Sequence[Part]) -> str:
+    """The parts as one piece of Markdown, in lines that the docs allow."""
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else _wrapped(part) for part in parts)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, LINE_LENGTH, break_long_words=False, break_on_hyphens=False)
+
+
+def data(command: str, parts: Sequence[Part]) -> dict[str, object]:
+    """The parts as a command's data file: the first paragraph, and each table with the heading before it."""
+    tables, title = [], ""
+    for part in parts[1:]:
+        if isinstance(part, Table):
+            tables.append({"title": title, "head": list(part.head), "rows": [list(row) for row in part.rows]})
+        elif part.startswith("#"):
+            title = part.lstrip("# ")
+    return {"command": command, "conditions": parts[0], "tables": tables}
+
+
+def write_page(command: str, parts: Sequence[Part]) -> None:
+    """Put what `make <command>` found between its two marks on the page, and into its data file."""
     begin, end = f"<!-- written by make {command}: begin -->", f"<!-- written by make {command}: end -->"
     page = PAGE.read_text()
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     assert pattern.search(page), f"{PAGE} has no place for {command}"
-    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page))
+    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{markdown(parts)}\n{end}", page))
+    (DATA / f"{command}.json").write_text(json.dumps(data(command, parts), indent=1, ensure_ascii=False) + "\n")

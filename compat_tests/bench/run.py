@@ -1,4 +1,4 @@
-"""`make bench`: both brokers in one run, in alternating rounds, and the tables in docs/BENCHMARKS.md.
+"""`make bench`: both brokers in one run, in alternating rounds, and the tables in docs/internals/benchmarks.md.
 
     python -m compat_tests.bench.run [--quick] [--only WORDS] [--rounds N] [--minutes N] [--no-write]
 
@@ -22,7 +22,7 @@ from compat_tests.bench.brokers import Cores, Kinds, both_brokers, idle_connecti
 from compat_tests.bench.clients import Run
 from compat_tests.bench.costs import come_to_rest, loop_stall, memory, peak_rss_mb
 from compat_tests.bench.page_cache import require_room
-from compat_tests.bench.report import Conditions, Fact, Result, facts_table, results_table
+from compat_tests.bench.report import Conditions, Fact, Part, Result, facts_table, results_table
 from compat_tests.bench.workloads import PINNED, UNPINNED, Workload, fill_consumed_topic, one_record
 
 ROUNDS, ROUNDS_MAX = 3, 6
@@ -124,8 +124,8 @@ def main() -> int:
     missed = [name for result in pinned_results for name in result.missed]
     missed += [f"{name}, nothing pinned" for result in unpinned_results for name in result.missed]
     missed += [fact.name for fact in facts if fact.missed]
-    text = page(conditions, pinned_results, unpinned_results, facts)
-    return command.finish(options, "bench", conditions, text, missed)
+    parts = page(conditions, pinned_results, unpinned_results, facts)
+    return command.finish(options, "bench", conditions, parts, missed)
 
 
 def _chosen(group: Sequence[Workload], words: str) -> list[Workload]:
@@ -157,7 +157,7 @@ def measure_pinned(
             highest_mb["kpybroker"],
             HIGHEST_MB_MAX,
         ),
-        Fact("loop stall, p99.9 of the turns", "ms", None, stall.p99_9_ms, STALL_P99_9_MS_MAX),
+        Fact("loop stall, p99.9 of the iterations", "ms", None, stall.p99_9_ms, STALL_P99_9_MS_MAX),
         Fact("loop stall, longest", "ms", None, stall.longest_ms),
     ]
     return results, facts
@@ -170,8 +170,8 @@ def measure_unpinned(directory: Path, cores: Cores, plan: Plan, workloads: Seque
         return bench.measure_all(workloads)
 
 
-def page(conditions: Conditions, pinned: list[Result], unpinned: list[Result], facts: list[Fact]) -> str:
-    parts = [
+def page(conditions: Conditions, pinned: list[Result], unpinned: list[Result], facts: list[Fact]) -> list[Part]:
+    return [
         f"{conditions.sentence()} {EXPLANATION}",
         "### A core for the broker, another one for the client",
         results_table(pinned),
@@ -180,7 +180,6 @@ def page(conditions: Conditions, pinned: list[Result], unpinned: list[Result], f
         "### The broker's process over the first group of lines",
         facts_table(facts),
     ]
-    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":

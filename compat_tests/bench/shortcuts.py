@@ -19,7 +19,7 @@ from statistics import median
 from compat_tests.bench import command, page_cache
 from compat_tests.bench.brokers import Cores, scratch_directory, stock_broker
 from compat_tests.bench.clients import Run
-from compat_tests.bench.report import table
+from compat_tests.bench.report import Table
 from compat_tests.bench.workloads import (
     RAW_BATCH,
     Sample,
@@ -100,7 +100,7 @@ def page(found: Samples, chosen: list[Workload]) -> str:
         for label, values in ((figure, rates), ("· CPU seconds", cpu)):
             others = [f"{values[name] / values[WITH_ALL]:.2f}" for name in VALUES if name != WITH_ALL]
             rows.append([label, f"{values[WITH_ALL]:,.2f}", *others])
-    return table(head, rows)
+    return Table(head, rows).markdown()
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""The differences from Kafka 3.9.1 that are meant. Each has its reason, and stands in docs/GUARANTEES.md."""
+"""The differences from Kafka 3.9.1 that are meant. Each has its reason, and stands in docs/reference/guarantees.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every script, in every version of its API, on real Kafka 3.9.1 and on kpybroker: the same answers, field by field.
 
 With `--broker=kafka` both sides are Kafka, each with its own files, which shows that the scripts say something that
-does not depend on chance. See docs/TESTING.md.
+does not depend on chance. See docs/testing/index.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""One broker: its parts, the order they start and stop in, and the four seams they work through.
+"""One broker: its parts, and the order in which they start and stop.
 
-Start, as Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the cluster id, load the
-logs, bind the listeners, register, elect a controller, serve. Whatever goes wrong on the way is a `StartupError` with
-its cause and its fix. A Broker keeps everything it owns in itself, so that several live in one process.
+The start is that of Kafka's `KafkaServer.startup`: lock the log directories, open the tree, agree on the ids, load the
+logs, bind the listeners, register, elect a controller, serve. A failure on the way is a `StartupError` with its cause
+and its fix. All state is in the `Broker`, so that several of them can run in one process.
+
+Only this module knows every part. The parts know their `Host`, and the few others that they are given here.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -21,16 +23,21 @@ from kpybroker.broker.cluster.config_repository import ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
+from kpybroker.broker.cluster.registration import Registration, announce_log_dir_failure
+from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.coordinators.coordinators import Coordinators
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.lifecycle import startup
-from kpybroker.broker.lifecycle.open_tree import coordination_failed, open_tree
-from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
+from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
+from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
-from kpybroker.broker.maintenance.background import TASKS, supervised, tolerate_storage_failures
+from kpybroker.broker.maintenance import background
+from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from kpybroker.broker.peers.broker_channels import ask_once
+from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.links import Links
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
@@ -39,8 +46,7 @@ from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.shortcuts import chosen
 from kpybroker.core.authorizer import AllowAll, Authorizer
-from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
-from kpybroker.core.tree import SystemFailure, TreeError
+from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
 from kpybroker.wire.znodes import ZnodeError
 
@@ -50,31 +56,31 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
-    from kpybroker.broker.peers.connection import PeerConnection
-    from kpybroker.broker.peers.controller_channel import ControllerChannel
-    from kpybroker.broker.replication.partition import Partition
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
     from kpybroker.storage.disk.errors import LogDirError
-    from kpybroker.wire.api import ApiKey
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 VALIDATION_THREADS_MAX = 1
 """Threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
 
-FLUSHES_WAITING_MAX = 10_000
 STOP_SECONDS_MAX = 30.0
 
 
 class Broker:
-    """`clock`, `transport`, `files` and `tree` are the seams; those not given are the real ones."""
+    """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
+    ones.
+    """
 
     tree: Tree
     logs: LogManager
     cluster_id: str
+    peers: Peers
+    controller: ClusterController
+    coordinators: Coordinators
 
     def __init__(
         self,
@@ -94,41 +100,53 @@ class Broker:
             chosen(config.get_list("kpybroker.shortcuts")),
         )
         self.files: Files = files or OsFiles()
-        self.given_tree = tree
-        self.embedded_store: EmbeddedStore | None = None
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
         self.bound: list[BoundListener] = []
+        self.embedded_store: EmbeddedStore | None = None
         self.fatal: StartupError | None = None
-        self._stop_asked = trio.Event()
+        self._given_tree = tree
+        self._stop_requested = trio.Event()
         self._tree_listeners: list[Callable[[TreeEvent], None]] = []
-        self._flushes: dict[Partition, None] = {}
-        self._flush_asked = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._is_serving = False
 
-        self.load_handler = routes.load
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
         self.producer_ids = ProducerIds(self)
-        links = Links(self._connection_to, self._controller_channel)
-        events = ReplicaEvents(self.on_elected, self.on_resigned, self.log_deleted, self.flush_soon)
+        self.registration = Registration(self, lambda: self.bound)
+        self.peers = Peers(
+            self,
+            self.transport,
+            Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id),
+            partial(routes.answer_locally, self),
+        )
+        self._roll_flusher = RollFlusher(self)
+        self.flush_soon = self._roll_flusher.flush_soon
+        links = Links(self.peers.connection_to, self.peers.controller_channel)
+        events = ReplicaEvents(
+            elected=lambda partition: self.coordinators.on_elected(partition),
+            resigned=lambda partition: self.coordinators.on_resigned(partition),
+            log_deleted=self._log_deleted,
+            segment_rolled=self.flush_soon,
+        )
         self.replicas = Replicas(self, self.metadata, self.configs, links, events)
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
-        self.controller = ClusterController(self)
-        self.topics = self.controller.topics
+        self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
+        self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
+        self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
 
     # --- life
 
     @classmethod
     @asynccontextmanager
     async def open(cls, config: BrokerConfig, **seams: Any) -> AsyncIterator[Broker]:
-        """A running broker for the length of the block. Raises StartupError when it can't start."""
+        """A broker that serves for the length of the block. Raises StartupError if it cannot start."""
         broker = cls(config, **seams)
         failure: StartupError | None = None
         async with trio.open_nursery() as nursery:
@@ -137,14 +155,14 @@ class Broker:
                 try:
                     await broker._start()
                 except (TreeError, ZnodeError) as error:
-                    raise coordination_failed(broker, error) from error
+                    raise coordination_failed(config, error) from error
                 yield broker
             except StartupError as error:
                 failure = error
             finally:
                 if broker._is_serving:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
-                        await broker._give_leaderships_away()
+                        await controlled_shutdown(broker, broker.metadata, broker.peers)
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                     await broker._stop()
                 nursery.cancel_scope.cancel()
@@ -154,194 +172,128 @@ class Broker:
     async def _start(self) -> None:
         measure(self.stall)
         self.logs = startup.lock_log_dirs(self)
-        self.tree = await open_tree(self)
+        self.tree = await self._open_tree()
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
+        self.metadata.local_broker_id = self.node_id
         await self.configs.start()
-        await startup.load_logs(self)
-        self.bound = startup.bind(self)
-        await startup.register(self)
-        await startup.elect(self)
-        for name, task in TASKS.items():
-            self.spawn(name, task, self)
-        self.spawn("kafka-log-flush-on-roll", self._flush_on_roll)
+        await startup.load_logs(self, self.configs)
+        self.bound = startup.bind(self.config, self.transport)
+        await startup.register(self.registration)
+        await startup.elect(self.controller)
+        background.start(self, self.replicas, lambda: self.log_cleaner)
+        self.spawn("kafka-log-flush-on-roll", self._roll_flusher.run)
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
         gc.freeze()
-        log.info("[KafkaServer id=%d] started", self.node_id)
+        logger.info("[KafkaServer id=%d] started", self.node_id)
 
-    async def _give_leaderships_away(self) -> None:
-        from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
-
-        await controlled_shutdown(self)
+    async def _open_tree(self) -> Tree:
+        tree = self._given_tree
+        if tree is None:
+            tree, self.embedded_store = make_tree(self)
+        tree.listen(self._tree_event)
+        await start_tree(tree, self.config)
+        return tree
 
     async def _stop(self) -> None:
-        log.info("[KafkaServer id=%d] shutting down", self.node_id)
+        logger.info("[KafkaServer id=%d] shutting down", self.node_id)
         for bound in self.bound:
             bound.listener.close()
-        # Clients lose their connections before anything they ask is closed, as in KafkaServer.shutdown: told that the
-        # coordinator is not available they would look for another one, on connections that are about to end.
+        # Connections are closed before the parts that serve them, as in KafkaServer.shutdown: clients that get the
+        # response "coordinator not available" would look for another one, on connections that are about to end.
         await self.server.stop()
         await self._close_parts()
         measure_no_more(self.stall)
-        log.info("[KafkaServer id=%d] shut down completed", self.node_id)
+        logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 
     async def _close_parts(self) -> None:
-        """The reverse of the start, as far as it came."""
+        """The reverse of the start, as far as the start got."""
         if self._has("log_cleaner"):
             await self.log_cleaner.stop()
-        if self._has("transactions"):
-            self.transactions.stop()
-        if self._has("groups"):
-            self.groups.stop()
+        self.coordinators.stop()
         await self.replicas.fetchers.stop()
         await self.controller.close()
         if self._has("logs"):
-            self.logs.shutdown(self.controller.broker_epoch)
+            self.logs.shutdown(self.broker_epoch)
         for part in (self.tree if self._has("tree") else None, self.embedded_store):
             if part is not None:
-                await self._end_coordination(part)
-
-    async def _end_coordination(self, part: Tree | EmbeddedStore) -> None:
-        """A full or failing disk makes no other stop: what was answered was on disk before, and ephemeral nodes that
-        could not be removed now are removed when the file is opened next."""
-        try:
-            await part.close()
-        except SystemFailure as failure:
-            log.warning("[KafkaServer id=%d] The end of the session was not saved: %s", self.node_id, failure)
+                await close_coordination(part, self.node_id)
 
     def _has(self, name: str) -> bool:
         return name in self.__dict__
 
     def stop(self) -> None:
-        """Ask for an orderly stop; `wait_stop_asked` returns."""
-        self._stop_asked.set()
+        """Request an orderly stop: `wait_stop_requested` returns."""
+        self._stop_requested.set()
 
-    async def wait_stop_asked(self) -> None:
-        """Until `stop`, or until the broker can't go on; `fatal` then says why."""
-        await self._stop_asked.wait()
+    async def wait_stop_requested(self) -> None:
+        """Return after `stop`, or when the broker cannot go on: then `fatal` says why."""
+        await self._stop_requested.wait()
 
-    # --- what the parts use
+    # --- for the parts
 
-    @cached_property
+    @property
     def groups(self) -> GroupCoordinators:
-        """Built when the first group or offset is asked for: its machine is a tenth of all that a start imports."""
-        from kpybroker.broker.coordinators.groups import GroupCoordinators
+        """See `Coordinators.groups`."""
+        return self.coordinators.groups
 
-        return GroupCoordinators(self, self.metadata, self.replicas)
-
-    @cached_property
+    @property
     def transactions(self) -> TransactionCoordinators:
-        """Built when the first transaction is asked for, or its log is led."""
-        from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+        """See `Coordinators.transactions`."""
+        return self.coordinators.transactions
 
-        return TransactionCoordinators(self, self.metadata, self.replicas, self.producer_ids, self.markers)
-
-    @cached_property
+    @property
     def markers(self) -> TransactionMarkers:
-        """Built when the first transaction ends."""
-        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+        """See `Coordinators.markers`."""
+        return self.coordinators.markers
 
-        return TransactionMarkers(
-            self,
-            self.metadata,
-            self.replicas,
-            self.ask_peer,
-            lambda *completed: self.groups.on_transaction_completed(*completed),
-        )
-
-    @cached_property
+    @property
     def verifier(self) -> TransactionVerifier:
-        """Built when the first transactional batch arrives."""
-        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
-
-        return TransactionVerifier(self, self.metadata, self.replicas, self.ask_peer, lambda: self.transactions)
+        """See `Coordinators.verifier`."""
+        return self.coordinators.verifier
 
     @property
     def broker_epoch(self) -> int:
         """The epoch of this broker's present registration (KIP-380); -1 before the first."""
-        return self.controller.broker_epoch
-
-    async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
-        """Another broker's answer. Raises OSError where it cannot be had, ProtocolError where it is none."""
-        return await ask_once(self, broker_id, api_key, message, version)
-
-    def _connection_to(self, broker_id: int, client_id: str) -> PeerConnection:
-        """Imported here: a single broker needs none."""
-        from kpybroker.broker.peers.connection import PeerConnection
-
-        return PeerConnection(self, broker_id, client_id)
-
-    def _controller_channel(self, name: str) -> ControllerChannel:
-        from kpybroker.broker.peers.controller_channel import ControllerChannel
-
-        return ControllerChannel(self, name)
+        return self.registration.broker_epoch
 
     @cached_property
     def log_cleaner(self) -> LogCleaner:
-        """Built when there is a compacted log."""
+        """Built once there is a compacted log."""
         from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 
-        return LogCleaner(self)
+        return LogCleaner(self, self.configs, self.replicas)
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""
         assert self._nursery is not None, "the broker is not running"
-        self._nursery.start_soon(supervised, self, name, lambda: function(*args), name=name)
+        self._nursery.start_soon(background.supervised, self, name, lambda: function(*args), name=name)
 
     def on_tree_event(self, listener: Callable[[TreeEvent], None]) -> None:
-        """Hear every event of the tree, in order; a listener must not block."""
+        """Call `listener`, which must not block, with every event of the tree, in order."""
         self._tree_listeners.append(listener)
 
-    def tree_event(self, event: TreeEvent) -> None:
+    def _tree_event(self, event: TreeEvent) -> None:
         for listener in self._tree_listeners:
             listener(event)
 
-    def on_elected(self, partition: Partition) -> None:
-        if partition.topic == GROUP_METADATA_TOPIC_NAME:
-            self.groups.on_elected(partition.index, partition.leader_epoch)
-        elif partition.topic == TRANSACTION_STATE_TOPIC_NAME:
-            self.transactions.on_elected(partition.index, partition.leader_epoch)
-
-    def on_resigned(self, partition: Partition) -> None:
-        if partition.topic == GROUP_METADATA_TOPIC_NAME:
-            self.groups.on_resigned(partition.index, partition.leader_epoch)
-        elif partition.topic == TRANSACTION_STATE_TOPIC_NAME:
-            self.transactions.on_resigned(partition.index, partition.leader_epoch)
-
-    def log_deleted(self) -> None:
-        """Its cleaner checkpoint is to go soon, lest it be taken for that of another log of the same name."""
+    def _log_deleted(self) -> None:
+        """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""
         if self._has("log_cleaner"):
             self.log_cleaner.wake()
 
-    def flush_soon(self, partition: Partition) -> None:
-        """A segment was rolled: bring it to disk beside the requests."""
-        if len(self._flushes) < FLUSHES_WAITING_MAX:
-            self._flushes[partition] = None
-            self._flush_asked.set()
-
-    async def _flush_on_roll(self) -> None:
-        while True:
-            await self._flush_asked.wait()
-            self._flush_asked = trio.Event()
-            while self._flushes:
-                partition = next(iter(self._flushes))
-                del self._flushes[partition]
-                if partition.log is not None:
-                    with tolerate_storage_failures(self):
-                        await partition.flush(partition.log.active_segment.base_offset)
-
     def log_dir_failed(self, error: LogDirError) -> None:
-        """Take the directory and all that lies in it offline; the broker ends with its last directory."""
-        log.error("[KafkaServer id=%d] %s", self.node_id, error)
+        """Take the directory and everything in it offline; the broker stops after its last directory."""
+        logger.error("[KafkaServer id=%d] %s", self.node_id, error)
         self.logs.take_offline(error.log_dir, error.cause)
         self.replicas.log_dir_failed(error.log_dir)
         if not self.logs.dirs.live:
             self.fatal = StartupError(
                 f"all log directories have failed; the last one: {error}",
                 "repair or replace the disk, then start again",
-                startup.EXIT_STORAGE,
+                EXIT_STORAGE,
             )
             self.stop()
         elif self._nursery is not None:
-            self.spawn("log-dir-event", self.controller.announce_log_dir_failure)
+            self.spawn("log-dir-event", announce_log_dir_failure, self)

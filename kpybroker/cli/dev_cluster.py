@@ -91,6 +91,6 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
 
 
 async def _stop_all_after(broker: Broker, brokers: Sequence[Broker]) -> None:
-    await broker.wait_stop_asked()
+    await broker.wait_stop_requested()
     for other in brokers:
         other.stop()

@@ -1,7 +1,7 @@
 """How `kpybroker log` prints: rows and findings as columns for people, or one JSON object a line.
 
-JSON has every field as it is (docs/DISK_FORMAT.md lists them). Columns leave out rarely used fields, show times in
-UTC, and cut long keys and values.
+JSON has every field as it is (docs/internals/disk-format.md lists them). Columns leave out rarely used fields, show
+times in UTC, and cut long keys and values.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
     """Run until stopped; the exit code. `serve` is run in place of the one broker of the plan."""
     import trio
 
-    from kpybroker.broker.lifecycle.startup import StartupError
+    from kpybroker.broker.lifecycle.errors import StartupError
 
     _one_heap_for_all_threads()
     for note in wanted.notes:
@@ -123,7 +123,7 @@ async def _serve_one(wanted: Plan, running: Running) -> None:
     async with Broker.open(wanted.config) as broker:
         running.brokers = [broker]
         announce([broker], wanted)
-        await broker.wait_stop_asked()
+        await broker.wait_stop_requested()
 
 
 async def _serve(serve: Serve) -> None:

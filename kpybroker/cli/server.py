@@ -8,9 +8,9 @@ from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import parse_overrides, python_level
-from kpybroker.config.environment import keys_from_environment
 from kpybroker.config.interpret import Note
-from kpybroker.config.properties import UnreadableFile, load_properties
+from kpybroker.config.sources.environment import keys_from_environment
+from kpybroker.config.sources.properties import UnreadableFile, load_properties
 
 
 def run_server(

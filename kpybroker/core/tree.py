@@ -41,6 +41,7 @@ class Stat:
 
 
 # --- access control lists
+
 READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16  # org.apache.zookeeper.ZooDefs.Perms
 ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
 
@@ -59,6 +60,8 @@ CREATOR_ALL_ACL = (Acl(ALL_PERMISSIONS, "auth", ""),)
 
 
 # --- operations
+
+
 class Get(NamedTuple):
     """Data and stat -> `NodeData`. `watch` is set only if the node exists."""
 
@@ -141,6 +144,8 @@ Operation = ReadOperation | WriteOperation
 
 
 # --- results
+
+
 @dataclass(frozen=True, slots=True)
 class NodeData:
     """The result of `Get`; data None is null, which differs from empty."""
@@ -178,6 +183,8 @@ Result = NodeData | NodeChildren | NodeAcl | PartResult | tuple[PartResult, ...]
 
 
 # --- events
+
+
 class WatchType(Enum):
     """What a watch reports, with ZooKeeper's numbers."""
 
@@ -219,6 +226,8 @@ TreeEvent = WatchEvent | SessionEvent
 
 
 # --- errors
+
+
 class TreeError(Exception):
     """An operation did not succeed. `path` is the operation's, where it has one."""
 
@@ -302,6 +311,8 @@ class MultiFailed(TreeError):
 
 
 # --- paths
+
+
 def parent_path(path: str) -> str:
     """`/a/b` -> `/a`, `/a` -> `/`."""
     return path[: path.rindex("/")] or "/"

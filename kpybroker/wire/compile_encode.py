@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.primitives import (
     BYTE,
     FORMATS,
@@ -23,7 +24,7 @@ from kpybroker.wire.primitives import (
     unsigned_varint,
     write_tagged_fields,
 )
-from kpybroker.wire.schema import ZERO_UUID, Field, Message, is_flexible, struct_fields
+from kpybroker.wire.schema import Field, Message, is_flexible, struct_fields
 from kpybroker.wire.source import Source
 
 Encoder = Callable[[Any, Callable[[Any], None]], None]

@@ -15,7 +15,6 @@ from kpybroker.wire.errors import ProtocolError
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 BYTE: Final[tuple[bytes, ...]] = tuple(bytes((n,)) for n in range(256))
-INT32_MAX: Final = 2**31 - 1
 MAX_STRING: Final = 0x7FFF
 """Bytes of the longest string: Kafka rejects longer ones, also where the length is a varint."""
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
+from kpybroker.wire.constants import ZERO_UUID as ZERO_UUID  # generated messages take all they use from here
+
 FOREVER: Final = 32767
 EMPTY: Final[list[Any]] = []
 """Marks an array argument that was not given, for which a new list is made. It must stay empty."""
-ZERO_UUID: Final = bytes(16)
 
 Range: TypeAlias = "tuple[int, int]"
 RawField: TypeAlias = "tuple[str, str, Range, Range | None, Range | None, int | None, bool, Any]"

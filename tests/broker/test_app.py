@@ -22,7 +22,9 @@ from tests.support.running_broker import ask, create_topic, running_broker, sett
 JOIN_VERSION = 3  # before KIP-394: the first join is held at once
 
 
-async def test_who_waits_for_a_broker_that_stops_loses_the_connection_and_is_told_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_waits_for_a_stopping_broker_loses_the_connection_without_a_response(
+    tmp_path: Path,
+) -> None:
     """As in KafkaServer.shutdown. "The coordinator is not available" would send clients looking for another one, on
     connections that are about to end."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
@@ -45,7 +47,7 @@ async def test_who_waits_for_a_broker_that_stops_loses_the_connection_and_is_tol
 
 
 async def test_a_stop_on_a_full_disk_is_orderly_and_loses_nothing(tmp_path: Path) -> None:
-    """All that was answered is in the coordination file already; what can't be written is the end of the session."""
+    """Everything acknowledged is in the coordination file; only the end of the session cannot be written."""
     config = BrokerConfig(settings(tmp_path))
     async with Broker.open(config, transport=MemoryTransport()) as broker:
         topic_id = await create_topic(broker, "kept")
@@ -53,7 +55,7 @@ async def test_a_stop_on_a_full_disk_is_orderly_and_loses_nothing(tmp_path: Path
         connection = broker.embedded_store._committer._database._connection  # type: ignore[union-attr]
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count={pages}")
-        # Applied, refused for want of space, and not to be had from then on.
+        # Applied, refused because the disk is full, and unavailable from then on.
         refused = await broker.tree.submit_many([t.SetData("/brokers/seqid", bytes(200_000))])
         assert isinstance(refused[0], t.SystemFailure)
     async with Broker.open(config, transport=MemoryTransport()) as broker:

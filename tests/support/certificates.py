@@ -51,6 +51,6 @@ class Authority:
 
 
 def _knows_jdktrust() -> bool:
-    """OpenSSL 3.2: the attribute by which Java tells that a certificate alone is one to trust."""
-    told = subprocess.run(["openssl", "pkcs12", "-help"], capture_output=True, text=True)
-    return "-jdktrust" in told.stderr
+    """OpenSSL 3.2: the attribute that makes Java trust a certificate without a key."""
+    usage = subprocess.run(["openssl", "pkcs12", "-help"], capture_output=True, text=True)
+    return "-jdktrust" in usage.stderr

@@ -7,14 +7,19 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import trio
 
-from kpybroker.broker.cluster.config_repository import BrokerListener, TopicListener
+from kpybroker.broker.cluster.config_repository import BrokerListener, ConfigRepository, TopicListener
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
+from kpybroker.broker.cluster.registration import Registration
+from kpybroker.broker.cluster.topic_admin import TopicAdmin
 from kpybroker.broker.handlers import routes
+from kpybroker.broker.loop.host import Host
+from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
@@ -25,6 +30,7 @@ from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from tests.support.memory_transport import MemoryTransport
 
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 
@@ -40,7 +46,7 @@ class FakeClock:
 
 
 class ObedientReplicas:
-    """Does what it is told, at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
+    """Carries out every request at once; `fail_deletion` makes StopReplica answer KAFKA_STORAGE_ERROR."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(())
@@ -125,13 +131,11 @@ class ControlBroker:
 
     def __init__(self, tree: EmbeddedTree, nursery: trio.Nursery, props: dict[str, str]) -> None:
         self.config = BrokerConfig({"broker.id": "0", "log.dirs": "/nowhere", **props})
-        self.load_handler = routes.load
         self.clock = FakeClock()
         self.tree = tree
         self.node_id = self.config.get_int("broker.id")
         self.cluster_id = "a-cluster"
         self.random = random.Random(7)
-        self.bound: list[Any] = []
         self.authorizer: Authorizer = AllowAll()
         self.replicas = ObedientReplicas()
         self.groups = ForgetfulGroups()
@@ -139,12 +143,19 @@ class ControlBroker:
         self.metadata = MetadataCache(self.config)
         self._listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery = nursery
-        self.controller = ClusterController(self)  # type: ignore[arg-type]
-        self.topics = self.controller.topics
+        self.registration = Registration(cast(Host, self), list)
+        directory = Directory(self.metadata.inter_broker_address, lambda: self.controller.controller_id)
+        self.peers = Peers(
+            cast(Host, self), MemoryTransport(), directory, partial(routes.answer_locally, cast(Any, self))
+        )
+        self.controller: ClusterController = ClusterController(
+            cast(Host, self), self.registration, self.metadata, cast(ConfigRepository, self.configs), self.peers
+        )
+        self.topics = TopicAdmin(cast(Host, self), self.metadata, self.controller.wait_until_deleted)
 
     @property
     def broker_epoch(self) -> int:
-        return self.controller.broker_epoch
+        return self.registration.broker_epoch
 
     def on_tree_event(self, listener: Callable[[TreeEvent], None]) -> None:
         self._listeners.append(listener)
@@ -167,7 +178,8 @@ class ControlBroker:
     async def start(self) -> None:
         self.tree.listen(self.tree_event)
         await self.tree.start(1)
-        await self.controller.register()
+        self.metadata.local_broker_id = self.node_id
+        await self.registration.register()
         await self.controller.elect()
 
 

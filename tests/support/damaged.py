@@ -16,8 +16,8 @@ from random import Random
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
-from kpybroker.broker.lifecycle.startup import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_offsets
@@ -91,8 +91,8 @@ class Seen:
     log: list[logging.LogRecord] = field(default_factory=list)
 
     @property
-    def told(self) -> str:
-        """Everything that an operator is told: what is serious in the log, and why there was no start."""
+    def report(self) -> str:
+        """Everything that an operator can read: the serious log lines, and why there was no start."""
         lines = [record.getMessage() for record in self.log if record.levelno >= logging.WARNING]
         return "\n".join([*lines, "" if self.refusal is None else self.refusal.cause])
 

@@ -34,12 +34,20 @@ class Config:
             "kpybroker.shortcuts": ["all"],
         }
         self.values.update({name.replace("_", "."): value for name, value in changed.items()})
+        self.callbacks: list[Callable[[frozenset[str]], None]] = []
 
     def get_int(self, key: str) -> int:
         return int(self.values[key])
 
     def get_list(self, key: str) -> list[str]:
         return list(self.values[key])
+
+    def on_change(self, callback: Callable[[frozenset[str]], None]) -> None:
+        self.callbacks.append(callback)
+
+    def announce_change(self) -> None:
+        for callback in self.callbacks:
+            callback(frozenset(self.values))
 
 
 class Echo:
@@ -143,17 +151,19 @@ class Client:
 class House:
     """A running server and the means to reach it."""
 
-    def __init__(self, transport: Transport, config: Config) -> None:
+    def __init__(self, transport: Transport, config: Config, listeners: int = 1) -> None:
         self.transport = transport
         self.echo = Echo()
         self.server = Server(config, self.echo, SystemClock())  # type: ignore[arg-type]
-        self.listener = transport.listen(HOST, 0, 50)
+        self.listeners = [transport.listen(HOST, 0, 50) for _ in range(listeners)]
+        self.listener = self.listeners[0]
 
-    async def connect(self) -> Client:
-        return Client(await self.transport.connect(*self.listener.address, timeout_s=5))
+    async def connect(self, listener: int = 0) -> Client:
+        return Client(await self.transport.connect(*self.listeners[listener].address, timeout_s=5))
 
     async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.server.serve, [BoundListener("PLAINTEXT", "PLAINTEXT", self.listener)])
+            bound = [BoundListener("PLAINTEXT", "PLAINTEXT", listener) for listener in self.listeners]
+            nursery.start_soon(self.server.serve, bound)
             await scenario(self)
             nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""A broker of cardboard for the coordinators and their handlers: partitions in memory, a high watermark to hold back.
+"""A fake broker for the coordinators and their handlers: partitions in memory, a high watermark to hold back.
 
 `FakePartition` keeps what `Partition` and `Log` promise them: appends get offsets at once, `high_watermark` follows
 unless held, `wait_high_watermark` ends with leadership.
@@ -55,7 +55,7 @@ class FakeSlice:
 
 
 class FakeLog:
-    """Batches as they lie in a log, and no more of it than is needed to load them."""
+    """Batches as they are in a log, and only what is needed to load them."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -173,7 +173,7 @@ class FakeMetadata:
 
 
 class Denying:
-    """Allows everything but what it is told to deny, by (operation, resource type, name)."""
+    """Allows everything but the operations in `denied`, by (operation, resource type, name)."""
 
     def __init__(self, denied: Collection[tuple[Operation, ResourceType, str]] = ()) -> None:
         self.denied = set(denied)

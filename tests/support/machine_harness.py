@@ -40,6 +40,7 @@ class MachineHarness(ABC):
         return Now(EPOCH_MS + self.time_ms, self.time_ms / 1000)
 
     # --- what a harness defines for its state machine
+
     @abstractmethod
     def append(self, record: Any, write: Any) -> None:
         """Append one record of a write to the log, and replay it."""
@@ -61,6 +62,7 @@ class MachineHarness(ABC):
         """Assert that the log agrees with the state machine."""
 
     # --- the shell's part
+
     def ask(self, ticket: str, request: Any) -> None:
         assert ticket not in self.asked, f"the ticket {ticket} is used twice"
         self.asked.add(ticket)
@@ -117,6 +119,7 @@ class MachineHarness(ABC):
         self.time_ms = end
 
     # --- commands
+
     def perform(self, line: str) -> None:
         """One command; a request is `ticket: command id arguments`, anything else `command arguments`."""
         ticket, colon, rest = line.partition(": ")

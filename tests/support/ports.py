@@ -1,4 +1,4 @@
-"""Ports for servers that are told theirs in a file, such as ZooKeeper: nobody else has them by the time it starts."""
+"""Ports for servers that read theirs from a file, such as ZooKeeper: still free when the server starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 # below the ephemeral range, so that an outgoing connection never sits on a port that a start, or a restart, needs
 PORTS = range(20_000, 32_000)
 _given: set[int] = set()
-"""By this process: who was told one of them may not have bound it yet."""
+"""Handed out by this process: a server may not have bound its port yet."""
 
 
 def free_port() -> int:

@@ -1,6 +1,6 @@
 """A TCP proxy on loopback that misbehaves on request: `async with tcp_proxy(host, port) as proxy`.
 
-It passes bytes both ways until told otherwise; every fault takes effect at once and is undone by its counterpart.
+It passes bytes both ways until a fault is injected; every fault takes effect at once and is undone by its counterpart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One partition on three brokers as values: real `Partition`s on real logs in memory, and messages that can be held.
 
-What stands around a partition is told by `World`: the controller's state and orders, requests for ISR changes, fetches
+`World` plays everything around a partition: the controller's state and orders, requests for ISR changes, fetches
 and their answers on their way, clocks. A broker that dies is killed, not unplugged: its files are as they were.
 """
 
@@ -106,7 +106,7 @@ class Node:
     def kill(self) -> None:
         self.is_up = False
         self.following = None
-        self.partition.follow(-1, self.partition.leader_epoch, [])  # nobody waits for a dead broker
+        self.partition.follow(-1, self.partition.leader_epoch, [])  # nothing waits for a dead broker
 
     def boot(self) -> None:
         self.is_up = True
@@ -232,7 +232,7 @@ class Node:
         return bytes(records)
 
     def write(self, value: int) -> Produced:
-        """A Produce with acks=all; raises what the client would be told."""
+        """A Produce with acks=all; raises the error that the client would receive."""
         records = memoryview(batch(b"%04d" % value))
         offset = self.partition.append(ProducedBatches(records, self._world.now, VERSION)).first_offset
         waiter = self.partition.offset_waiters.add(offset + 1, inf)

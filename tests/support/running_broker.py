@@ -71,8 +71,8 @@ async def ask(
     return decode(API_INFO[key].response_class(), answer[4 + position :], version)
 
 
-def forget_what_was_told(metadata: MetadataCache) -> UpdateMetadataRequest:
-    """It knows what it knew when its broker started; `update` with what is returned tells it again."""
+def forget_metadata(metadata: MetadataCache) -> UpdateMetadataRequest:
+    """Reset it to the state after the broker's start; `update` with the returned request restores it."""
     known = metadata.snapshot
     topics = [
         UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=name, partition_states=list(partitions.values()))

@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 History = list[Entry | None]
-"""By offset. None below the offset where a log began anew."""
+"""By offset. None below the offset where a log began again."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Known:
 
 
 class Load:
-    """One run. `files` may stop it at any call; what it knows tells how far it came."""
+    """One run. `files` may stop it at any call; what it knows shows how far it got."""
 
     had_failures = False  # so that what should be in the checkpoints is not known
 
@@ -352,7 +352,7 @@ def deleted_records(load: Load) -> None:
 
 
 def truncation(load: Load) -> None:
-    """A follower cuts its log, goes on with another history, and begins anew elsewhere."""
+    """A follower truncates its log, continues with another history, and restarts at another offset."""
     load.open()
     load.create("t")
     load.append("t", 16)

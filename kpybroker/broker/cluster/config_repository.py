@@ -1,13 +1,12 @@
 """The dynamic configuration of topics and brokers: read from the tree, kept, watched, changed, applied live.
 
-Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZkClient`. The tree holds the
-truth (`/config/topics/<t>`, `/config/brokers/<id>|<default>`); a change is a write there and a notification
-under `/config/changes`, which every broker watches. What is kept here is what this broker applies:
-overrides of topics with the `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
+Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZkClient`. The tree holds the truth
+(`/config/topics/<t>`, `/config/brokers/<id>|<default>`). A change is a write there and a notification under
+`/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
+`LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What the configuration requests mean stands in `config_describe.py` and `config_alter.py`; which values are
-allowed, in `kpybroker.config`. Configurations of clients, users and addresses are not kept: nothing here
-uses them yet.
+Not here: what the configuration requests mean (`handlers.configuration`), which values are allowed
+(`kpybroker.config`), and configurations of clients, users and addresses, which nothing uses yet.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
     from kpybroker.storage.log.log import Log
 
-log = logging.getLogger("kafka.server.ZkConfigManager")
-dynamic_log = logging.getLogger("kafka.server.DynamicBrokerConfig")
+logger = logging.getLogger("kafka.server.ZkConfigManager")
+dynamic_logger = logging.getLogger("kafka.server.DynamicBrokerConfig")
 
 NOTIFICATION_AGE_MAX_MS: Final = 15 * 60 * 1000
-"""Older notifications are removed by whoever sees them (`ZkNodeChangeNotificationListener`)."""
+"""A broker that sees an older notification removes it (`ZkNodeChangeNotificationListener`)."""
 
 READS_PER_BATCH: Final = 500
-"""How many znodes are asked for at once: the loop breathes between batches."""
+"""How many znodes are read at once: others run between batches."""
 
 TOPIC_COST: Final = 10
 """Units of a `YieldBudget` that applying a topic's configuration costs."""
@@ -48,13 +47,15 @@ BrokerListener = Callable[[frozenset[str]], None]
 
 
 class ConfigRepository:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    """Life: `start` once the tree is open and the broker's id is known, then changes until the broker stops."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._overrides: dict[str, dict[str, str]] = {}
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
-        # What was read later is kept later: of two answers that arrive together either may be looked at first.
+        # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
         self._wake = trio.Event()
@@ -62,12 +63,10 @@ class ConfigRepository:
     # --- life
 
     async def start(self) -> None:
-        """Read everything, then watch. After the tree is open and the broker's id is known, before logs are
-        loaded.
-        """
-        broker = self._broker
-        broker.on_tree_event(self._on_tree_event)
-        await create_recursive(broker.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
+        """Read everything, then watch. To be called before logs are loaded. Raises TreeError."""
+        host = self._host
+        host.on_tree_event(self._on_tree_event)
+        await create_recursive(host.tree, znodes.CONFIG_CHANGES, fail_if_exists=False)
         # Watch first, read second: what changes in between is read again, which is harmless.
         names = await self._pending_changes()
         self._last_change = max(map(_sequence, names), default=-1)
@@ -75,18 +74,16 @@ class ConfigRepository:
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
-        broker.spawn("config-event-process-thread", self._process_changes)
+        host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
 
     def topic_config(self, topic: str) -> LogConfig:
-        """What the topic's logs run with here. A topic never read has the broker's defaults: see
-        `prefetch`.
-        """
+        """What the topic's logs use here. A topic never read has the broker's defaults: see `prefetch`."""
         config = self._log_configs.get(topic)
         if config is None:
             overrides = self._overrides.get(topic)
-            config = self._make_log_config(topic, overrides) if overrides else self._broker.config.log_defaults
+            config = self._make_log_config(topic, overrides) if overrides else self._host.config.log_defaults
             self._log_configs[topic] = config
         return config
 
@@ -95,17 +92,16 @@ class ConfigRepository:
         return self._overrides.get(topic, {})
 
     async def prefetch(self, topics: Mapping[str, bool]) -> None:
-        """Read the configuration of topics about to be hosted here: the new ones (True), and those not
-        known yet.
+        """Read the configuration of topics about to be hosted here: the new ones (True), and those not known yet.
 
-        A new topic may bear the name of one that was deleted, with other settings.
+        A new topic may have the name of a deleted one, with other settings.
         """
         wanted = [name for name, is_new in topics.items() if is_new or name not in self._overrides]
         if wanted:
             await self._load_topics(wanted)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone from this broker; one of the same name may come with other settings."""
+        """The topic is gone from this broker; the next one of this name may have other settings."""
         self._overrides.pop(topic, None)
         self._log_configs.pop(topic, None)
 
@@ -125,6 +121,7 @@ class ConfigRepository:
         return props
 
     async def read_many(self, entity_type: str, entities: Sequence[str]) -> list[dict[str, str]]:
+        """`read` for each entity, in order. Raises TreeError."""
         found = []
         for start in range(0, len(entities), READS_PER_BATCH):
             batch = entities[start : start + READS_PER_BATCH]
@@ -133,30 +130,30 @@ class ConfigRepository:
         return found
 
     async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
-        """Keep `props` for the entity, tell every broker, and apply them here before returning.
+        """Keep `props` for the entity, notify every broker, and apply them here before returning. Raises TreeError.
 
-        (Kafka's broker applies its own change when it sees the notification; here a client that changed
-        something sees it in its next request.)
+        Kafka's broker applies its own change when it sees the notification. Here a client sees its change in its next
+        request.
         """
         path = znodes.config_path(entity_type, entity)
         data = znodes.encode_config(props)
-        (answer,) = await retry_until_connected(self._broker.tree, [t.SetData(path, data)])
+        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
         if isinstance(answer, t.NoNode):
-            await create_recursive(self._broker.tree, path, data)
+            await create_recursive(self._host.tree, path, data)
         elif isinstance(answer, t.TreeError):
             raise answer
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
         )
-        (answer,) = await retry_until_connected(self._broker.tree, [change])
+        (answer,) = await retry_until_connected(self._host.tree, [change])
         if isinstance(answer, t.TreeError):
             raise answer
         await self._reload(entity_type, entity)
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
-        """Perform all; a missing node is an answer, any other failure is raised."""
+        """Perform all; a missing node is a result, any other failure is raised."""
         answers: list[t.Result | t.NoNode] = []
-        for answer in await retry_until_connected(self._broker.tree, ops):
+        for answer in await retry_until_connected(self._host.tree, ops):
             if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
                 raise answer
             answers.append(answer)
@@ -173,17 +170,17 @@ class ConfigRepository:
             self._wake.set()
 
     async def _process_changes(self) -> None:
-        """Forever: apply what other brokers and tools announce. A new session means: look again."""
+        """Forever: apply what other brokers and tools announce. After a new session, look again."""
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
             try:
                 await self.process_pending_changes()
             except (t.SessionExpired, t.ConnectionLoss) as error:
-                log.warning("Cannot read configuration changes until there is a new session: %r", error)
+                logger.warning("Cannot read configuration changes until there is a new session: %r", error)
 
     async def process_pending_changes(self) -> None:
-        """Apply the notifications that came since the last look, oldest first, and remove outdated ones."""
+        """Apply the notifications received since the last call, oldest first, and remove outdated ones."""
         names = await self._pending_changes()
         new = [name for name in names if _sequence(name) > self._last_change]
         paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in new]
@@ -201,16 +198,16 @@ class ConfigRepository:
         try:
             entity_type, slash, entity = znodes.decode_config_change(data).partition("/")
         except ValueError as error:
-            log.error("Configuration change %s cannot be read and is passed over: %s", name, error)
+            logger.error("Configuration change %s cannot be read and is ignored: %s", name, error)
             return
         if not slash or entity_type not in znodes.CONFIG_TYPES:
-            log.error("Configuration change %s names %r, which is no kind of entity", name, entity_type)
+            logger.error("Configuration change %s names %r, which is not a kind of entity", name, entity_type)
             return
         await self._reload(entity_type, entity)
 
     async def _purge(self, names: Iterable[str]) -> None:
         paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
-        oldest_ms = self._broker.clock.time_ms() - NOTIFICATION_AGE_MAX_MS
+        oldest_ms = self._host.clock.time_ms() - NOTIFICATION_AGE_MAX_MS
         stats = await self._submit([t.Exists(path) for path in paths])
         outdated = [
             path for path, stat in zip(paths, stats, strict=True) if isinstance(stat, t.Stat) and stat.ctime < oldest_ms
@@ -222,7 +219,7 @@ class ConfigRepository:
     async def _reload(self, entity_type: str, entity: str) -> None:
         if entity_type == znodes.CONFIG_TOPICS:
             await self._load_topics([entity])
-            self._apply(entity, self._broker.logs.logs_of(entity))
+            self._apply(entity, self._host.logs.logs_of(entity))
         elif entity_type == znodes.CONFIG_BROKERS:
             await self._load_brokers()
 
@@ -234,7 +231,7 @@ class ConfigRepository:
                     self._log_configs.pop(name, None)
 
     async def _load_brokers(self) -> None:
-        """Both dynamic layers at once, so that they are never seen half changed."""
+        """Both dynamic layers at once, so that no one sees only one of them changed."""
         async with self._loading:
             changed = await self._read_brokers()
         for listener in self._broker_listeners if changed else ():
@@ -243,28 +240,28 @@ class ConfigRepository:
             await self._apply_defaults()
 
     async def _read_brokers(self) -> Collection[str]:
-        """The keys whose values are others now."""
-        entities = (str(self._broker.node_id), znodes.CONFIG_DEFAULT_ENTITY)
+        """Apply both layers, and return the keys whose values have changed."""
+        entities = (str(self._host.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
         own, ignored_own = usable_dynamic(own, per_broker=True)
         default, ignored_default = usable_dynamic(default, per_broker=False)
         for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
             for name, reason in ignored.items():
-                dynamic_log.error("Dynamic %s config %s is ignored: %s", layer, name, reason)
+                dynamic_logger.error("Dynamic %s config %s is ignored: %s", layer, name, reason)
         try:
-            changed = self._broker.config.set_dynamic(own, default)
+            changed = self._host.config.set_dynamic(own, default)
         except ConfigError as error:
-            dynamic_log.error("The dynamic configuration could not be applied: %s", error)
+            dynamic_logger.error("The dynamic configuration could not be applied: %s", error)
             return ()
         if changed:
-            dynamic_log.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
+            dynamic_logger.info("Dynamic configuration changed: %s", ", ".join(sorted(changed)))
         return changed
 
     async def _apply_defaults(self) -> None:
-        """The defaults of every topic have changed with the broker's keys. Others may run in between."""
+        """The defaults of every topic have changed with the broker's keys. Other tasks may run in between."""
         self._log_configs.clear()
         by_topic: dict[str, list[Log]] = {}
-        for one in self._broker.logs:
+        for one in self._host.logs:
             by_topic.setdefault(one.partition.topic, []).append(one)
         budget = YieldBudget()
         for topic, logs in by_topic.items():
@@ -279,9 +276,7 @@ class ConfigRepository:
             listener(topic, config)
 
     def _make_log_config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
-        """A key the tree holds with a value that cannot be is left at its default, with an error in the
-        log.
-        """
+        """A key that has an invalid value in the tree keeps its default, and an error is logged."""
         usable = {}
         for name, text in overrides.items():
             try:
@@ -289,11 +284,11 @@ class ConfigRepository:
                     parse_topic_value(name, text)
                 usable[name] = text
             except ConfigError as error:
-                log.error("Topic %s: %s; its default is used", topic, error)
-        return LogConfig.from_props(usable, self._broker.config.log_defaults)
+                logger.error("Topic %s: %s; its default is used", topic, error)
+        return LogConfig.from_props(usable, self._host.config.log_defaults)
 
 
 def _sequence(name: str) -> int:
-    """`config_change_0000000012` -> 12; -1 for a name that is none."""
+    """`config_change_0000000012` -> 12; -1 for any other name."""
     digits = name.removeprefix(znodes.CONFIG_CHANGE_PREFIX)
     return int(digits) if digits.isdigit() else -1

@@ -1,9 +1,9 @@
-"""The shell around the controller machine, and around this broker's registration.
+"""The shell around the controller machine: it runs the machine's procedures on this broker.
 
-One task takes events from one queue and runs their procedures, one at a time, as Kafka's ControllerEventThread:
-it performs what a procedure asks for (`core.controller.effects`) and knows none of the rules. Watches, broker
-responses, timers and requests all end in that queue. A session that expires empties the queue, ends whatever
-this broker was, and starts over: new session, new registration (and so a new broker epoch), election.
+One task takes events from one queue and runs their procedures, one at a time, as Kafka's ControllerEventThread. It
+performs the effects that a procedure yields (`core.controller.effects`) and knows none of the rules. Watches, responses
+of brokers, timers and requests all arrive in that queue. A session that expires empties the queue, ends this broker's
+role, and starts over: new session, new registration (and so a new broker epoch), election.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.cluster import registration
-from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
-from kpybroker.broker.peers.broker_channels import Channels, ControlRequest
+from kpybroker.broker.peers.broker_channels import ControlRequest
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
@@ -31,10 +30,14 @@ from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.cluster.registration import Registration
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.config.topic import LogConfig
 
-log = logging.getLogger(effects.CONTROLLER_LOGGER)
+logger = logging.getLogger(effects.CONTROLLER_LOGGER)
 
 OPS_PER_SUBMISSION = 250
 UNCLEAN = "unclean.leader.election.enable"
@@ -43,19 +46,19 @@ DELIVERY_WAIT_S = 1.0
 
 
 class ShellSignal(Enum):
-    """Events that the shell sees to itself, in their turn."""
+    """Events that the shell handles itself, in the order of the queue."""
 
     NEW_SESSION = "NewSession"
     """After `EXPIRE`: open a session, register, elect."""
     FEATURE_CHANGE = "FeatureChange"
-    """`/feature` was written: its version is the epoch that ApiVersions tells."""
+    """`/feature` was written: its version is the epoch in ApiVersions responses."""
 
 
 ShellEvent = events.Event | ShellSignal
 
 
-class _Ticket:
-    """One event in the queue, and who waits for its procedure's result."""
+class _Queued:
+    """One event in the queue, and the result of its procedure."""
 
     __slots__ = ("_done", "_failure", "_result", "event")
 
@@ -65,7 +68,7 @@ class _Ticket:
         self._result: Any = None
         self._failure: BaseException | None = None
 
-    def answer(self, result: Any) -> None:
+    def finish(self, result: Any) -> None:
         self._result = result
         self._done.set()
 
@@ -81,23 +84,26 @@ class _Ticket:
 
 
 class ClusterController:
-    """Life: `register`, then `elect`, then events until `close`. `topics` administers topics."""
+    """Life: `elect` once this broker is registered, then events until `close`."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._channels = Channels(broker, self._on_response)
+    def __init__(
+        self, host: Host, registration: Registration, metadata: MetadataCache, configs: ConfigRepository, peers: Peers
+    ) -> None:
+        self._host = host
+        self._registration = registration
+        self._metadata = metadata
+        self._configs = configs
+        self._channels = peers.broker_channels(self._on_response)
         self._machine: Controller | None = None
         self._nursery: trio.Nursery | None = None
         self._closed = False
-        self._tickets_in, self._tickets = trio.open_memory_channel[_Ticket](math.inf)
+        self._queue_in, self._queue = trio.open_memory_channel[_Queued](math.inf)
         self._event_ended = trio.Event()
-        self.broker_epoch = -1
-        self.topics = TopicAdmin(broker)
-        broker.on_tree_event(self.on_tree_event)
-        broker.configs.on_topic_change(self._on_topic_config)
-        broker.configs.on_broker_change(self._on_broker_config)
+        host.on_tree_event(self._on_tree_event)
+        configs.on_topic_change(self._on_topic_config)
+        configs.on_broker_change(self._on_broker_config)
 
-    # --- what this broker is ---------------------------------------------------------------------------
+    # --- what this broker is
 
     @property
     def is_active(self) -> bool:
@@ -111,31 +117,21 @@ class ClusterController:
 
     @property
     def machine(self) -> Controller:
+        """The state machine. To be used only after `elect`."""
         assert self._machine is not None, "before elect()"
         return self._machine
 
-    # --- life ------------------------------------------------------------------------------------------
-
-    async def cluster_id(self) -> str:
-        return await registration.cluster_id(self._broker)
-
-    async def generate_broker_id(self) -> int:
-        return await registration.generate_broker_id(self._broker)
-
-    async def register(self) -> None:
-        """Appear in `/brokers/ids`. Raises `BrokerIdTaken`."""
-        broker = self._broker
-        await registration.ensure_persistent_paths(broker)
-        broker.metadata.local_broker_id = broker.node_id
-        self.broker_epoch = await registration.register(broker, registration.registration_of(broker))
+    # --- life
 
     async def elect(self) -> None:
-        """Start handling events; returns when it is known who the controller is, and if it is this broker, when it has
-        taken over."""
-        config = self._broker.config
+        """Start handling events; returns when a controller is known or, if it is this broker, when it has taken over.
+
+        Raises KafkaError(NOT_CONTROLLER) if the session expires before.
+        """
+        config = self._host.config
         self._machine = Controller(
             Settings(
-                broker_id=self._broker.node_id,
+                broker_id=self._host.node_id,
                 metadata_version=mv.parse(config.get_str("inter.broker.protocol.version")),
                 inter_broker_listener_name=config.inter_broker_listener_name,
                 delete_topic_enable=config.get_bool("delete.topic.enable"),
@@ -144,15 +140,15 @@ class ClusterController:
                 leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
             )
         )
-        self._broker.spawn("controller-event-thread", self._run)
+        self._host.spawn("controller-event-thread", self._run)
         started = self._put(Signal.STARTUP)
         self._put(ShellSignal.FEATURE_CHANGE)
         await started.wait()
-        # What the controller told this broker on taking over is in force when it begins to serve.
-        await self._channels.flush(self._broker.node_id)
+        # What the new controller sent to this broker itself is applied before this broker begins to serve.
+        await self._channels.flush(self._host.node_id)
 
-    def on_tree_event(self, event: t.TreeEvent) -> None:
-        """The tree's listener hands everything here; what is not the controller's is passed over."""
+    def _on_tree_event(self, event: t.TreeEvent) -> None:
+        """Receives every event of the tree, and ignores those that do not concern the controller."""
         if isinstance(event, t.SessionEvent):
             if event.type is t.SessionState.EXPIRED:
                 self._on_expired()
@@ -166,30 +162,22 @@ class ClusterController:
 
     def _on_topic_config(self, topic: str, _config: LogConfig) -> None:
         """TopicConfigHandler: a topic that allows unclean elections may get a leader at once."""
-        if self.is_active and _is_true(self._broker.configs.topic_overrides(topic).get(UNCLEAN)):
+        if self.is_active and _is_true(self._configs.topic_overrides(topic).get(UNCLEAN)):
             self._put(events.UncleanLeaderElectionEnable(topic))
 
     def _on_broker_config(self, names: frozenset[str]) -> None:
         """DynamicLogConfig: the same for all topics."""
-        if self.is_active and UNCLEAN in names and self._broker.config.get_bool(UNCLEAN):
+        if self.is_active and UNCLEAN in names and self._host.config.get_bool(UNCLEAN):
             self._put(events.UncleanLeaderElectionEnable())
 
-    async def announce_log_dir_failure(self) -> None:
-        """Have the controller ask which replicas this broker has lost (KafkaZkClient.propagateLogDirEvent)."""
-        data = znodes.encode_log_dir_event(self._broker.node_id)
-        op = t.Create(znodes.log_dir_event_path(), data, sequential=True)
-        (answer,) = await retry_until_connected(self._broker.tree, [op])
-        if isinstance(answer, t.TreeError):
-            raise answer
-
     async def ask(self, event: events.Event) -> Any:
-        """Queue a request and wait for its procedure's result; its failure is raised."""
+        """Queue a request and return its procedure's result. Raises KafkaError, and what the procedure raises."""
         return await self._put(event).wait()
 
     async def wait_until_deleted(self, topics: Iterable[str], timeout_s: float) -> None:
-        """Return when the controller has nothing left of the topics, their znodes included, or when time is up.
+        """Return when the controller has deleted the topics, their znodes included, or after `timeout_s`.
 
-        Of use on the controller only; elsewhere there is nothing to wait for.
+        Only the active controller knows; any other broker returns at once.
         """
         wanted = set(topics)
         with trio.move_on_after(timeout_s):
@@ -197,10 +185,10 @@ class ClusterController:
                 await self._event_ended.wait()
 
     async def close(self) -> None:
-        """No more events. `/controller` and the registration end with the session.
+        """Handle no more events. `/controller` and the registration end with the session.
 
-        What was decided before is delivered first, if it can be within a moment: else its receivers would wait for the
-        next controller.
+        Requests that are already queued to brokers are delivered first, for up to `DELIVERY_WAIT_S`: otherwise these
+        brokers would wait for the next controller.
         """
         if self._closed:
             return
@@ -211,15 +199,15 @@ class ClusterController:
             self._nursery.cancel_scope.cancel()
         self._drop_queue()
 
-    # --- the queue -------------------------------------------------------------------------------------
+    # --- the queue
 
-    def _put(self, event: ShellEvent) -> _Ticket:
-        ticket = _Ticket(event)
+    def _put(self, event: ShellEvent) -> _Queued:
+        queued = _Queued(event)
         if self._closed:
-            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+            queued.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
         else:
-            self._tickets_in.send_nowait(ticket)
-        return ticket
+            self._queue_in.send_nowait(queued)
+        return queued
 
     def _on_expired(self) -> None:
         self._drop_queue()
@@ -229,10 +217,10 @@ class ClusterController:
     def _drop_queue(self) -> None:
         while True:
             try:
-                ticket = self._tickets.receive_nowait()
+                queued = self._queue.receive_nowait()
             except trio.WouldBlock:
                 return
-            ticket.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
+            queued.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
 
     def _on_response(self, broker_id: int, request: ControlRequest, response: Any) -> None:
         if self.is_active:
@@ -244,14 +232,14 @@ class ClusterController:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             while not self._closed:
-                ticket = await self._tickets.receive()
+                queued = await self._queue.receive()
                 try:
-                    ticket.answer(await self._process(ticket.event))
+                    queued.finish(await self._process(queued.event))
                 except KafkaError as error:
-                    ticket.fail(error)
+                    queued.fail(error)
                 except Exception as failure:
-                    log.exception("[Controller id=%d] Error processing event %s", self._broker.node_id, ticket.event)
-                    ticket.fail(failure)
+                    logger.exception("[Controller id=%d] Error processing event %s", self._host.node_id, queued.event)
+                    queued.fail(failure)
                 self._event_ended.set()
                 self._event_ended = trio.Event()
 
@@ -265,17 +253,17 @@ class ClusterController:
         return None
 
     async def _start_new_session(self) -> None:
-        await self._broker.tree.reopen()
-        await self.register()
+        await self._host.tree.reopen()
+        await self._registration.register()
         await self._perform(self.machine.procedure(Signal.REELECT))
         await self._read_features()
 
     async def _read_features(self) -> None:
-        (stat,) = await retry_until_connected(self._broker.tree, [t.Exists(znodes.FEATURE, watch=True)])
+        (stat,) = await retry_until_connected(self._host.tree, [t.Exists(znodes.FEATURE, watch=True)])
         if isinstance(stat, t.Stat):
-            self._broker.metadata.finalized_features_epoch = stat.version
+            self._metadata.finalized_features_epoch = stat.version
 
-    # --- running a procedure -------------------------------------------------------------------------------
+    # --- running a procedure
 
     async def _perform(self, procedure: Procedure[Any]) -> Any:
         answer: Any = None
@@ -299,22 +287,22 @@ class ClusterController:
         if isinstance(effect, effects.UncleanElectionEnabled):
             return await self._unclean_election_enabled(effect.topics)
         if effect is effects.Ask.NOW:
-            return self._broker.clock.time_ms()
+            return self._host.clock.time_ms()
         if effect is effects.Ask.RANDOM_UUID:
-            return registration.random_uuid(self._broker)
-        self._do_without_answer(effect)
+            return random_uuid(self._host.random)
+        self._do_without_result(effect)
         return None
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
-        """In pieces, so that thousands of operations neither hold the loop nor fill the tree's pipe."""
+        """In pieces, so that thousands of operations neither block the loop nor fill the tree's pipe."""
         answers: list[t.Result | t.TreeError] = []
         for start in range(0, len(ops), OPS_PER_SUBMISSION):
             if start:
                 await trio.lowlevel.checkpoint()
-            answers += await retry_until_connected(self._broker.tree, ops[start : start + OPS_PER_SUBMISSION])
+            answers += await retry_until_connected(self._host.tree, ops[start : start + OPS_PER_SUBMISSION])
         return answers
 
-    def _do_without_answer(self, effect: effects.Effect) -> None:
+    def _do_without_result(self, effect: effects.Effect) -> None:
         if isinstance(effect, effects.Log):
             logging.getLogger(effect.logger).log(effect.level, effect.message)
         elif isinstance(effect, effects.Send):
@@ -333,12 +321,10 @@ class ClusterController:
         self._put(event)
 
     async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:
-        """Read from the tree, not from this broker's copy, which may be behind
-        (KafkaZkClient.getLogConfigs).
-        """
+        """Read from the tree, not from this broker's copy, which may be behind (KafkaZkClient.getLogConfigs)."""
         paths = [znodes.config_path(znodes.CONFIG_TOPICS, topic) for topic in topics]
-        answers = await retry_until_connected(self._broker.tree, [t.Get(path) for path in paths])
-        default = self._broker.config.get_bool(UNCLEAN)
+        answers = await retry_until_connected(self._host.tree, [t.Get(path) for path in paths])
+        default = self._host.config.get_bool(UNCLEAN)
         enabled = {}
         for topic, answer in zip(topics, answers, strict=True):
             overrides = znodes.decode_config(answer.data) if isinstance(answer, t.NodeData) else {}

@@ -1,7 +1,7 @@
 """The broker's loggers and their levels under Kafka's names, read and changed while it runs (KIP-412).
 
-Kafka's `Log4jController` and `RuntimeLoggerManager`. Loggers are Python's, and so one set for the whole
-process, as they are in a JVM. Levels last until the process ends, as in Kafka.
+Kafka's `Log4jController` and `RuntimeLoggerManager`. Loggers are Python's, so there is one set for the process, as in a
+JVM. Levels last until the process ends, as in Kafka.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from kpybroker.config.dynamic import AlterConfigOp, OpType
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
-log = logging.getLogger("kafka.server.ConfigAdminManager")
+admin_logger = logging.getLogger("kafka.server.ConfigAdminManager")
 
 ROOT: Final = "root"
 TRACE: Final = 5
@@ -48,6 +48,7 @@ def level_name(level: int) -> str:
 
 
 def exists(name: str) -> bool:
+    """Whether `name` is the root or a logger of the broker that is in use."""
     return name == ROOT or name in levels()
 
 
@@ -72,13 +73,13 @@ def check(ops: Iterable[AlterConfigOp]) -> None:
 
 
 def apply(ops: Iterable[AlterConfigOp]) -> None:
-    """Perform operations that `check` let pass. A level that is removed is inherited again."""
+    """Perform operations that `check` has accepted. A level that is removed is inherited again."""
     for name, op, level in ops:
         logger = logging.getLogger() if name == ROOT else logging.getLogger(name)
         if op is OpType.SET:
-            assert level is not None, "null values are refused before"
+            assert level is not None, "check() refuses null values"
             logger.setLevel(LEVELS[level])
-            log.warning("Updated the log level of %s to %s", name, level)
+            admin_logger.warning("Updated the log level of %s to %s", name, level)
         else:
             logger.setLevel(logging.NOTSET)
-            log.warning("Unset the log level of %s", name)
+            admin_logger.warning("Unset the log level of %s", name)

@@ -1,12 +1,11 @@
-"""What this broker believes of the cluster: who lives, who leads what. Kafka's `ZkMetadataCache`.
+"""What this broker knows of the cluster: which brokers live, which broker leads what. Kafka's `ZkMetadataCache`.
 
-Fed by the controller's UpdateMetadata requests alone, one after the other; the same on every broker, a moment
-apart. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An update
-copies what it touches and shares the rest, so that a request about one topic costs the same in a cluster of
-10 000.
+Only the controller's UpdateMetadata requests change it, one after the other; it is the same on every broker, at
+slightly different times. A reader takes `snapshot` once and works on it: it never changes, an update replaces it. An
+update copies what it changes and shares the rest, so that a request about one topic costs the same in a cluster of 10
+000.
 
-It decides nothing, and knows nothing of logs: whether a partition is served here is for `broker.replicas` to
-say.
+It decides nothing, and knows nothing of logs: `replication` knows whether a partition is served here.
 """
 
 from __future__ import annotations
@@ -14,31 +13,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER
-from kpybroker.core.tree import TreeError
+from kpybroker.core.tree import Stat, TreeError
 from kpybroker.wire import znodes
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.config.broker import BrokerConfig
-    from kpybroker.coordination.tree import Tree
 
 PartitionState = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 UNKNOWN_FEATURES_EPOCH = -1
 
 ELECTION_S = 3.0
-"""What a new controller takes at most, once the session of the last one has ended, to tell a broker what there is."""
+"""How long a new controller takes at most to send the metadata, after the session of the previous one has ended."""
 
 DELETED_NAMES_MAX = 1_000
-"""Of deleted topics so many names are remembered, the latest."""
+"""How many names of deleted topics are remembered: the latest."""
+
+
+class HasExists(Protocol):
+    """The one question that the cache asks the tree."""
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        """As `coordination.tree.Tree.exists`."""
 
 
 class Node(NamedTuple):
@@ -51,6 +56,8 @@ class Node(NamedTuple):
 
 
 class AliveBroker(NamedTuple):
+    """A live broker with all its listeners."""
+
     id: int
     rack: str | None
     endpoints: Mapping[str, tuple[str, int]]
@@ -67,6 +74,7 @@ class MetadataSnapshot(NamedTuple):
     brokers: Mapping[int, AliveBroker] = MappingProxyType({})
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
+        """The partition as the controller last sent it; None if it is unknown."""
         partitions = self.topics.get(topic)
         return None if partitions is None else partitions.get(index)
 
@@ -75,12 +83,13 @@ class MetadataSnapshot(NamedTuple):
         return self.topic_ids.get(topic, ZERO_UUID)
 
     def has_leader(self, topic: str, index: int) -> bool:
+        """Whether the partition is known and has a leader."""
         state = self.partition(topic, index)
         return state is not None and state.leader != NO_LEADER
 
 
 class MetadataCache:
-    """`local_broker_id` is this broker's, once it is known."""
+    """The current snapshot, and questions about it. `local_broker_id` is this broker's, once it is known."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
@@ -88,56 +97,63 @@ class MetadataCache:
         self.snapshot = MetadataSnapshot()
         self._deleted_names: dict[str, None] = {}
         self.received_update = False
-        """Nobody needs `wait_first_update` any longer."""
+        """`wait_first_update` has nothing left to wait for."""
         self.local_broker_id = -1
         self.finalized_features_epoch = UNKNOWN_FEATURES_EPOCH
-        """The version of `/feature` (KIP-584), kept by `broker.controller`."""
+        """The version of `/feature` (KIP-584), kept by the controller."""
 
-    # --- queries ---------------------------------------------------------------------------------------
+    # --- queries
 
     def contains(self, topic: str, partition: int | None = None) -> bool:
+        """Whether the topic, or this partition of it, is known."""
         if partition is None:
             return topic in self.snapshot.topics
         return self.snapshot.partition(topic, partition) is not None
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
+        """See `MetadataSnapshot.partition`."""
         return self.snapshot.partition(topic, index)
 
     def partition_count(self, topic: str) -> int | None:
+        """None for an unknown topic."""
         partitions = self.snapshot.topics.get(topic)
         return None if partitions is None else len(partitions)
 
     def was_deleted(self, topic: str) -> bool:
-        """Whether a topic of this name was here before. It may be back."""
+        """Whether a topic of this name was deleted. It may exist again."""
         return topic in self._deleted_names
 
     def topic_id(self, topic: str) -> bytes:
+        """See `MetadataSnapshot.topic_id`."""
         return self.snapshot.topic_id(topic)
 
     def topic_name(self, topic_id: bytes) -> str | None:
+        """None for an unknown id."""
         return self.snapshot.topic_names.get(topic_id)
 
     def leader_and_epoch(self, topic: str, index: int) -> tuple[int, int] | None:
+        """(leader's id or NO_LEADER, leader epoch); None for an unknown partition."""
         state = self.snapshot.partition(topic, index)
         return None if state is None else (state.leader, state.leader_epoch)
 
     @property
     def controller_id(self) -> int | None:
+        """The controller that sent the last update; None if it is unknown."""
         return self.snapshot.controller_id
 
     def is_alive(self, broker_id: int) -> bool:
+        """Whether the controller lists the broker as live."""
         return broker_id in self.snapshot.brokers
 
-    # --- endpoints -------------------------------------------------------------------------------------
+    # --- endpoints
 
     def endpoint_for(self, context: RequestContext, broker_id: int) -> Node | None:
-        """Where clients of the request's listener reach a live broker; None if it is down or lacks the
-        listener.
+        """Where clients of the request's listener reach a live broker; None if it is down or lacks the listener.
 
-        Without `advertised.listeners`, a broker that is alone, and all that share this process, are on the host where
-        the client has just reached this one: through a forwarded port or a container's network the configured address
-        need not be reachable at all. (Kafka answers with its host's name: a difference for GUARANTEES.) Otherwise it
-        is where it says it is, so that all brokers tell the same: a client reconnects when one moves.
+        Normally its advertised address, the same from all brokers: a client reconnects when one moves. But without
+        `advertised.listeners`, a broker that is alone, and all brokers that share this process, are reached on the host
+        where the client has just reached this one: through a forwarded port or a container's network the configured
+        address may be unreachable. (Kafka answers with its host's name: a difference for GUARANTEES.)
         """
         broker = self.snapshot.brokers.get(broker_id)
         if broker is None:
@@ -157,19 +173,18 @@ class MetadataCache:
         nodes = (self.endpoint_for(context, broker_id) for broker_id in sorted(self.snapshot.brokers))
         return [node for node in nodes if node is not None]
 
-    def broker_endpoint(self, broker_id: int, listener_name: str) -> Node | None:
-        """As registered, for the connections of brokers to each other."""
+    def inter_broker_address(self, broker_id: int) -> tuple[str, int] | None:
+        """Host and port of a live broker's inter-broker listener, as registered; None if it is down or lacks it."""
         broker = self.snapshot.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoints.get(listener_name)
-        return None if broker is None or endpoint is None else Node(broker_id, *endpoint, broker.rack)
+        return None if broker is None else broker.endpoints.get(self._config.inter_broker_listener_name)
 
-    # --- changes ---------------------------------------------------------------------------------------
+    # --- changes
 
     async def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
-        """Take the controller's word; returns the partitions that are gone with it.
+        """Apply an update from the controller; returns the partitions that it deletes, as (topic, index).
 
-        One update at a time: the next one starts from the snapshot that this one leaves. Readers have the old one
-        until the new one is whole.
+        The caller runs one update at a time: the next one starts from the snapshot that this one leaves. Readers have
+        the old one until the new one is complete.
         """
         old, budget = self.snapshot, YieldBudget()
         topic_ids, topic_names = _topic_ids(old, request)
@@ -222,19 +237,19 @@ class MetadataCache:
         self._changed = trio.Event()
 
     async def wait_until(self, condition: Callable[[MetadataSnapshot], bool], timeout_s: float) -> bool:
-        """Whether `condition` came true in time; looked at once more after every update."""
+        """Whether `condition` became true in time; it is evaluated again after every update."""
         with trio.move_on_after(timeout_s):
             while not condition(self.snapshot):
                 await self._changed.wait()
             return True
         return condition(self.snapshot)
 
-    async def wait_first_update(self, tree: Tree) -> None:
-        """Until the controller has told what there is; at most as long as it takes to elect one.
+    async def wait_first_update(self, tree: HasExists) -> None:
+        """Return when the controller has sent the metadata; at most as long as it takes to elect one.
 
-        Kafka answers at once that there are no topics. librdkafka believes that, and gives up what it has in hand. A
-        controller that was just elected tells who lives before it tells of any partition
-        (`KafkaController.onControllerFailover`): that is all there is only where the tree has no topics.
+        Kafka responds at once that there are no topics. librdkafka believes that, and drops what it has buffered. A new
+        controller first sends the live brokers without any partition (`KafkaController.onControllerFailover`): that is
+        complete only if the tree has no topics.
         """
         if self.received_update:
             return
@@ -246,8 +261,8 @@ class MetadataCache:
         self.received_update = bool(self.snapshot.brokers)
 
 
-async def _may_have_topics(tree: Tree) -> bool:
-    """Also while the tree does not answer."""
+async def _may_have_topics(tree: HasExists) -> bool:
+    """True while the tree does not respond, too."""
     try:
         stat = await tree.exists(znodes.TOPICS)
     except TreeError:
@@ -256,7 +271,7 @@ async def _may_have_topics(tree: Tree) -> bool:
 
 
 def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[PartitionState]:
-    """From version 5 on the wire carries the name once a topic; here every state has it."""
+    """From version 5 the wire has the name once per topic; here every state has it."""
     for state in topic.partition_states:
         state.topic_name = topic.topic_name
     return topic.partition_states

@@ -1,22 +1,23 @@
-"""Administration of topics: create, grow, delete, and creation on first mention. Kafka's `ZkAdminManager`.
+"""Administration of topics: create, grow, delete, and creation on first use. Kafka's `ZkAdminManager`.
 
-Everything ends in a write to the tree (`/brokers/topics/<t>`, `/admin/delete_topics/<t>`), which any broker
-may make; the controller reacts, and the answer waits until this broker's metadata shows the result or the
-client's time is up. Nothing is kept here: two requests for the same topic meet in the tree.
+Every command ends in a write to the tree (`/brokers/topics/<t>`, `/admin/delete_topics/<t>`), which any broker may
+make. The controller reacts, and the response waits until this broker's metadata shows the result or the client's
+timeout is over. Nothing is kept here: two requests for the same topic meet in the tree.
 
-Authorization and the shapes of requests and responses are the handlers' business. The refusals' texts are
-Kafka's, for clients print them.
+Not here: what is refused with which text (`topic_refusals`), authorization, and the shapes of requests and responses
+(`handlers.topics`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
@@ -26,25 +27,27 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.core.placement import Assignment, BrokerMetadata, assign_replicas_to_brokers
 from kpybroker.wire import znodes
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.config.broker import BrokerConfig
 
-log = logging.getLogger("kafka.server.ZkAdminManager")
+logger = logging.getLogger("kafka.server.ZkAdminManager")
 
 USE_DEFAULT = -1
-"""As number of partitions or replication factor: whatever the broker's configuration says (KIP-464)."""
+"""As number of partitions or replication factor: the broker's configured default (KIP-464)."""
 
 OK = ApiError(ErrorCode.NONE)
 TIMED_OUT = ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 DELETION_WAIT_S = 1.0
-"""How long DeleteTopics waits for the last znode of topics that are gone from the metadata."""
+"""How long DeleteTopics waits for the znodes of topics that are gone from the metadata."""
 
 AUTO_CREATE_WAIT_S = 0.5
-"""How long Metadata and FindCoordinator wait for a topic they have just created."""
+"""How long Metadata and FindCoordinator wait for a topic that they have just created."""
 
 
 class NewTopic(NamedTuple):
@@ -58,42 +61,48 @@ class NewTopic(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """What came of it. With an error the rest says nothing."""
+    """The result for one topic. With an error the other fields have no meaning."""
 
     error: ApiError
-    topic_id: bytes = bytes(16)
+    topic_id: bytes = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
     configs: Mapping[str, str] = MappingProxyType({})
 
 
 class NewPartitions(NamedTuple):
-    """`assignments` are of the added ones, in order."""
+    """The wanted number of partitions of a topic; `assignments` are those of the added ones, in order."""
 
     topic: str
     total_count: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
-class TopicAdmin:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+WaitUntilDeleted = Callable[[Iterable[str], float], Awaitable[None]]
+"""Returns when the controller has deleted these topics completely, or after so many seconds."""
 
-    # --- create ----------------------------------------------------------------------------------------
+
+class TopicAdmin:
+    """The commands. Each returns a result for every topic; only a failing tree raises."""
+
+    def __init__(self, host: Host, metadata: MetadataCache, wait_until_deleted: WaitUntilDeleted) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._wait_until_deleted = wait_until_deleted
+
+    # --- create
 
     async def create_topics(
         self, topics: Iterable[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> dict[str, CreatedTopic]:
-        """Create each, then wait for all together until every partition has a leader in this broker's
-        metadata.
-        """
+        """Create each, then wait up to `timeout_ms` until every partition has a leader in this broker's metadata."""
         results: dict[str, CreatedTopic] = {}
         for topic in topics:
             try:
                 results[topic.name] = await self._create(topic, validate_only)
             except KafkaError as error:
-                log.info("Error processing create topic request %s: %s", topic, error)
-                results[topic.name] = CreatedTopic(api_error(error))
+                logger.info("Error processing create topic request %s: %s", topic, error)
+                results[topic.name] = CreatedTopic(refusals.api_error(error))
             await trio.lowlevel.checkpoint()
         if not validate_only:
             created = {n: r.num_partitions for n, r in results.items() if r.error == OK}
@@ -102,20 +111,15 @@ class TopicAdmin:
         return results
 
     async def _create(self, topic: NewTopic, validate_only: bool) -> CreatedTopic:
-        if self._broker.metadata.contains(topic.name):
-            raise _exists(topic.name)
-        missing = [name for name, value in topic.configs.items() if value is None]
-        if missing:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}"
-            )
+        if self._metadata.contains(topic.name):
+            raise refusals.already_exists(topic.name)
+        configs = refusals.present_configs(topic.configs)
         assignments = self._assign(topic)
-        await trio.lowlevel.checkpoint()  # between the walks over what may be 10 000 partitions
-        configs = {name: value for name, value in topic.configs.items() if value is not None}
+        await trio.lowlevel.checkpoint()  # between loops over what may be 10 000 partitions
         await self._validate(topic.name, assignments, configs)
-        topic_id = bytes(16)
+        topic_id = ZERO_UUID
         if not validate_only:
-            topic_id = random_uuid(self._broker)
+            topic_id = random_uuid(self._host.random)
             await trio.lowlevel.checkpoint()
             await self._write_new_topic(topic.name, topic_id, assignments, configs)
         return CreatedTopic(OK, topic_id, len(assignments), len(next(iter(assignments.values()))), configs)
@@ -126,51 +130,41 @@ class TopicAdmin:
             if wants_number:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
-                    "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot "
-                    "be used "
+                    "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used "
                     "at the same time.",
                 )
             return {partition: list(replicas) for partition, replicas in topic.assignments.items()}
-        config, brokers = self._broker.config, self._brokers()
+        config, brokers = self._host.config, self._brokers()
         partitions, factor = topic.num_partitions, topic.replication_factor
         return assign_replicas_to_brokers(
             brokers,
             config.get_int("num.partitions") if partitions == USE_DEFAULT else partitions,
             config.get_int("default.replication.factor") if factor == USE_DEFAULT else factor,
-            start_index=self._broker.random.randrange(max(len(brokers), 1)),
-            replica_shift=self._broker.random.randrange(max(len(brokers), 1)),
+            start_index=self._host.random.randrange(max(len(brokers), 1)),
+            replica_shift=self._host.random.randrange(max(len(brokers), 1)),
         )
 
     def _brokers(self) -> list[BrokerMetadata]:
-        brokers = self._broker.metadata.snapshot.brokers
+        brokers = self._metadata.snapshot.brokers
         return [BrokerMetadata(broker_id, brokers[broker_id].rack) for broker_id in sorted(brokers)]
 
     async def _validate(self, name: str, assignments: Assignment, configs: Mapping[str, str]) -> None:
-        """AdminZkClient.validateTopicCreate."""
-        reason = topic_names.invalid_reason(name)
-        if reason is not None:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        """AdminZkClient.validateTopicCreate. Raises KafkaError."""
+        refusals.check_name(name)
         deleting, existing = await self._submit(
             t.Exists(znodes.delete_topic_path(name)), t.Exists(znodes.topic_path(name))
         )
         if deleting is not None:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+            raise refusals.marked_for_deletion(name)
         if existing is not None:
-            raise _exists(name)
+            raise refusals.already_exists(name)
         if topic_names.has_collision_chars(name):
             (listed,) = await self._submit(t.Children(znodes.TOPICS))
             assert isinstance(listed, t.NodeChildren)
-            if name in listed.names:
-                raise _exists(name)  # created since the look above, and no collision with itself
-            colliding = [other for other in listed.names if topic_names.has_collision(name, other)]
-            if colliding:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
-                )
-        _check_assignments(assignments)
+            refusals.check_collisions(name, listed.names)  # the topic itself may be created since the look above
+        refusals.check_assignments(assignments)
         try:
-            validate_topic_props(configs, self._broker.config.log_defaults)
+            validate_topic_props(configs, self._host.config.log_defaults)
         except (ConfigError, UnknownTopicConfig) as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
@@ -182,15 +176,15 @@ class TopicAdmin:
         await trio.lowlevel.checkpoint()
         topic = t.Create(znodes.topic_path(name), znodes.encode_topic(znodes.TopicAssignment(topic_id, partitions)))
         path, data = znodes.config_path(znodes.CONFIG_TOPICS, name), znodes.encode_config(configs)
-        log.info(
+        logger.info(
             "Creating topic %s with configuration %s and initial partition assignment %s",
             name,
             dict(configs),
             assignments,
         )
-        # A configuration may be left from a deletion that was cut short: then it is replaced.
+        # An interrupted deletion may have left a configuration: then it is replaced.
         for config in (t.Create(path, data), t.SetData(path, data)):
-            (answer,) = await retry_until_connected(self._broker.tree, [t.Multi((config, topic))])
+            (answer,) = await retry_until_connected(self._host.tree, [t.Multi((config, topic))])
             if isinstance(answer, tuple):
                 return
             refused = answer.error if isinstance(answer, t.MultiFailed) else answer
@@ -202,27 +196,27 @@ class TopicAdmin:
             raise _tree_failed(refused)
 
     async def _settle_existing(self, name: str, topic_id: bytes) -> None:
-        """Somebody was quicker, or a first run of our own write whose answer was lost: the id tells."""
+        """The topic exists, by another request or by our own write whose response was lost: its id says which."""
         (found,) = await self._submit(t.Get(znodes.topic_path(name)))
         if isinstance(found, t.NodeData) and znodes.decode_topic(name, found.data).topic_id == topic_id:
             return
-        raise _exists(name)
+        raise refusals.already_exists(name)
 
-    # --- create on first mention -----------------------------------------------------------------------
+    # --- create on first use
 
     async def auto_create(self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S) -> dict[str, ErrorCode]:
-        """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with
-        their own.
+        """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with their own.
 
-        NONE for those that have leaders within `wait_s`, LEADER_NOT_AVAILABLE for those that will have; else
-        the refusal. (Kafka never waits: a difference for GUARANTEES. The client's retry would cost it 100
-        ms.) What was deleted is not waited for: who looks whether it is gone must not find it back.
+        NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
+        the error. (Kafka never waits: a difference for GUARANTEES. The client's retry would cost it 100 ms.) A topic
+        that was deleted before is not waited for: a client that checks that it is gone must not find it again.
         """
         wanted = list(names)
-        again = {name for name in wanted if self._broker.metadata.was_deleted(name)}
-        results = await self.create_topics([self._auto_topic(name) for name in wanted if name in again], 0)
+        again = {name for name in wanted if self._metadata.was_deleted(name)}
+        config = self._host.config
+        results = await self.create_topics([_auto_topic(config, name) for name in wanted if name in again], 0)
         results |= await self.create_topics(
-            [self._auto_topic(name) for name in wanted if name not in again], int(wait_s * 1000)
+            [_auto_topic(config, name) for name in wanted if name not in again], int(wait_s * 1000)
         )
         codes: dict[str, ErrorCode] = {}
         for name in wanted:
@@ -233,53 +227,22 @@ class TopicAdmin:
         return codes
 
     async def _wait_for_other_creation(self, name: str, wait_s: float) -> ErrorCode:
-        """Another request creates it at this moment."""
+        """Another request is creating it at this moment."""
 
         def is_there(snapshot: MetadataSnapshot) -> bool:
             partitions = snapshot.topics.get(name)
             return partitions is not None and all(snapshot.has_leader(name, p) for p in partitions)
 
-        ready = await self._broker.metadata.wait_until(is_there, wait_s)
+        ready = await self._metadata.wait_until(is_there, wait_s)
         return ErrorCode.NONE if ready else ErrorCode.LEADER_NOT_AVAILABLE
 
-    def _auto_topic(self, name: str) -> NewTopic:
-        """AutoTopicCreationManager.creatableTopic."""
-        config = self._broker.config
-        if name == topic_names.GROUP_METADATA_TOPIC_NAME:
-            configs = {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.get_int("offsets.topic.segment.bytes")),
-            }
-            return NewTopic(
-                name,
-                config.get_int("offsets.topic.num.partitions"),
-                config.get_int("offsets.topic.replication.factor"),
-                configs=configs,
-            )
-        if name == topic_names.TRANSACTION_STATE_TOPIC_NAME:
-            configs = {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(config.get_int("transaction.state.log.min.isr")),
-                "segment.bytes": str(config.get_int("transaction.state.log.segment.bytes")),
-                "unclean.leader.election.enable": "false",
-            }
-            return NewTopic(
-                name,
-                config.get_int("transaction.state.log.num.partitions"),
-                config.get_int("transaction.state.log.replication.factor"),
-                configs=configs,
-            )
-        return NewTopic(name)
-
-    # --- delete ----------------------------------------------------------------------------------------
+    # --- delete
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
-        """Mark each for deletion, then wait until this broker's metadata has forgotten them.
+        """Mark each for deletion, then wait up to `timeout_ms` until they are gone from this broker's metadata.
 
-        That is when Kafka answers, whose clients may then find the name still taken for a moment ("is marked for
-        deletion"). Here the answer waits, at most `DELETION_WAIT_S` longer, until the znodes are gone as well.
+        Kafka responds at that point, and its clients may find the name in use for a moment ("is marked for deletion").
+        Here the response waits up to `DELETION_WAIT_S` longer, until the znodes are gone as well.
         """
         results: dict[str, ErrorCode] = {}
         for name in names:
@@ -290,9 +253,9 @@ class TopicAdmin:
             return not any(name in snapshot.topics for name in marked)
 
         if timeout_ms > 0:
-            await self._broker.metadata.wait_until(gone, timeout_ms / 1000)
-            await self._broker.controller.wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
-            marked = [name for name in marked if self._broker.metadata.contains(name)]
+            await self._metadata.wait_until(gone, timeout_ms / 1000)
+            await self._wait_until_deleted(marked, min(timeout_ms / 1000, DELETION_WAIT_S))
+            marked = [name for name in marked if self._metadata.contains(name)]
         for name in marked:
             results[name] = ErrorCode.REQUEST_TIMED_OUT
         return results
@@ -301,24 +264,25 @@ class TopicAdmin:
         (existing,) = await self._submit(t.Exists(znodes.topic_path(name)))
         if existing is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (answer,) = await retry_until_connected(self._broker.tree, [t.Create(znodes.delete_topic_path(name))])
+        (answer,) = await retry_until_connected(self._host.tree, [t.Create(znodes.delete_topic_path(name))])
         if isinstance(answer, t.TreeError) and not isinstance(answer, t.NodeExists):
             raise _tree_failed(answer)
-        # Marked already: this request waits for the same deletion.
+        # It may be marked already: this request waits for the same deletion.
         return ErrorCode.NONE
 
-    # --- grow ------------------------------------------------------------------------------------------
+    # --- grow
 
     async def create_partitions(
         self, wanted: Iterable[NewPartitions], timeout_ms: int, *, validate_only: bool = False
     ) -> dict[str, ApiError]:
+        """Add partitions to each, then wait up to `timeout_ms` until all partitions have a leader in the metadata."""
         results: dict[str, ApiError] = {}
         grown: dict[str, range] = {}
         for new in wanted:
             try:
                 await self._grow(new, validate_only)
             except KafkaError as error:
-                results[new.topic] = api_error(error)
+                results[new.topic] = refusals.api_error(error)
             else:
                 results[new.topic] = OK
                 grown[new.topic] = range(new.total_count)
@@ -328,52 +292,41 @@ class TopicAdmin:
         return results
 
     async def _grow(self, new: NewPartitions, validate_only: bool) -> None:
+        while not await self._grew(new, validate_only):
+            pass  # the topic was changed at the same time: read and check it again
+
+    async def _grew(self, new: NewPartitions, validate_only: bool) -> bool:
+        """False if the topic was changed since it was read, perhaps by this very write before a lost connection."""
         (found,) = await self._submit(t.Get(znodes.topic_path(new.topic)))
         if not isinstance(found, t.NodeData):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
         current = znodes.decode_topic(new.topic, found.data)
-        await trio.lowlevel.checkpoint()  # between the walks over what may be 10 000 partitions
+        await trio.lowlevel.checkpoint()  # between loops over what may be 10 000 partitions
         added = self._assign_new_partitions(new, current)
         await trio.lowlevel.checkpoint()
         if validate_only:
-            return
+            return True
         partitions = dict(current.partitions)
         partitions.update({p: znodes.PartitionAssignment(tuple(r)) for p, r in added.items()})
         await trio.lowlevel.checkpoint()
-        log.info(
-            "Creating %d partitions for '%s' with the following replica assignment: %s.",
-            len(added),
-            new.topic,
-            added,
+        logger.info(
+            "Creating %d partitions for '%s' with the following replica assignment: %s.", len(added), new.topic, added
         )
         data = znodes.encode_topic(znodes.TopicAssignment(current.topic_id, partitions))
         await trio.lowlevel.checkpoint()
         op = t.SetData(znodes.topic_path(new.topic), data, found.stat.version)
-        (answer,) = await retry_until_connected(self._broker.tree, [op])
-        if isinstance(answer, t.BadVersion):
-            # Rewritten meanwhile, perhaps by ourselves before a lost connection: look again and judge anew.
-            await self._grow(new, validate_only)
-        elif isinstance(answer, t.TreeError):
+        (answer,) = await retry_until_connected(self._host.tree, [op])
+        if isinstance(answer, t.TreeError) and not isinstance(answer, t.BadVersion):
             raise _tree_failed(answer)
+        return not isinstance(answer, t.BadVersion)
 
     def _assign_new_partitions(self, new: NewPartitions, current: znodes.TopicAssignment) -> Assignment:
-        if any(a.adding_replicas or a.removing_replicas for a in current.partitions.values()):
-            raise KafkaError(
-                ErrorCode.REASSIGNMENT_IN_PROGRESS,
-                f"A partition reassignment is in progress for the topic '{new.topic}'.",
-            )
+        refusals.check_growth(new.topic, current, new.total_count)
         old_count = len(current.partitions)
-        if new.total_count < old_count:
-            raise KafkaError(
-                ErrorCode.INVALID_PARTITIONS,
-                f"Topic currently has {old_count} partitions, which is higher than the requested {new.total_count}.",
-            )
-        if new.total_count == old_count:
-            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {old_count} partitions.")
         brokers = self._brokers()
         first = current.partitions[0].replicas
         if new.assignments is not None:
-            return _check_new_assignments(
+            return refusals.check_new_assignments(
                 new.assignments, old_count, new.total_count, len(first), {broker.id for broker in brokers}
             )
         start = next((i for i, broker in enumerate(brokers) if broker.id >= first[0]), 0)
@@ -386,10 +339,10 @@ class TopicAdmin:
             start_partition_id=old_count,
         )
 
-    # --- waiting, reading ------------------------------------------------------------------------------
+    # --- waiting, reading
 
     async def _still_leaderless(self, topics: Mapping[str, range], timeout_ms: int) -> list[str]:
-        """Wait for leaders (DelayedCreatePartitions); the topics that lack one when time is up."""
+        """Wait for leaders (DelayedCreatePartitions); returns the topics that lack one after `timeout_ms`."""
 
         def lacks_leader(snapshot: MetadataSnapshot, name: str) -> bool:
             return not all(snapshot.has_leader(name, partition) for partition in topics[name])
@@ -401,15 +354,14 @@ class TopicAdmin:
             return []
         if timeout_ms <= 0:
             return list(topics)
-        metadata = self._broker.metadata
-        if await metadata.wait_until(all_led, timeout_ms / 1000):
+        if await self._metadata.wait_until(all_led, timeout_ms / 1000):
             return []
-        return [name for name in topics if lacks_leader(metadata.snapshot, name)]
+        return [name for name in topics if lacks_leader(self._metadata.snapshot, name)]
 
     async def _submit(self, *ops: t.ReadOperation) -> list[t.Result]:
         """Read all; a missing node is None."""
         results: list[t.Result] = []
-        for answer in await retry_until_connected(self._broker.tree, ops):
+        for answer in await retry_until_connected(self._host.tree, ops):
             if isinstance(answer, t.NoNode):
                 results.append(None)
             elif isinstance(answer, t.TreeError):
@@ -419,75 +371,39 @@ class TopicAdmin:
         return results
 
 
-def api_error(error: KafkaError) -> ApiError:
-    """`ApiError.fromThrowable`: no text where the code says as much, and none about what went wrong inside."""
-    says_more = error.code is not ErrorCode.UNKNOWN_SERVER_ERROR and error.message != error.code.message
-    return ApiError(error.code, error.message if says_more else None)
-
-
-def _exists(name: str) -> KafkaError:
-    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-
-
 def _tree_failed(failure: object) -> KafkaError:
-    log.error("The tree refused or lost a topic change: %r", failure)
+    logger.error("The tree refused or lost a topic change: %r", failure)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _check_assignments(assignments: Assignment) -> None:
-    """What AdminZkClient refuses of an assignment by hand."""
-    if len({len(replicas) for replicas in assignments.values()}) != 1:
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
-    if any(len(replicas) != len(set(replicas)) for replicas in assignments.values()):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Duplicate replica assignment found: {_as_scala_tells(assignments)}",
+def _auto_topic(config: BrokerConfig, name: str) -> NewTopic:
+    """The topic with the configuration it gets when it is created on first use
+    (AutoTopicCreationManager.creatableTopic).
+    """
+    if name == topic_names.GROUP_METADATA_TOPIC_NAME:
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.get_int("offsets.topic.segment.bytes")),
+        }
+        return NewTopic(
+            name,
+            config.get_int("offsets.topic.num.partitions"),
+            config.get_int("offsets.topic.replication.factor"),
+            configs=configs,
         )
-    if set(assignments) != set(range(len(assignments))):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "partitions should be a consecutive 0-based integer sequence",
+    if name == topic_names.TRANSACTION_STATE_TOPIC_NAME:
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.get_int("transaction.state.log.min.isr")),
+            "segment.bytes": str(config.get_int("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+        return NewTopic(
+            name,
+            config.get_int("transaction.state.log.num.partitions"),
+            config.get_int("transaction.state.log.replication.factor"),
+            configs=configs,
         )
-
-
-def _check_new_assignments(
-    assignments: Sequence[Sequence[int]],
-    old_count: int,
-    new_count: int,
-    replication_factor: int,
-    broker_ids: set[int],
-) -> Assignment:
-    """What ZkAdminManager.createPartitions and AdminZkClient refuse, in their order."""
-
-    def refuse(message: str) -> KafkaError:
-        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-
-    unknown = {broker_id for replicas in assignments for broker_id in replicas} - broker_ids
-    if unknown:
-        raise refuse(f"Unknown broker(s) in replica assignment: {', '.join(map(str, sorted(unknown)))}.")
-    increment = new_count - old_count
-    if len(assignments) != increment:
-        raise refuse(f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided.")
-    added = {old_count + index: list(replicas) for index, replicas in enumerate(assignments)}
-    for partition, replicas in added.items():
-        if not replicas:
-            raise refuse(f"Cannot have replication factor of 0 for partition id {partition}.")
-        if len(replicas) != len(set(replicas)):
-            raise refuse(
-                f"Duplicate brokers not allowed in replica assignment: {', '.join(map(str, replicas))} "
-                f"for partition id {partition}."
-            )
-    bad = {p: len(replicas) for p, replicas in added.items() if len(replicas) != replication_factor}
-    if bad:
-        raise refuse(
-            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while "
-            f"partitions [{', '.join(map(str, bad))}] have replication factors "
-            f"[{', '.join(map(str, bad.values()))}], respectively."
-        )
-    return added
-
-
-def _as_scala_tells(assignments: Mapping[int, Sequence[int]]) -> str:
-    """HashMap(0 -> ArrayBuffer(1, 2)), as clients see it."""
-    places = (f"{index} -> ArrayBuffer({', '.join(map(str, brokers))})" for index, brokers in assignments.items())
-    return f"HashMap({', '.join(places)})"
+    return NewTopic(name)

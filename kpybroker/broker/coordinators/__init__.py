@@ -6,5 +6,5 @@ kinds, writing transaction markers, verifying that a partition belongs to a tran
 Never here: the rules of groups and transactions (`core.group`, `core.transaction`), the APIs and the creation of the
 internal topics (`handlers`).
 
-The way in: `groups.GroupCoordinators` and `transactions.TransactionCoordinators`.
+The way in: `coordinators.Coordinators`, which builds the others when they are first used.
 """

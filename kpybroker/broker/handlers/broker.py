@@ -6,7 +6,7 @@ is the only implementation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.loop.host import Host
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
-    from kpybroker.wire.api import ApiKey
 
 
 class Broker(Host, Protocol):
@@ -37,6 +37,7 @@ class Broker(Host, Protocol):
     fetch_service: FetchService
     controller: ClusterController
     topics: TopicAdmin
+    peers: Peers
 
     @property
     def groups(self) -> GroupCoordinators:
@@ -56,6 +57,3 @@ class Broker(Host, Protocol):
 
     def flush_soon(self, partition: Partition) -> None:
         """A segment was rolled: bring it to disk next to the requests."""
-
-    async def ask_peer(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
-        """Another broker's response. Raises OSError where it cannot be had, ProtocolError where it is not one."""

@@ -6,8 +6,16 @@ The imports are written out, so that import-linter and a reader's editor see the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.requests.dispatch import Handler
+from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kpybroker.broker.handlers.broker import Broker
 
 
 def load(key: ApiKey) -> Handler:
@@ -199,3 +207,16 @@ def load(key: ApiKey) -> Handler:
             return allocate_producer_ids
         case _:
             raise KeyError(key)
+
+
+async def answer_locally(broker: Broker, key: ApiKey, message: Any, version: int) -> Any:
+    """The response of this broker to one of its own requests, without a socket or encoding.
+
+    A KafkaError of the handler is a response with its code; any other exception is raised.
+    """
+    handler = load(key)
+    context = RequestContext(PlainConnectionInfo(connection_id="controller"), AllowAll(), key, version)
+    try:
+        return await handler.handle(broker, message, context)
+    except KafkaError as error:
+        return handler.error_response(message, context, error)

@@ -1,7 +1,6 @@
-"""The coordination tree of a start: ZooKeeper as the configuration has it, or the embedded one, wherever its file lies.
+"""The coordination tree of a start: the configured ZooKeeper, or the embedded tree in one of the log directories.
 
-Whatever keeps it from opening, and whatever it answers during the start that is no answer to go on with, is a
-StartupError.
+If it cannot be opened, or fails during the start, that is a StartupError.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from kpybroker.broker.lifecycle.startup import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, StartupError
+from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, StartupError
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
@@ -22,23 +21,24 @@ from kpybroker.wire.znodes import ZnodeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kpybroker.broker.app import Broker
     from kpybroker.broker.loop.clock import Clock
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
 
 T = TypeVar("T")
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 EMBEDDED_TREE_FILE = "coordination.sqlite"
 
 CoordinationFailure = t.TreeError | ZnodeError
 
 
-def coordination_failed(broker: Broker, failure: CoordinationFailure) -> StartupError:
-    """Whatever the tree answers on the way that isn't an answer to go on with."""
-    connect = broker.config.get_str("zookeeper.connect")
+def coordination_failed(config: BrokerConfig, failure: CoordinationFailure) -> StartupError:
+    """The error of a start that ended because of this failure of the tree."""
+    connect = config.get_str("zookeeper.connect")
     place = f"ZooKeeper at {connect}" if connect else "the coordination file"
     fix = next((fix for kind, fix in _FIXES if isinstance(failure, kind)), "look at its log, then start again")
     return StartupError(f"{place} failed: {type(failure).__name__}: {failure}", fix, EXIT_COORDINATION)
@@ -52,15 +52,20 @@ _FIXES: tuple[tuple[type[CoordinationFailure], str], ...] = (
 )
 
 
-async def open_tree(broker: Broker) -> Tree:
-    """Connect to ZooKeeper, or open the embedded tree."""
-    config = broker.config
+def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
+    """A tree that is not started, and the embedded store it is a session of, if it is one. The caller closes both."""
+    config = host.config
+    if config.get_str("zookeeper.connect"):
+        return _zookeeper(config), None
+    path = _embedded_file(host)
+    store = open_store(path, host.clock)
+    logger.info("Coordination is embedded, in %s", path)
+    return store.session(config.get_int("zookeeper.session.timeout.ms")), store
+
+
+async def start_tree(tree: Tree, config: BrokerConfig) -> None:
+    """Open a session, within `zookeeper.connection.timeout.ms`."""
     session_timeout_ms = config.get_int("zookeeper.session.timeout.ms")
-    tree = broker.given_tree
-    if tree is None:
-        connect = config.get_str("zookeeper.connect")
-        tree = _zookeeper(broker) if connect else _embedded(broker, session_timeout_ms)
-    tree.listen(broker.tree_event)
     connection_timeout_ms = config.get_optional_int("zookeeper.connection.timeout.ms") or session_timeout_ms
     try:
         await tree.start(connection_timeout_ms / 1000)
@@ -70,32 +75,35 @@ async def open_tree(broker: Broker) -> Tree:
             "start it, or correct zookeeper.connect; without that key kpybroker needs no ZooKeeper",
             EXIT_COORDINATION,
         ) from error
-    return tree
 
 
-def _zookeeper(broker: Broker) -> Tree:
+async def close_coordination(part: Tree | EmbeddedStore, node_id: int) -> None:
+    """Close a tree or its store. A full or failing disk does not disturb the stop of the broker.
+
+    Everything acknowledged is on disk, and ephemeral nodes that cannot be removed now are removed when the file is
+    opened next.
+    """
+    try:
+        await part.close()
+    except t.SystemFailure as failure:
+        logger.warning("[KafkaServer id=%d] The end of the session was not saved: %s", node_id, failure)
+
+
+def _zookeeper(config: BrokerConfig) -> Tree:
     from kpybroker.broker.lifecycle.zookeeper_client import zookeeper_tree
 
     try:
-        return zookeeper_tree(broker.config)
+        return zookeeper_tree(config)
     except CoordinationUnavailable as error:
         raise StartupError(
-            f"zookeeper.connect={error.place} is no address of ZooKeeper: {error.cause}",
+            f"zookeeper.connect={error.place} is not an address of ZooKeeper: {error.cause}",
             "write it as host:port,host:port/chroot",
             EXIT_CONFIG,
         ) from error
 
 
-def _embedded(broker: Broker, session_timeout_ms: int) -> Tree:
-    path = _embedded_file(broker)
-    store = open_store(path, broker.clock)
-    log.info("Coordination is embedded, in %s", path)
-    broker.embedded_store = store
-    return store.session(session_timeout_ms)
-
-
 def open_store(path: Path, clock: Clock) -> EmbeddedStore:
-    """The embedded tree in that file, for one broker or for all of a process. Whoever opens it closes it."""
+    """The embedded tree in that file, for one broker or for all of a process. The caller closes it."""
     from kpybroker.coordination.embedded import EmbeddedStore
 
     try:
@@ -108,17 +116,17 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def _embedded_file(broker: Broker) -> Path:
-    """Where the tree of these log directories is, whatever their order; a new one only for a new cluster."""
-    places = [Path(directory) / EMBEDDED_TREE_FILE for directory in broker.logs.dirs.live]
+def _embedded_file(host: Host) -> Path:
+    """The tree of these log directories, in whichever of them it is; a new file only for a new cluster."""
+    places = [Path(directory) / EMBEDDED_TREE_FILE for directory in host.logs.dirs.live]
     found = [path for path in places if path.exists()]
     if len(found) > 1:
-        return _the_one_of(found)
-    cluster_id = broker.logs.dirs.meta.cluster_id
+        return _latest_copy(found)
+    cluster_id = host.logs.dirs.meta.cluster_id
     if not found and cluster_id is not None:
         raise StartupError(
             f"the log directories belong to cluster {cluster_id}, and its {EMBEDDED_TREE_FILE} is in none of "
-            f"{', '.join(broker.logs.dirs.live)}",
+            f"{', '.join(host.logs.dirs.live)}",
             "bring back the directory or the file, name the cluster's zookeeper.connect, or start over with empty log "
             "directories",
             EXIT_IDENTITY,
@@ -126,21 +134,23 @@ def _embedded_file(broker: Broker) -> Path:
     return found[0] if found else places[0]
 
 
-def _the_one_of(found: Sequence[Path]) -> Path:
-    """Of copies of one cluster's file the one that was written last; an aborted first start left one of no cluster."""
+def _latest_copy(found: Sequence[Path]) -> Path:
+    """The copy of a cluster's file that was written last. A file of no cluster is left by an aborted first start."""
     from kpybroker.coordination.database import peek
 
     latest = {path: peek(path, znodes.CLUSTER_ID) for path in found}
     clusters = {data for data, _ in latest.values() if data is not None}
     if len(clusters) > 1:
-        told = (f"{path} ({_cluster(data)})" for path, (data, _) in latest.items())
+        listed = (f"{path} ({_cluster(data)})" for path, (data, _) in latest.items())
         raise StartupError(
-            f"several coordination files, of different clusters: {', '.join(told)}",
+            f"several coordination files, of different clusters: {', '.join(listed)}",
             "remove the one that is not of the cluster.id in meta.properties, or give each cluster its log directories",
             EXIT_IDENTITY,
         )
     chosen = max(found, key=lambda path: (latest[path][0] is not None, latest[path][1]))
-    log.warning("Several coordination files of one cluster: %s; the latest is used, %s", list(map(str, found)), chosen)
+    logger.warning(
+        "Several coordination files of one cluster: %s; the latest is used, %s", list(map(str, found)), chosen
+    )
     return chosen
 
 

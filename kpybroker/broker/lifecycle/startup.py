@@ -1,6 +1,6 @@
-"""The steps of a broker's start, each with what can go wrong said in two lines: the cause, and the fix.
+"""The steps of a broker's start. Whatever fails in one becomes a `StartupError` with its cause and its fix.
 
-Kept apart from `app` so that the order there reads at a glance. The tree is opened in `open_tree`.
+`app` has their order. The step that opens the tree is in `open_tree`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,16 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.cluster import registration
+from kpybroker.broker.cluster.registration import BrokerIdTaken, generate_broker_id
+from kpybroker.broker.cluster.registration import cluster_id as read_cluster_id
+from kpybroker.broker.lifecycle.errors import (
+    EXIT_CONFIG,
+    EXIT_IDENTITY,
+    EXIT_LOCKED,
+    EXIT_PORT,
+    EXIT_STORAGE,
+    StartupError,
+)
 from kpybroker.broker.requests.server import BoundListener
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
@@ -24,37 +33,23 @@ from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
-
-EXIT_CONFIG = 2
-EXIT_STORAGE = 3
-EXIT_LOCKED = 4
-EXIT_PORT = 5
-EXIT_COORDINATION = 6
-EXIT_IDENTITY = 7
+    from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.cluster.controller import ClusterController
+    from kpybroker.broker.cluster.registration import Registration
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.network.transport import Transport
+    from kpybroker.config.broker import BrokerConfig
 
 
-class StartupError(Exception):
-    """The broker cannot start, or cannot go on: the cause in one line, what fixes it in another."""
-
-    def __init__(self, cause: str, fix: str, exit_code: int) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
-        self.exit_code = exit_code
-
-
-def lock_log_dirs(broker: Broker) -> LogManager:
-    """Make and lock the log directories and read who they belong to."""
-    config = broker.config
+def lock_log_dirs(host: Host) -> LogManager:
+    """Create and lock the log directories and read which cluster and broker they belong to."""
+    config = host.config
     try:
         return LogManager(
-            broker.files,
+            host.files,
             config.log_dirs,
-            LogSettings(
-                walk_records=config.get_bool("kpybroker.validate.records"), random_below=broker.random.randrange
-            ),
-            new_id=lambda: f"{broker.random.getrandbits(128):032x}",
+            LogSettings(walk_records=config.get_bool("kpybroker.validate.records"), random_below=host.random.randrange),
+            new_id=lambda: f"{host.random.getrandbits(128):032x}",
         )
     except LogDirLockedError as error:
         raise StartupError(
@@ -78,62 +73,62 @@ def lock_log_dirs(broker: Broker) -> LogManager:
         ) from error
 
 
-async def agree_on_ids(broker: Broker) -> tuple[str, int]:
-    """(cluster id, broker id): as the tree, the configuration and `meta.properties` have them, and all the same."""
-    cluster_id = await registration.cluster_id(broker)
-    node_id = broker.node_id
+async def agree_on_ids(host: Host) -> tuple[str, int]:
+    """(cluster id, broker id), on which the tree, the configuration and `meta.properties` agree."""
+    cluster_id = await read_cluster_id(host.tree, host.random)
+    node_id = host.node_id
     if node_id < 0:
-        stored = broker.logs.dirs.meta.broker_id
-        node_id = stored if stored is not None else await _generated_id(broker)
+        stored = host.logs.dirs.meta.broker_id
+        node_id = stored if stored is not None else await _generated_id(host)
     try:
-        broker.logs.dirs.check_meta(cluster_id, node_id)
+        host.logs.dirs.check_meta(cluster_id, node_id)
     except (InconsistentClusterIdError, InconsistentBrokerIdError) as error:
         raise StartupError(
             str(error),
             "use the log directories and coordination that belong together, or start with empty directories",
             EXIT_IDENTITY,
         ) from error
-    broker.logs.dirs.write_meta(cluster_id, node_id)
+    host.logs.dirs.write_meta(cluster_id, node_id)
     return cluster_id, node_id
 
 
-async def _generated_id(broker: Broker) -> int:
-    if not broker.config.get_bool("broker.id.generation.enable"):
+async def _generated_id(host: Host) -> int:
+    if not host.config.get_bool("broker.id.generation.enable"):
         raise StartupError(
             "broker.id is not set and broker.id.generation.enable is false", "set broker.id", EXIT_CONFIG
         )
-    return await registration.generate_broker_id(broker)
+    return await generate_broker_id(host)
 
 
-async def load_logs(broker: Broker) -> None:
-    """Open every log; after an unclean stop this verifies what lies behind the recovery points."""
-    _follow_producer_rules(broker)
+async def load_logs(host: Host, configs: ConfigRepository) -> None:
+    """Open every log; after an unclean stop this recovers what follows the recovery points."""
+    _follow_producer_rules(host, configs)
     try:
-        broker.logs.load(broker.configs.topic_config, broker.clock.time_ms())
+        host.logs.load(configs.topic_config, host.clock.time_ms())
     except (StorageError, KafkaError) as error:
         raise StartupError(str(error), "repair or replace the log directories", EXIT_STORAGE) from error
 
 
-def _follow_producer_rules(broker: Broker) -> None:
-    """Kafka's DynamicProducerStateManagerConfig: two keys of the partitions' producer state may change any time."""
+def _follow_producer_rules(host: Host, configs: ConfigRepository) -> None:
+    """Kafka's DynamicProducerStateManagerConfig: two keys of the partitions' producer state may change at any time."""
 
     def apply(_changed: frozenset[str] = frozenset()) -> None:
-        broker.logs.set_producer_rules(
-            producer_id_expiration_ms=broker.config.get_int("producer.id.expiration.ms"),
-            verification_enabled=broker.config.get_bool("transaction.partition.verification.enable"),
+        host.logs.set_producer_rules(
+            producer_id_expiration_ms=host.config.get_int("producer.id.expiration.ms"),
+            verification_enabled=host.config.get_bool("transaction.partition.verification.enable"),
         )
 
     apply()
-    broker.configs.on_broker_change(apply)
+    configs.on_broker_change(apply)
 
 
-def bind(broker: Broker) -> list[BoundListener]:
+def bind(config: BrokerConfig, transport: Transport) -> list[BoundListener]:
     """Bind every listener; nothing is accepted yet."""
     bound: list[BoundListener] = []
-    backlog = broker.config.get_int("socket.listen.backlog.size")
-    for endpoint in broker.config.listeners:
+    backlog = config.get_int("socket.listen.backlog.size")
+    for endpoint in config.listeners:
         try:
-            listener = broker.transport.listen(endpoint.host, endpoint.port, backlog)
+            listener = transport.listen(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             for other in bound:
                 other.listener.close()
@@ -154,16 +149,18 @@ def _bind_error(host: str, port: int, error: OSError) -> StartupError:
     return StartupError(f"{place} cannot be bound: {reason}", "correct the host in listeners (dev: --host)", EXIT_PORT)
 
 
-async def register(broker: Broker) -> None:
+async def register(registration: Registration) -> None:
+    """Appear in the cluster as a live broker."""
     try:
-        await broker.controller.register()
-    except registration.BrokerIdTaken as error:
+        await registration.register()
+    except BrokerIdTaken as error:
         raise StartupError(str(error), "give this broker an id of its own with broker.id", EXIT_IDENTITY) from error
 
 
-async def elect(broker: Broker) -> None:
+async def elect(controller: ClusterController) -> None:
+    """Take part in the election; return when the cluster has a controller. Raises SessionExpired."""
     try:
-        await broker.controller.elect()
+        await controller.elect()
     except KafkaError as error:
-        # The controller's queue was emptied under the start: its session has ended.
+        # The session expired during the start, which emptied the controller's queue.
         raise t.SessionExpired(message="while a controller was elected") from error

@@ -1,7 +1,7 @@
-"""What the configuration says of the client of ZooKeeper: limits, TLS, credentials, and the ACLs of what it makes.
+"""The client of ZooKeeper as configured: limits, TLS, credentials, and the ACLs of the znodes it creates.
 
-Kafka's KafkaZkClient and ZkData. Credentials are, as there, those of the `Client` context of a JAAS login file: SASL
-with DIGEST-MD5 (`DigestLoginModule`). A certificate of its own makes a client authentic too. Kerberos is not available.
+As Kafka's KafkaZkClient and ZkData. Credentials are those of the `Client` context of a JAAS login file: SASL with
+DIGEST-MD5 (`DigestLoginModule`). A client certificate authenticates as well. Kerberos is not available.
 
 `zookeeper.clientCnxnSocket` names the Java class that can do TLS; here `zookeeper.ssl.client.enable` is enough.
 """
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.lifecycle.startup import EXIT_CONFIG, StartupError
+from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
@@ -47,7 +47,7 @@ def zookeeper_tree(config: BrokerConfig) -> Tree:
     set_acl = config.get_bool("zookeeper.set.acl")
     if set_acl and sasl is None and not has_certificate:
         raise _refused(
-            "zookeeper.set.acl is true, but nothing makes this broker known to ZooKeeper",
+            "zookeeper.set.acl is true, but this broker does not authenticate to ZooKeeper",
             f"give a JAAS file with a {JAAS_CONTEXT} context by KAFKA_OPTS or {JAAS_FILE}, or "
             "zookeeper.ssl.client.enable and zookeeper.ssl.keystore.location",
         )
@@ -60,7 +60,7 @@ def zookeeper_tree(config: BrokerConfig) -> Tree:
 
 
 def secure_acl(path: str) -> tuple[t.Acl, ...]:
-    """ZkData.defaultAcls: its creator may do everything and, but for what is sensitive, everybody may read."""
+    """ZkData.defaultAcls: the creator may do everything; others may only read, except what is sensitive."""
     if not znodes.is_secured(path):
         return t.OPEN_ACL_UNSAFE
     return t.CREATOR_ALL_ACL if znodes.is_sensitive(path) else t.CREATOR_ALL_ACL + t.READ_ACL_UNSAFE
@@ -77,7 +77,7 @@ def _sasl(file: str) -> Mapping[str, str] | None:
     """kazoo's options; None without a file, or without the context in it, as JaasUtils.isZkSaslEnabled."""
     if not file:
         return None
-    from kpybroker.config.jaas import JaasError, parse_jaas
+    from kpybroker.config.sources.jaas import JaasError, parse_jaas
 
     try:
         modules = parse_jaas(file, Path(file).read_text()).get(JAAS_CONTEXT)
@@ -107,7 +107,7 @@ def _tls(config: BrokerConfig) -> ssl.SSLContext:
 
     for key in REVOCATION:
         if config.get_bool(key):
-            raise _refused(f"{key} is true, and no revocation is checked here", f"set {key}=false")
+            raise _refused(f"{key} is true, but certificate revocation is not checked here", f"set {key}=false")
     versions = config.get_list("zookeeper.ssl.enabled.protocols") or (config.get_str("zookeeper.ssl.protocol"),)
     settings = TlsSettings(
         keystore=_store(config, KEYSTORE),

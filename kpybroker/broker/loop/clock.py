@@ -1,4 +1,4 @@
-"""The clock seam: the only place from which a broker learns the time."""
+"""The clock: the only source of time in a broker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import trio
 
 
 class Clock(Protocol):
+    """What a broker asks for the time; tests give one that they move."""
+
     def time_ms(self) -> int:
         """Wall-clock milliseconds since the epoch, as Kafka's timestamps."""
         ...
@@ -19,8 +21,12 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """The machine's clock."""
+
     def time_ms(self) -> int:
+        """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
+        """Seconds on trio's clock."""
         return trio.current_time()

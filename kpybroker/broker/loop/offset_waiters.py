@@ -1,4 +1,4 @@
-"""Whoever waits until a partition's high watermark reaches an offset: acks=all, coordinators, transaction markers."""
+"""Waits until a partition's high watermark reaches an offset: acks=all, coordinators, transaction markers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kpybroker.wire.errors import KafkaError
 
 
 class OffsetWaiter(Wait):
-    """`error` tells why `offset` will never be reached."""
+    """A wait for `offset`; `error` is set if it will never be reached."""
 
     __slots__ = ("error", "is_reached", "offset")
 
@@ -19,7 +19,7 @@ class OffsetWaiter(Wait):
 
 
 class OffsetWaiters:
-    """`waiting`: in the order in which they came."""
+    """Those of one partition; `waiting` is in the order of their arrival."""
 
     __slots__ = ("waiting",)
 
@@ -27,6 +27,7 @@ class OffsetWaiters:
         self.waiting: list[OffsetWaiter] = []
 
     def add(self, offset: int, deadline: float) -> OffsetWaiter:
+        """A new waiter for `offset`, until `deadline` on trio's clock."""
         waiter = OffsetWaiter(offset, deadline)
         self.waiting.append(waiter)
         return waiter
@@ -44,6 +45,7 @@ class OffsetWaiters:
         return waiter.is_reached
 
     def wake(self, high_watermark: int) -> None:
+        """End the waits for offsets up to the high watermark."""
         waiting = []
         for waiter in self.waiting:
             if waiter.offset <= high_watermark:
@@ -54,7 +56,7 @@ class OffsetWaiters:
         self.waiting = waiting
 
     def fail(self, error: KafkaError) -> None:
-        """Leadership is lost: nobody's offset will be reached here."""
+        """End all waits with `error`, because leadership is lost."""
         waiters, self.waiting = self.waiting, []
         for waiter in waiters:
             waiter.error = error

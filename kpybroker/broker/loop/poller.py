@@ -1,19 +1,19 @@
-"""One epoll for all connections, so that what can be answered at once costs no turn of trio's loop.
+"""One epoll for all connections, so that what can be answered at once costs no iteration of trio's loop.
 
-A task that waits for its socket costs a trip through trio's scheduler a request, twice what a one-record produce takes
-to serve. Here the tasks sleep on, and the poller calls their `on_ready` for as long as there is something to read
-and nothing else is kept waiting; a task wakes up when its `on_ready` says that it can't go on without it.
+A task that waits for its socket costs a trip through trio's scheduler for each request, twice what a one-record produce
+takes to serve. Here the tasks sleep on. The poller calls their `on_ready` while there is something to read and nothing
+else is kept waiting; a task wakes up when its `on_ready` returns False, because it has to go on there.
 
-The poller is an instrument of trio's that is told when trio is about to wait: then it waits in trio's place, for its
-sockets and for whatever trio waits for (`run_loop`), serves, and gives the loop back once trio has something to do.
+The poller is an instrument of trio, which learns that trio is about to wait. Then it waits in trio's place, for its
+sockets and for whatever trio waits for (`run_loop`), serves, and returns once trio has something to do.
 
-A socket that takes no more of a large answer is watched for room instead of for data, and its `on_ready` sends on.
+A socket that takes no more of a large response is watched for room instead of for data, and its `on_ready` sends on.
 
-A socket whose request is suspended (see `steps`) is watched as any other. `poke` has its `on_ready` called once the
-request can be answered, in the very turn that served whatever ended its wait, or soon. What comes meanwhile is not to
-be read yet, so that it says `mute`.
+A socket whose request is suspended (see `steps`) is watched as any other. `poke` lets its `on_ready` be called once the
+request can be answered, in the time slice that ended its wait or soon after. A next request that arrives before must
+not be read yet, so `on_ready` calls `mute`.
 
-Where that can't be had, each task waits for its own socket, as `Alone`.
+Where there is no poller, each task waits for its own socket (`Alone`). docs/internals/shortcuts.md: `poller`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ import trio
 
 from kpybroker.broker.loop.run_loop import RunLoop
 
-TURN_S = 0.0005
-"""How long a turn of the loop may be kept, give or take one request."""
+SLICE_S = 0.0005
+"""How long the poller may serve before trio's tasks run, give or take one request."""
 EVENTS_A_POLL = 16
 MOMENT_S = 30e-6
+"""How long the poller tries before it sleeps (`_wait_a_moment`)."""
 VAIN_MAX = 10
+"""After so many vain tries in a row the next one is put off no longer than before: 1 024 waits."""
 
 HAS_EPOLL = sys.platform.startswith("linux")
 
 OnReady = Callable[[], bool]
-"""Takes what is there to read, or sends more. False: its task is to wake up. Raises into its task."""
+"""Takes what is there to read, or sends more. False: its task must wake up. What it raises, its task raises."""
 
 
 class Poller(trio.abc.Instrument):
-    """One for a `trio.run` (`of_this_run`); to be `run` for as long as sockets are watched, once for each listener."""
+    """One for each `trio.run` (`of_this_run`). `run` it while sockets are watched, once for each listener."""
 
     def __init__(self, loop: RunLoop) -> None:
         self._loop = loop
@@ -57,11 +59,11 @@ class Poller(trio.abc.Instrument):
         self._failed = trio.Event()
         self._runs = 0
         self._vain = 0  # tries of `_wait_a_moment` in a row
-        self._turns_without = 0
+        self._waits_without_try = 0
 
     @staticmethod
     def of_this_run() -> Poller | None:
-        """None where trio's loop can't be watched."""
+        """The poller of this `trio.run`, made by the first call; None where trio's loop can't be watched."""
         poller = _POLLER.get()
         if poller is None and HAS_EPOLL and (loop := RunLoop.of_this_run()) is not None:
             poller = Poller(loop)
@@ -70,9 +72,11 @@ class Poller(trio.abc.Instrument):
 
     @property
     def is_running(self) -> bool:
+        """Whether `run` is in progress."""
         return self._runs > 0
 
     async def run(self) -> None:
+        """Serve the watched sockets until cancelled. Raises what the poller itself failed with."""
         self._runs += 1
         if self._runs == 1:
             trio.lowlevel.add_instrument(self)
@@ -91,17 +95,19 @@ class Poller(trio.abc.Instrument):
         _POLLER.set(None)
 
     def add_gauge(self, gauge: trio.abc.Instrument) -> None:
+        """Let an instrument measure what is served here, too."""
         self._gauges.append(gauge)
-        if self._runs:  # of the instruments the poller is to be the last one to hear of a wait, for it waits
+        if self._runs:  # the poller must be the last instrument that is called before a wait, because it waits
             trio.lowlevel.remove_instrument(self)
             trio.lowlevel.add_instrument(self)
 
     def remove_gauge(self, gauge: trio.abc.Instrument) -> None:
+        """The reverse of `add_gauge`."""
         if gauge in self._gauges:
             self._gauges.remove(gauge)
 
     async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
-        """Until `on_ready` returns False or raises; meanwhile the caller sleeps."""
+        """Sleep until `on_ready` returns False or raises."""
         if self._epoll.closed:  # the broker stops
             await Alone().watch(sock, on_ready, for_room)
             return
@@ -116,10 +122,11 @@ class Poller(trio.abc.Instrument):
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def want_room(self, sock: socket.socket) -> None:
-        """From now on `on_ready` is called when more can be sent; if the socket is being watched at all."""
+        """From now on `on_ready` is called when more can be sent, if the socket is watched."""
         self._look_for(sock.fileno(), select.EPOLLOUT)
 
     def want_data(self, sock: socket.socket) -> None:
+        """From now on `on_ready` is called when there is something to read."""
         self._look_for(sock.fileno(), select.EPOLLIN)
 
     def _look_for(self, descriptor: int, events: int) -> None:
@@ -132,14 +139,14 @@ class Poller(trio.abc.Instrument):
             self._epoll.modify(descriptor, events)
 
     def mute(self, sock: socket.socket) -> None:
-        """`on_ready` is not called before the next `poke`, which is for a socket that is being watched."""
+        """`on_ready` is not called before the next `poke`. The socket must be watched."""
         descriptor = sock.fileno()
         if descriptor not in self._muted:
             self._muted.add(descriptor)
             self._epoll.unregister(descriptor)
 
     def poke(self, sock: socket.socket) -> None:
-        """Have `on_ready` called, whether or not there is something to read: before long, not by this call."""
+        """Let `on_ready` be called soon, not by this call, whether or not there is something to read."""
         descriptor = sock.fileno()
         self._poked.append(descriptor)
         if descriptor in self._muted:
@@ -147,7 +154,7 @@ class Poller(trio.abc.Instrument):
             self._epoll.register(descriptor, select.EPOLLIN)
 
     def before_io_wait(self, timeout: float) -> None:
-        """trio has let its tasks run, and would now wait this long for something to do."""
+        """trio has run its tasks, and would now wait up to `timeout` seconds for something to do."""
         if self._failure is not None:
             return
         try:
@@ -155,24 +162,24 @@ class Poller(trio.abc.Instrument):
                 self._serve_instead(timeout)
             else:
                 self._serve_between()
-        except BaseException as error:  # told by `run`: trio would log it and go on without
+        except BaseException as error:  # raised by `run`: trio would log it and go on without the poller
             self._failure = error
             self._failed.set()
             self._loop.wake()
 
     def _serve_between(self) -> None:
-        """trio's tasks go on at once: a turn between two of theirs."""
-        end = time.perf_counter() + TURN_S
+        """trio's tasks can run: serve for one time slice before they do."""
+        end = time.perf_counter() + SLICE_S
         has_served = False
         while self._serve_all([] if self._poked else self._epoll.poll(0, EVENTS_A_POLL), end):
             has_served = True
             if time.perf_counter() > end:
                 break
         if has_served and not self._loop.has_runnable():
-            self._loop.wake()  # a clock that jumps when nothing happens: something did
+            self._loop.wake()  # for a clock that jumps when nothing happens: something did
 
     def _serve_instead(self, timeout: float) -> None:
-        """Wait and serve in trio's place, until it has something to do or its time is over."""
+        """Wait and serve in trio's place, until trio has something to do or `timeout` has passed."""
         loop, clock = self._loop, time.perf_counter
         end = clock() + timeout
         deadline = loop.next_deadline()
@@ -181,10 +188,10 @@ class Poller(trio.abc.Instrument):
             ready: list[tuple[int, int]] = []
             if not self._poked:
                 ready = self._wait_a_moment() or self._epoll.poll(max(end - clock(), 0.0), EVENTS_A_POLL)
-            served = self._serve_all(ready, clock() + TURN_S)
+            served = self._serve_all(ready, clock() + SLICE_S)
             is_loop_ready = any(descriptor == loop.descriptor for descriptor, _ in ready)
             if is_loop_ready and not served:
-                return  # its wait is over at once
+                return  # trio's own wait ends at once
             has_served = has_served or served
             is_wanted = is_loop_ready or loop.has_runnable() or loop.next_deadline() < deadline
             if not served or is_wanted or clock() >= end:
@@ -193,7 +200,7 @@ class Poller(trio.abc.Instrument):
             loop.wake()
 
     def _serve_all(self, ready: list[tuple[int, int]], end: float) -> bool:
-        """Those that are ready, and then whoever was poked, before this time; whether there was anybody."""
+        """Serve the ready sockets, then those that were poked, until `end`. Whether there were any."""
         if not self._poked and (not ready or (len(ready) == 1 and ready[0][0] == self._loop.descriptor)):
             return False
         for gauge in self._gauges:
@@ -212,25 +219,25 @@ class Poller(trio.abc.Instrument):
     def _serve(self, descriptor: int) -> None:
         watch = self._watched.get(descriptor)
         if watch is None:
-            return  # cancelled meanwhile, or trio's
+            return  # its task was cancelled, or it is trio's
         on_ready, task = watch
         try:
             if on_ready():
                 return
             result: outcome.Outcome[None] = outcome.Value(None)
-        except Exception as error:  # it is the connection's, whose task knows what to make of it
+        except Exception as error:  # the connection's task handles it
             result = outcome.Error(error)
         if descriptor in self._watched:
             self._forget(descriptor)
             trio.lowlevel.reschedule(task, result)
 
     def _wait_a_moment(self) -> list[tuple[int, int]]:
-        """A client that asks one thing after the other asks again sooner than a sleep and a wake-up would take.
+        """Try for a moment before sleeping: a client that sends one request after the other is sooner than a wake-up.
 
-        Whether such clients are there is tried, and after a vain try not tried again for a while.
+        After each vain try the next one is put off for twice as many waits.
         """
-        if self._turns_without > 0:
-            self._turns_without -= 1
+        if self._waits_without_try > 0:
+            self._waits_without_try -= 1
             return []
         end = time.perf_counter() + MOMENT_S
         while time.perf_counter() < end:
@@ -238,7 +245,7 @@ class Poller(trio.abc.Instrument):
                 self._vain = 0
                 return ready
         self._vain = min(self._vain + 1, VAIN_MAX)
-        self._turns_without = 1 << self._vain
+        self._waits_without_try = 1 << self._vain
         return []
 
     def _forget(self, descriptor: int) -> None:
@@ -253,20 +260,21 @@ _POLLER: trio.lowlevel.RunVar[Poller | None] = trio.lowlevel.RunVar("poller", No
 
 
 def measure(gauge: trio.abc.Instrument) -> None:
-    """Add an instrument of trio's that measures turns of the loop: what is served in trio's place is one too."""
+    """Add an instrument that measures time slices of the loop, those of the poller included."""
     trio.lowlevel.add_instrument(gauge)
     if (poller := Poller.of_this_run()) is not None:
         poller.add_gauge(gauge)
 
 
 def measure_no_more(gauge: trio.abc.Instrument) -> None:
+    """The reverse of `measure`."""
     trio.lowlevel.remove_instrument(gauge)
     if (poller := _POLLER.get()) is not None:
         poller.remove_gauge(gauge)
 
 
 class Alone:
-    """One socket's `watch` and the rest of it without a poller."""
+    """The plain path without a poller: each task waits for its own socket."""
 
     def __init__(self) -> None:
         self._is_muted = False
@@ -274,6 +282,7 @@ class Alone:
         self._wait = trio.CancelScope()
 
     async def watch(self, sock: socket.socket, on_ready: OnReady, for_room: bool = False) -> None:
+        """Wait for the socket in the calling task, until `on_ready` returns False or raises."""
         self._is_muted = False
         self._wants_room = for_room
         while True:
@@ -288,14 +297,18 @@ class Alone:
                 return
 
     def want_room(self, _: socket.socket) -> None:
+        """Wait until more can be sent."""
         self._wants_room = True
 
     def want_data(self, _: socket.socket) -> None:
+        """Wait until there is something to read."""
         self._wants_room = False
 
     def mute(self, _: socket.socket) -> None:
+        """Wait for the next `poke` only."""
         self._is_muted = True
 
     def poke(self, _: socket.socket) -> None:
+        """Call `on_ready` in the task that watches."""
         self._is_muted = False
         self._wait.cancel()

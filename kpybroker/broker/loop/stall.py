@@ -1,4 +1,4 @@
-"""The loop-stall gauge: how long one turn of the loop kept everybody else waiting. It runs always, in tests too."""
+"""The loop-stall gauge: how long one time slice of the loop kept others waiting. It always runs, in tests too."""
 
 from __future__ import annotations
 
@@ -11,48 +11,51 @@ BUCKETS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class LoopStallGauge(trio.abc.Instrument):
-    """Measures from one return of the I/O wait to the next entry: two clock reads a turn, whatever the load.
+    """Measures from one return of the I/O wait to the next entry: two clock reads for each time slice.
 
-    `counts[i]` turns took at most `BUCKETS_MS[i]` (the last entry: longer); `max_s` is the longest above 1 ms; all
-    since `reset`. `clock` is in seconds; tests take `time.thread_time`, which a busy machine does not stretch.
+    `counts[i]` time slices took at most `BUCKETS_MS[i]` (the last entry: longer); `max_s` is the longest above 1 ms;
+    all since `reset`. `clock` is in seconds; tests take `time.thread_time`, which a busy machine does not stretch.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._woke = 0.0
         self.max_s = 0.0
-        self.turns = 0
+        self.slices = 0
         self.counts = [0] * (len(BUCKETS_MS) + 1)
 
     def reset(self) -> None:
+        """Forget everything measured so far."""
         self.max_s = 0.0
-        self.turns = 0
+        self.slices = 0
         self.counts = [0] * (len(BUCKETS_MS) + 1)
 
     def percentile_ms(self, share: float) -> float:
-        """This share of the turns held the loop no longer: a bucket's bound, or the longest turn if that is less."""
+        """This share of the time slices was no longer: a bucket's bound, or the longest time slice if that is less."""
         within = 0
         for bound, count in zip(BUCKETS_MS, self.counts, strict=False):
             within += count
-            if within >= share * self.turns:
+            if within >= share * self.slices:
                 return min(bound, self.max_s * 1000 or bound)
         return self.max_s * 1000
 
     def describe(self) -> str:
         """The line of the log that the benchmarks read."""
         return (
-            f"Loop stall: {self.turns} turns, p99.9 {self.percentile_ms(0.999):.1f} ms, "
+            f"Loop stall: {self.slices} time slices, p99.9 {self.percentile_ms(0.999):.1f} ms, "
             f"longest {self.max_s * 1000:.1f} ms"
         )
 
     def after_io_wait(self, timeout: float) -> None:
+        """trio has returned from its I/O wait."""
         self._woke = self._clock()
 
     def before_io_wait(self, timeout: float) -> None:
+        """trio is about to wait: the time slice ends."""
         if not self._woke:
             return
         held_s = self._clock() - self._woke
-        self.turns += 1
+        self.slices += 1
         if held_s > 0.001:
             if held_s > self.max_s:
                 self.max_s = held_s

@@ -1,11 +1,11 @@
-"""Handlers that mostly have nothing to wait for, and then cost no task and no turn of the loop.
+"""Handlers that rarely have to wait, and cost no task and no iteration of the loop when they need not.
 
-Such a handler is a generator that yields what is to be awaited, `yield partial(wait, offset)`, where a coroutine says
-`await wait(offset)`. It runs to its end at once if it never yields. Cancel scopes belong into what it yields: the
-generator itself may go on in another task than the one that began it.
+Such a handler is a generator that yields what is to be awaited, `yield partial(wait, offset)`, where a coroutine has
+`await wait(offset)`. It runs to its end at once if it never yields. Cancel scopes belong into what it yields: another
+task than the one that began the generator may resume it.
 
-Some wait only until somebody says so. They yield a `Wait`, and are *suspended*: no task is needed to go on with
-them, so that whoever ends the wait, or sees that it has ended, may do it.
+Some wait only for a call of `Wait.end`. They yield a `Wait`, and are *suspended*: no task is needed to resume them, so
+the code that ends the wait, or finds that it has ended, may do it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Steps = Generator[Wanted, Any, T]
 
 
 class Wait:
-    """Until somebody calls `end`, or until `deadline` on trio's clock, which is the business of whoever waits."""
+    """A wait for `end`, or for `deadline` on trio's clock, which the waiting side watches itself."""
 
     __slots__ = ("deadline", "is_over", "on_end")
 
@@ -32,13 +32,14 @@ class Wait:
         self.on_end: Callable[[], None] | None = None
 
     def end(self) -> None:
+        """The wait is over; its `on_end` is called, once."""
         if not self.is_over:
             self.is_over = True
             if self.on_end is not None:
                 self.on_end()
 
     async def __call__(self) -> None:
-        """Wait in a task of one's own."""
+        """Wait in the calling task."""
         woken = trio.Event()
         self.on_end = woken.set
         if self.is_over:
@@ -49,7 +50,7 @@ class Wait:
 
 
 class Suspended(Generic[T]):
-    """Steps that stand at a `Wait`. Once it is over they `resume`; or they are awaited, or closed."""
+    """Steps that have yielded a `Wait`. Once that is over they `resume`; or they are awaited, or closed."""
 
     __slots__ = ("_steps", "wait")
 
@@ -58,21 +59,23 @@ class Suspended(Generic[T]):
         self.wait = wait
 
     def resume(self) -> T | Unfinished[T]:
+        """The result, or what to await or resume next. Its wait must be over."""
         return run_steps(self._steps)
 
     def __await__(self) -> Generator[Any, Any, T]:
         return _resume(self._steps, self.wait).__await__()
 
     def close(self) -> None:
+        """Close the steps; they will never be resumed."""
         self._steps.close()
 
 
 Unfinished = Coroutine[Any, Any, T] | Suspended[T]
-"""To be awaited, or closed."""
+"""Must be awaited or closed."""
 
 
 def run_steps(steps: Steps[T]) -> T | Unfinished[T]:
-    """The result; where something is to be awaited first, what goes on from there."""
+    """The result; or, if something must be awaited first, what goes on from there."""
     try:
         wanted = next(steps)
     except StopIteration as finished:
@@ -82,7 +85,7 @@ def run_steps(steps: Steps[T]) -> T | Unfinished[T]:
 
 
 async def run_to_end(steps: Steps[T]) -> T:
-    """In a task of one's own, whatever they wait for."""
+    """The result, awaited in the calling task."""
     try:
         wanted = next(steps)
     except StopIteration as finished:

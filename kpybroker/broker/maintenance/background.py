@@ -1,7 +1,7 @@
-"""What runs beside the requests: retention, flushing, checkpoints, deletions, and the supervision of it all.
+"""The periodic tasks of a broker: retention, flushes, checkpoints, deletions, garbage; and how they are supervised.
 
-Every fsync runs in a thread; the loop only decides what is to be synced and notes that it was. Intervals are Kafka's
-keys.
+Every fsync runs in a thread; the loop only decides what is to be synced and records that it was. The intervals are
+Kafka's keys.
 """
 
 from __future__ import annotations
@@ -19,103 +19,120 @@ from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.storage.disk.deletions import Job
 
-log = logging.getLogger("kafka.server.KafkaServer")
+logger = logging.getLogger("kafka.server.KafkaServer")
 
 RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
 
 GC_THRESHOLDS = (5_000, 3, 1_000_000)
-"""A young collection looks at 20,000 objects at most: the loop is held for 10 ms where ten times as many take 70. No
-full one by itself, for the same reason."""
+"""A young collection looks at 20,000 objects at most: it blocks the loop for 10 ms where ten times as many take 70. No
+full collection starts by itself, for the same reason."""
 GC_INTERVAL_S = 60.0
 GC_YOUNG_COLLECTIONS_MIN = 100
 
 
-async def supervised(broker: Broker, name: str, function: Callable[[], Awaitable[None]]) -> None:
-    """Run a background task for the broker's life: a failing directory goes offline, any other failure restarts it."""
+def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
+    """Spawn every task. `log_cleaner` is called once there is a compacted log."""
+    logs = host.logs
+    host.spawn("kafka-log-retention", _clean_logs, host, replicas)
+    host.spawn("kafka-log-cleaner", _clean_compacted, host, log_cleaner)
+    host.spawn("kafka-delete-logs", _remove_deleted, host)
+    host.spawn("kafka-log-flusher", _flush_logs, host)
+    for name, key, job in (
+        ("recovery-point", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
+        ("log-start-offset", "log.flush.start.offset.checkpoint.interval.ms", logs.log_start_offset_checkpoint),
+        ("high-watermark", "replica.high.watermark.checkpoint.interval.ms", logs.high_watermark_checkpoint),
+    ):
+        host.spawn(f"kafka-{name}-checkpoint", _write_checkpoint, host, key, job)
+    host.spawn("isr-expiration", replicas.shrink_isrs)
+    host.spawn("garbage-collection", _collect_garbage)
+
+
+async def supervised(host: Host, name: str, function: Callable[[], Awaitable[None]]) -> None:
+    """Run a background task until it returns. A failing directory goes offline; after any failure it is restarted."""
     while True:
         try:
             await function()
             return
         except LogDirError as error:
-            broker.log_dir_failed(error)
+            host.log_dir_failed(error)
         except Exception:
-            log.exception("[KafkaServer id=%d] Background task %s failed and is restarted", broker.node_id, name)
+            logger.exception("[KafkaServer id=%d] Background task %s failed and is restarted", host.node_id, name)
         await trio.sleep(RESTART_DELAY_S)
 
 
-async def clean_logs(broker: Broker) -> None:
-    """Retention, and removal of files whose `file.delete.delay.ms` has passed."""
+@contextmanager
+def tolerate_storage_failures(host: Host) -> Iterator[None]:
+    """Around one of several jobs: a failing directory goes offline, a full disk is logged, and the next job runs."""
+    try:
+        yield
+    except LogDirError as error:
+        host.log_dir_failed(error)
+    except KafkaError as error:
+        logger.warning("[KafkaServer id=%d] %s", host.node_id, error)
+
+
+# --- the tasks
+
+
+async def _clean_logs(host: Host, replicas: Replicas) -> None:
+    """Retention, and removal of files whose `file.delete.delay.ms` is over."""
     while True:
-        await trio.sleep(broker.config.get_int("log.retention.check.interval.ms") / 1000)
+        await trio.sleep(host.config.get_int("log.retention.check.interval.ms") / 1000)
         budget = YieldBudget()
-        for removed in broker.logs.cleanup_logs(broker.clock.time_ms()):
+        for removed in host.logs.cleanup_logs(host.clock.time_ms()):
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
-        for partition in broker.replicas:
+        for partition in replicas:
             partition.notify_log_start()
             await budget.spend()
 
 
-async def clean_compacted(broker: Broker) -> None:
-    """Compaction, once there is a log to compact: until then nothing of it is loaded."""
-    if not broker.config.get_bool("log.cleaner.enable"):
+async def _clean_compacted(host: Host, log_cleaner: Callable[[], LogCleaner]) -> None:
+    """Compaction, once there is a log to compact: until then none of its code is loaded."""
+    if not host.config.get_bool("log.cleaner.enable"):
         return
     while True:
-        if any(log.config.compact for log in broker.logs):
-            return await broker.log_cleaner.run()
-        await trio.sleep(min(broker.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
+        if any(log.config.compact for log in host.logs):
+            return await log_cleaner().run()
+        await trio.sleep(min(host.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
 
 
-async def remove_deleted(broker: Broker) -> None:
+async def _remove_deleted(host: Host) -> None:
     """`log.segment.delete.delay.ms`, and a topic's `file.delete.delay.ms`, which may be shorter."""
     while True:
-        await trio.sleep(min(broker.config.get_int("log.segment.delete.delay.ms") / 1000, DELETIONS_LOOK_S_MAX))
-        for job in broker.logs.deletions_due(broker.clock.time_ms()):
-            with tolerate_storage_failures(broker):
+        await trio.sleep(min(host.config.get_int("log.segment.delete.delay.ms") / 1000, DELETIONS_LOOK_S_MAX))
+        for job in host.logs.deletions_due(host.clock.time_ms()):
+            with tolerate_storage_failures(host):
                 await trio.to_thread.run_sync(job)
 
 
-async def flush_logs(broker: Broker) -> None:
+async def _flush_logs(host: Host) -> None:
     """`log.flush.interval.ms` and a topic's `flush.ms`."""
     while True:
-        interval_ms = min(broker.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
+        interval_ms = min(host.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
         await trio.sleep(interval_ms / 1000)
-        for job in broker.logs.flush_jobs(broker.clock.time_ms()):
-            with tolerate_storage_failures(broker):
+        for job in host.logs.flush_jobs(host.clock.time_ms()):
+            with tolerate_storage_failures(host):
                 await run_flush(job)
 
 
-async def checkpoint_recovery_points(broker: Broker) -> None:
+async def _write_checkpoint(host: Host, interval_key: str, checkpoint: Callable[[], Job]) -> None:
     while True:
-        await trio.sleep(broker.config.get_int("log.flush.offset.checkpoint.interval.ms") / 1000)
-        await trio.to_thread.run_sync(broker.logs.recovery_point_checkpoint())
+        await trio.sleep(host.config.get_int(interval_key) / 1000)
+        await trio.to_thread.run_sync(checkpoint())
 
 
-async def checkpoint_log_starts(broker: Broker) -> None:
-    while True:
-        await trio.sleep(broker.config.get_int("log.flush.start.offset.checkpoint.interval.ms") / 1000)
-        await trio.to_thread.run_sync(broker.logs.log_start_offset_checkpoint())
+async def _collect_garbage() -> None:
+    """Full collections of cycles, not during a request, and only after many objects survived young collections.
 
-
-async def checkpoint_high_watermarks(broker: Broker) -> None:
-    while True:
-        await trio.sleep(broker.config.get_int("replica.high.watermark.checkpoint.interval.ms") / 1000)
-        await trio.to_thread.run_sync(broker.logs.high_watermark_checkpoint())
-
-
-async def shrink_isrs(broker: Broker) -> None:
-    """`replica.lag.time.max.ms`."""
-    await broker.replicas.shrink_isrs()
-
-
-async def collect_garbage(broker: Broker) -> None:
-    """Full collections of cycles, away from requests, and only after much was made that stayed.
-
-    One holds the loop for as long as it takes to look at every container there is, so what survives is not looked at
-    again: reference counts free it, unless it becomes part of a cycle.
+    A full collection blocks the loop for as long as it takes to visit every container. Survivors are frozen, so the
+    next one does not visit them: they are freed by their reference counts, unless they become part of a cycle.
     """
     gc.set_threshold(*GC_THRESHOLDS)
     while True:
@@ -123,27 +140,3 @@ async def collect_garbage(broker: Broker) -> None:
         if gc.get_count()[2] >= GC_YOUNG_COLLECTIONS_MIN:
             gc.collect()
             gc.freeze()
-
-
-@contextmanager
-def tolerate_storage_failures(broker: Broker) -> Iterator[None]:
-    """For one of several jobs: a failing directory goes offline, a full disk is noted, and the others are done."""
-    try:
-        yield
-    except LogDirError as error:
-        broker.log_dir_failed(error)
-    except KafkaError as error:
-        log.warning("[KafkaServer id=%d] %s", broker.node_id, error)
-
-
-TASKS: dict[str, Callable[[Broker], Awaitable[None]]] = {
-    "kafka-log-retention": clean_logs,
-    "kafka-log-cleaner": clean_compacted,
-    "kafka-delete-logs": remove_deleted,
-    "kafka-log-flusher": flush_logs,
-    "kafka-recovery-point-checkpoint": checkpoint_recovery_points,
-    "kafka-log-start-offset-checkpoint": checkpoint_log_starts,
-    "highwatermark-checkpoint": checkpoint_high_watermarks,
-    "isr-expiration": shrink_isrs,
-    "garbage-collection": collect_garbage,
-}

@@ -1,41 +1,41 @@
-"""Compaction: which log, by whom, and what becomes of the result. Kafka's LogCleaner with its threads as processes.
+"""Compaction: which log is cleaned next, and what happens with the result. Kafka's LogCleaner, with processes as
+threads.
 
-Up to `log.cleaner.threads` workers, each with a process of its own (`storage.cleaning.process`) that it starts when
-there is a log to clean and lets go when there is none. The process reads segments and writes `.cleaned` ones; every
-change to a log is made here, on the loop, and only while the cleaning has not been called off (`Log.cleaning`). A
-cleaning that is called off ends with its process.
+There are up to `log.cleaner.threads` workers. Each starts a process (`cleaner_process`) when there is a log to clean,
+and ends it when there is none. The process reads segments and writes `.cleaned` ones. Every change to a log is made
+here, on the loop, and only while the cleaning is not cancelled (`Log.cleaning`). Cancelling it kills the process.
 
-What goes wrong harms no log. Damage, or a process that dies again and again, makes a partition uncleanable until the
-broker starts anew; a full disk is tried again; an I/O error takes the directory offline, as in Kafka. What a stopped
-process left is removed before the next cleaning of that log.
+No failure harms a log. Damage, or a process that dies again and again, makes a partition uncleanable until the broker
+restarts; after a full disk the cleaning is retried; an I/O error takes the directory offline, as in Kafka. Files that a
+killed process left are removed before the next cleaning of that log.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sys
-from subprocess import PIPE
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
+from kpybroker.broker.maintenance.cleaner_process import CleanerProcess
 from kpybroker.core.log.cleaner_plan import LogToClean, log_to_clean
 from kpybroker.storage.cleaning.cleaned import cleaning_job, remove_leftovers, swap_in
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped
-from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Event, Failed, decode_event, encode_job
+from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_job
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.primitives import INT32_MAX
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
+    from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.partition import Partition
     from kpybroker.storage.log.log import Log
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 
-COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 CRASHES_MAX = 3
 LOG_COST = 20
 """Units of a `YieldBudget` that a look at what a log has to clean costs."""
@@ -52,13 +52,16 @@ RECONFIGURABLE = frozenset(
         "log.cleaner.backoff.ms",
     }
 )
-"""Keys that start the cleaner anew when they change (LogCleaner.ReconfigurableConfigs)."""
+"""Keys that restart the cleaner when they change (LogCleaner.ReconfigurableConfigs)."""
 
 
 class LogCleaner:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._config = broker.config
+    """Life: `run` until `stop`. `partitions` are all that the broker hosts, each time it is iterated over."""
+
+    def __init__(self, host: Host, configs: ConfigRepository, partitions: Iterable[Partition]) -> None:
+        self._host = host
+        self._partitions = partitions
+        self._config = host.config
         self._workers: set[int] = set()
         self._busy: set[str] = set()  # directories of logs that a worker has taken
         self._uncleanable: set[Log] = set()
@@ -67,12 +70,12 @@ class LogCleaner:
         self._wake = trio.Event()
         self._scope: trio.CancelScope | None = None
         self._ended = trio.Event()
-        broker.configs.on_broker_change(self._on_config_change)
+        configs.on_broker_change(self._on_config_change)
 
     # --- the loop
 
     async def run(self) -> None:
-        """For the broker's life: clean what is dirty enough, then rest for `log.cleaner.backoff.ms`."""
+        """Until `stop`: clean what is dirty enough, then sleep for `log.cleaner.backoff.ms`."""
         logger.info("Starting the log cleaner")
         self._ended = trio.Event()
         try:
@@ -88,14 +91,14 @@ class LogCleaner:
             self._ended.set()
 
     async def stop(self) -> None:
-        """Call everything off; the processes are gone afterwards."""
+        """Cancel everything; returns when the processes have ended."""
         logger.info("Shutting down the log cleaner.")
         if self._scope is not None:
             self._scope.cancel()
             await self._ended.wait()
 
     def wake(self) -> None:
-        """Look again now: a log is gone, whose checkpoint must not stay for another one of its name."""
+        """Look again now. A log was deleted: its checkpoint must not apply to another log of the same name."""
         self._wake.set()
 
     @property
@@ -109,7 +112,7 @@ class LogCleaner:
     def _on_config_change(self, changed: frozenset[str]) -> None:
         if changed & RECONFIGURABLE:
             logger.info("Restarting the log cleaner: %s changed", ", ".join(sorted(changed & RECONFIGURABLE)))
-            for log in self._broker.logs:
+            for log in self._host.logs:
                 log.abort_cleaning()
             self._wake.set()
 
@@ -123,35 +126,35 @@ class LogCleaner:
             nursery.start_soon(self._work, number, log)
 
     async def _maintain(self) -> None:
-        """Retention of the compacted logs, and the checkpoints of logs that were cut or deleted."""
-        now_ms = self._broker.clock.time_ms()
+        """Retention of the compacted logs, and the checkpoints of logs that were truncated or deleted."""
+        now_ms = self._host.clock.time_ms()
         budget = YieldBudget()
-        for log in self._broker.logs:
+        for log in self._host.logs:
             if log.config.compact and log not in self._uncleanable:
-                for removed in self._broker.logs.delete_old_segments(log, now_ms):
+                for removed in self._host.logs.delete_old_segments(log, now_ms):
                     await budget.spend(SLICE_UNITS if removed else ELEMENT)
-        for partition in self._broker.replicas:
+        for partition in self._partitions:
             partition.notify_log_start()
         self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
-        for notes in (self._crashes, self._not_before):
-            for log in [log for log in notes if log.is_closed]:
-                del notes[log]
+        for by_log in (self._crashes, self._not_before):
+            for log in [log for log in by_log if log.is_closed]:
+                del by_log[log]
         await self._write_checkpoint()
 
     async def _write_checkpoint(self) -> None:
         try:
-            await trio.to_thread.run_sync(self._broker.logs.cleaner_offset_checkpoint())
+            await trio.to_thread.run_sync(self._host.logs.cleaner_offset_checkpoint())
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
 
     # --- which log
 
     async def _grab(self) -> Log | None:
-        """The filthiest log that is worth cleaning and nobody cleans, now taken. Others may run in between."""
+        """Take the dirtiest log that is worth cleaning and not being cleaned. Other tasks may run in between."""
         best: Log | None = None
         best_ratio = -1.0
         budget = YieldBudget()
-        for log in self._broker.logs:
+        for log in self._host.logs:
             found = None if log.directory in self._busy else self._prospects(log)
             if found is not None and found.cleanable_ratio > best_ratio:
                 best, best_ratio = log, found.cleanable_ratio
@@ -165,15 +168,15 @@ class LogCleaner:
         """None where there is nothing to clean."""
         if not log.config.compact or log.is_closed or log in self._uncleanable:
             return None
-        if self._broker.clock.monotonic() < self._not_before.get(log, 0.0):
+        if self._host.clock.monotonic() < self._not_before.get(log, 0.0):
             return None
         try:
-            target = log_to_clean(log, self._broker.clock.time_ms())
+            target = log_to_clean(log, self._host.clock.time_ms())
         except KafkaError as error:
             self._mark_uncleanable(log, f"Failed to calculate log cleaning stats: {error}")
             return None
         except OSError as error:
-            self._broker.log_dir_failed(LogDirError(log.log_dir, error))
+            self._host.log_dir_failed(LogDirError(log.log_dir, error))
             return None
         if target.invalid_checkpoint is not None:
             if not log.config.delete:
@@ -192,12 +195,12 @@ class LogCleaner:
 
     def _try_again_later(self, log: Log, reason: str) -> None:
         logger.warning("Cleaning of %s failed and is tried again: %s", log.partition, reason)
-        self._not_before[log] = self._broker.clock.monotonic() + self._backoff_s
+        self._not_before[log] = self._host.clock.monotonic() + self._backoff_s
 
     # --- one worker
 
     async def _work(self, number: int, log: Log) -> None:
-        """Clean this log and then others, with one process, until nothing is left or there are workers enough."""
+        """Clean this log and then others, with one process, until nothing is left or there are enough workers."""
         process = CleanerProcess()
         found: Log | None = log
         try:
@@ -210,13 +213,13 @@ class LogCleaner:
             self._wake.set()
 
     async def _clean(self, number: int, process: CleanerProcess, log: Log) -> CleanerProcess:
-        """One cleaning, whatever comes of it; the process for the next one. The log's directory was taken for it."""
+        """Clean once, whatever the result; returns the process for the next log. The log's directory is in `_busy`."""
         directory = log.directory
         try:
             await process.start()
             await self._follow(number, process, log)
         except LogDirError as error:
-            self._broker.log_dir_failed(error)
+            self._host.log_dir_failed(error)
         except Exception as error:
             logger.exception("Cleaner %d: %s", number, log.partition)
             self._mark_uncleanable(log, repr(error))
@@ -226,18 +229,18 @@ class LogCleaner:
             if not process.is_idle:
                 with trio.CancelScope(shield=True):
                     await process.close()
-                    await trio.to_thread.run_sync(remove_leftovers, self._broker.files, directory)
+                    await trio.to_thread.run_sync(remove_leftovers, self._host.files, directory)
             self._busy.discard(directory)
         return process if process.is_idle else CleanerProcess()
 
     async def _follow(self, number: int, process: CleanerProcess, log: Log) -> None:
-        """Hand the job over and act on what the process says, until it is done or the cleaning was called off."""
-        now_ms = self._broker.clock.time_ms()
+        """Send the job and act on what the process reports, until it is done or the cleaning is cancelled."""
+        now_ms = self._host.clock.time_ms()
         target = self._prospects(log)
-        if target is None:  # no more
+        if target is None:  # it was clean enough in the meantime
             return
         logger.info("Cleaner %d: Beginning cleaning of log %s", number, log.partition)
-        started = self._broker.clock.monotonic()
+        started = self._host.clock.monotonic()
         log.cleaning = process.kill
         await process.send(self._job(log, target, now_ms))
         while True:
@@ -251,10 +254,10 @@ class LogCleaner:
                         *(number, log.partition, end_offset, bytes_read / MB, 100 * utilization),
                     )
                 case CleanedSegment():
-                    await trio.to_thread.run_sync(swap_in(log, event, self._broker.clock.time_ms()))
+                    await trio.to_thread.run_sync(swap_in(log, event, self._host.clock.time_ms()))
                 case Cleaned():
                     await self._done(log, event)
-                    self._report(number, log, target, event, self._broker.clock.monotonic() - started)
+                    self._report(number, log, target, event, self._host.clock.monotonic() - started)
                     return
                 case Failed(kind, message, details):
                     return self._failed(log, kind, message, details)
@@ -262,7 +265,7 @@ class LogCleaner:
                     return self._crashed(log, await process.close())
 
     def _job(self, log: Log, target: LogToClean, now_ms: int) -> bytes:
-        """A line for the process. Memory and rate are shared among the threads."""
+        """The job as a line for the process. The workers share memory and rate."""
         config, threads = self._config, max(self._threads, 1)
         job = cleaning_job(
             log,
@@ -313,66 +316,3 @@ class LogCleaner:
         )
         if done.invalid_messages:
             logger.warning("\tFound %d invalid messages during compaction.", done.invalid_messages)
-
-
-class CleanerProcess:
-    """A process that cleans one log after the other. Started by the first job, ended by `close`."""
-
-    def __init__(self) -> None:
-        self._process: trio.Process | None = None
-        self._received = bytearray()
-        self._is_killed = False
-        self._is_working = False
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it may be given another job."""
-        return not (self._is_killed or self._is_working)
-
-    async def start(self) -> None:
-        if self._process is None:
-            self._process = await trio.lowlevel.open_process(COMMAND, stdin=PIPE, stdout=PIPE, start_new_session=True)
-
-    async def send(self, line: bytes) -> None:
-        """What becomes of it, `receive` tells, also where the process is gone."""
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        self._is_working = True
-        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            await process.stdin.send_all(line)
-
-    async def receive(self) -> Event | None:
-        """The next event; None when the process has ended."""
-        process = self._process
-        assert process is not None
-        assert process.stdout is not None
-        while (end := self._received.find(b"\n")) < 0:
-            chunk = await process.stdout.receive_some()
-            if not chunk:
-                return None
-            self._received += chunk
-        event = decode_event(bytes(self._received[:end]))
-        del self._received[: end + 1]
-        if isinstance(event, Cleaned | Failed):
-            self._is_working = False
-        return event
-
-    def kill(self) -> None:
-        """Its work is not wanted any more."""
-        self._is_killed = True
-        if self._process is not None:
-            self._process.kill()
-
-    async def close(self) -> int | None:
-        """Until it has ended; its exit code."""
-        process = self._process
-        if process is None:
-            return None
-        self.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    await stream.aclose()
-        return process.returncode

@@ -1,12 +1,12 @@
-"""Length-prefixed frames off a stream, within bounds that hold before anything is believed.
+"""Length-prefixed frames from a stream, within limits that hold before anything is decoded.
 
 A frame's size is checked as soon as its four bytes are here: below zero or above `socket.request.max.bytes` ends the
-connection, and so does anything but a Produce above `SMALL_FRAME_BYTES_MAX`, which takes the first two bytes of the
-header to know. Memory grows with the bytes that really arrived, never with the size a client claims, and what it
-grows by is taken from `RequestMemory`, the server's budget.
+connection, and so does any frame above `SMALL_FRAME_BYTES_MAX` but a Produce, by the first two bytes of its header.
+Memory grows with the bytes that have arrived, never with the size a client claims, and what it grows by is taken from
+`RequestMemory`, the server's budget.
 
-A frame that comes in one piece is served where it was received, in the scratch buffer of the server. One that does not,
-and is large, is received into a buffer of its own (`LargeFrame`): its bytes are moved by nobody but the kernel.
+A frame that arrives in one piece is served where it was received, in the scratch buffer of the server. A large frame
+that does not is received into a buffer of its own (`LargeFrame`), so that only the kernel copies its bytes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PRODUCE_KEY = b"\x00\x00"
 
 
 class Activity(Protocol):
-    """Whose bytes these are: told that some came."""
+    """The connection that the bytes belong to; `was_active` is set when some arrive."""
 
     was_active: bool
 
 
 class LargeFrame:
-    """A frame of which a part has come: in a borrowed buffer, or in one of its own that grows as bytes come."""
+    """A frame that has arrived in part: in a borrowed buffer, or in one of its own that grows with its bytes."""
 
     __slots__ = ("_buffer", "_buffers", "_filled", "_held", "_is_borrowed", "_size")
 
@@ -48,13 +48,15 @@ class LargeFrame:
 
     @property
     def is_complete(self) -> bool:
+        """Whether all its bytes have arrived."""
         return self._filled == self._size
 
     def may_go_on(self) -> bool:
+        """Whether it is complete, or may take more memory."""
         return self.is_complete or self._held.may_take_more()
 
     def room(self) -> memoryview:
-        """Where the next bytes go: there is always some before it is complete."""
+        """Where the next bytes go; never empty before the frame is complete."""
         if self._filled == len(self._buffer):
             growth = min(self._size - self._filled, max(self._filled, GROWTH_BYTES_MIN), GROWTH_BYTES_MAX)
             self._held.take(growth)
@@ -64,10 +66,11 @@ class LargeFrame:
     def has_come(self, count: int) -> None:
         """So many bytes were placed at the start of `room`."""
         self._filled += count
-        if self._is_borrowed:  # as if it grew with them: a client that claims a size takes nothing from the others
+        if self._is_borrowed:  # as if it grew: a client that only claims a size takes nothing from others
             self._held.take(count)
 
     def append(self, data: memoryview) -> None:
+        """Add bytes that arrived in another buffer."""
         end = self._filled + len(data)
         if self._is_borrowed:
             memoryview(self._buffer)[self._filled : end] = data
@@ -76,12 +79,13 @@ class LargeFrame:
         self._held.take(len(data))
         self._filled = end
 
-    def lend(self) -> bytearray | memoryview:
-        """The frame, until `release`; its memory is no longer accounted for here."""
+    def frame(self) -> bytearray | memoryview:
+        """The bytes, valid until `release`; from now on the caller accounts for their memory."""
         self._held.give_back()
         return memoryview(self._buffer)[: self._size] if self._is_borrowed else self._buffer
 
     def release(self) -> None:
+        """Give its memory and its borrowed buffer back."""
         self._held.give_back()
         if self._is_borrowed:
             self._buffers.give_back(self._buffer)
@@ -89,8 +93,10 @@ class LargeFrame:
 
 
 class FrameReader:
-    """Whoever can do without waiting is lent frames where they were received: `receive_now`, `frame_now` for as long as
-    it gives any, and then always `settle`, which copies what nobody took out of the scratch buffer.
+    """The frames of one connection, with and without waiting.
+
+    Without waiting, frames are borrowed from where they were received: `receive_now`, `frame_now` until it returns
+    None, and then always `settle`, which copies the rest out of the scratch buffer. With waiting: `next_frame`.
 
     A frame is accounted to `memory` while it is received, if it is a large one, and from `hold`, or its arrival by
     `next_frame`, until `done`. `close` when there will be no more.
@@ -103,10 +109,10 @@ class FrameReader:
         "_frame_bytes_max",
         "_held",
         "_large",
-        "_lent",
         "_memory",
         "_pending",
         "_scratch",
+        "_served",
         "_start",
         "_stream",
         "_whole",
@@ -129,22 +135,24 @@ class FrameReader:
         self._frame_bytes_max = frame_bytes_max
         self._activity = activity
         self._whole: deque[bytearray] = deque()
-        self._pending = bytearray()  # the frame after those, as far as it is here
+        self._pending = bytearray()  # the frame after those, as far as it has arrived
         self._large: LargeFrame | None = None  # or that
-        self._lent: LargeFrame | None = None
-        self._start = self._end = 0  # what came after that, and still lies in `scratch`
+        self._served: LargeFrame | None = None
+        self._start = self._end = 0  # what arrived after that, still in `scratch`
         self.has_ended = False
 
     @property
     def has_frame(self) -> bool:
-        """The next frame is here already (or a size that is none)."""
+        """Whether the next frame has arrived (or a size that is invalid)."""
         if self._large is not None:
             return bool(self._whole) or self._large.is_complete
         return bool(self._whole or (self._pending and self._is_decided()))
 
     def may_go_on(self) -> bool:
-        """Whether `memory` lets it receive or serve: always while there is room; without, what a large frame takes is
-        given back only when that was served."""
+        """Whether `memory` lets it receive or serve: always while there is room.
+
+        Without room one large frame may go on, because its memory is free again only when it was served.
+        """
         if not self._memory.is_full:
             return True
         return self._large is not None and self._large.may_go_on()
@@ -152,7 +160,7 @@ class FrameReader:
     async def next_frame(self) -> bytearray | None:
         """The next frame without its size; None when the client closed between frames.
 
-        To be called when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
+        Call it when `memory` has room. Raises ProtocolError for a size out of bounds, OSError when the stream
         breaks, EOFError inside a frame.
         """
         while not self.has_frame:
@@ -166,12 +174,12 @@ class FrameReader:
         frame = self.frame_now()
         assert frame is not None
         owned = frame if isinstance(frame, bytearray) else bytearray(frame)
-        self._take_back()
+        self._release_served()
         self.hold(len(owned))
         return owned
 
     def receive_now(self) -> bool:
-        """Receive what has come, without waiting; False where that is nothing, or the end."""
+        """Receive what has arrived, without waiting. False for nothing, or the end of the stream (`has_ended`)."""
         received = self._stream.receive_now(self._room())
         if not received:
             self.has_ended = received is not None
@@ -180,7 +188,7 @@ class FrameReader:
         return True
 
     def frame_now(self) -> bytearray | memoryview | None:
-        """The next frame without its size, if it is here: lent until `settle`. Raises ProtocolError."""
+        """The next frame without its size, if it has arrived: borrowed until `settle`. Raises ProtocolError."""
         if self._whole:
             return self._whole.popleft()
         if self._large is not None:
@@ -199,12 +207,12 @@ class FrameReader:
         return self._scratch[start : start + size]
 
     def settle(self) -> bool:
-        """What was received and nobody took is copied: others receive into `scratch` next.
+        """Copy what is left out of `scratch`, into which other connections receive next.
 
-        Whether the next frame can come by `receive_now`: not if it is here already.
+        Whether the next frame can arrive by `receive_now`: not if it has arrived already.
         """
-        if self._lent is not None:
-            self._take_back()
+        if self._served is not None:
+            self._release_served()
         if self._start < self._end:
             self._keep_rest()
         return not self.has_frame
@@ -218,9 +226,9 @@ class FrameReader:
         self._held.give_back()
 
     def close(self) -> None:
-        """The connection ends, wherever it was."""
+        """The connection ends, also within a frame; all memory is given back."""
         self.done()
-        self._take_back()
+        self._release_served()
         if self._large is not None:
             self._large.release()
             self._large = None
@@ -229,7 +237,7 @@ class FrameReader:
         return self._scratch if self._large is None else self._large.room()
 
     def _receive(self, received: int) -> None:
-        """So many bytes have come into `_room`."""
+        """`received` bytes were placed into `_room`."""
         self._activity.was_active = True
         if self._large is not None:
             self._large.has_come(received)
@@ -238,7 +246,7 @@ class FrameReader:
         self._end = received
 
     def _complete(self, received: int) -> int:
-        """Of the bytes that came, those that belong to the frame that is pending; how many they are."""
+        """Take the received bytes that belong to the pending frame; how many they are."""
         pending, scratch = self._pending, self._scratch
         taken = min(max(4 - len(pending), 0), received)
         pending += scratch[:taken]
@@ -255,7 +263,7 @@ class FrameReader:
         return taken + more
 
     def _keep_rest(self) -> None:
-        """A size that is none is found when its frame's turn comes."""
+        """Copy frames and the begin of one. An invalid size is found when its frame is the next one."""
         scratch, start, end = self._scratch, self._start, self._end
         self._start = end
         if self._pending:
@@ -269,7 +277,7 @@ class FrameReader:
         else:
             size = 0
         first = scratch[start + 4 : end]
-        if size >= self._buffers.large_frame_bytes_min and len(first) >= 2 and self._may_come(size, first[:2]):
+        if size >= self._buffers.large_frame_bytes_min and len(first) >= 2 and self._is_valid(size, first[:2]):
             self._begin_large(size, first)
         else:
             self._pending += scratch[start:end]
@@ -280,22 +288,22 @@ class FrameReader:
 
     def _take_large(self) -> bytearray | memoryview:
         assert self._large is not None
-        self._lent, self._large = self._large, None
-        return self._lent.lend()
+        self._served, self._large = self._large, None
+        return self._served.frame()
 
-    def _take_back(self) -> None:
-        """What was lent of a buffer that is kept is not needed any longer."""
-        if self._lent is not None:
-            self._lent.release()
-            self._lent = None
+    def _release_served(self) -> None:
+        """The frame that was served last no longer needs its buffer."""
+        if self._served is not None:
+            self._served.release()
+            self._served = None
 
     def _is_decided(self) -> bool:
-        """The pending frame is complete, or known to be none."""
+        """Whether the pending frame is complete, or known to be invalid."""
         pending = self._pending
         if len(pending) < 4:
             return False
         (size,) = _SIZE.unpack_from(pending)
-        return len(pending) >= 4 + size or not self._may_come(size, pending[4:6])
+        return len(pending) >= 4 + size or not self._is_valid(size, pending[4:6])
 
     def _take_pending(self) -> bytearray:
         frame = self._pending
@@ -304,8 +312,8 @@ class FrameReader:
         del frame[:4]
         return frame
 
-    def _may_come(self, size: int, api_key: bytearray | memoryview) -> bool:
-        """By what is known so far; less than two bytes are no key yet."""
+    def _is_valid(self, size: int, api_key: bytearray | memoryview) -> bool:
+        """Whether the frame is valid as far as it is known; fewer than two bytes are not a key yet."""
         if not 0 <= size <= self._frame_bytes_max:
             return False
         return size <= SMALL_FRAME_BYTES_MAX or len(api_key) < 2 or bytes(api_key) == _PRODUCE_KEY
@@ -313,5 +321,5 @@ class FrameReader:
     def _check(self, size: int) -> None:
         if size < 0 or size > self._frame_bytes_max:
             raise ProtocolError(f"frame of {size} bytes; at most {self._frame_bytes_max} are accepted")
-        if not self._may_come(size, self._pending[4:6]):
+        if not self._is_valid(size, self._pending[4:6]):
             raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")

@@ -1,4 +1,4 @@
-"""What requests are received into, and how much of it there may be."""
+"""What requests are received into, and the limit on how much of it there is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ KEPT_BUFFERS_MAX = 4
 
 
 class RequestMemory:
-    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no bound).
+    """`queued.max.request.bytes`: frames being read or served may hold this much (below 1: no limit).
 
-    Like Kafka's SimpleMemoryPool it lets a request in while any room is left, so that one large request can't starve.
-    Of those that have begun one goes on even without: none gives its room back before it is complete.
+    Like Kafka's SimpleMemoryPool it lets a request begin while any room is left, so that a large request can't starve.
+    Without room one of those that have begun may go on, because none gives its memory back before it is complete.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -22,41 +22,44 @@ class RequestMemory:
         self._used = 0
         self.is_full = False
         self._lot = trio.lowlevel.ParkingLot()
-        self._one_that_goes_on: Held | None = None
+        self._exempt: Held | None = None
 
     @property
     def used(self) -> int:
+        """Bytes that frames hold now."""
         return self._used
 
     def lets_go_on(self, begun: Held) -> bool:
         """Whether a frame that holds this much already may take more."""
-        if self.is_full and self._one_that_goes_on is None:
-            self._one_that_goes_on = begun
-        return not self.is_full or self._one_that_goes_on is begun
+        if self.is_full and self._exempt is None:
+            self._exempt = begun
+        return not self.is_full or self._exempt is begun
 
     async def wait_change(self) -> None:
-        """Until there is room, or another one may go on."""
+        """Wait until there is room, or another frame may go on."""
         await self._lot.park()
 
     def take(self, size: int) -> None:
+        """Account for `size` more bytes, whether or not there is room."""
         self._used += size
         self.is_full = 0 < self._bytes_max <= self._used
 
     def give_back(self, size: int) -> None:
+        """The reverse of `take`; wakes those that wait when there is room again."""
         self._used -= size
         self.is_full = 0 < self._bytes_max <= self._used
         if self._lot and not self.is_full:
             self._lot.unpark_all()
 
     def ended(self, begun: Held) -> None:
-        """Its frame is complete, or will never be."""
-        if self._one_that_goes_on is begun:
-            self._one_that_goes_on = None
+        """The frame of `begun` is complete, or will never be."""
+        if self._exempt is begun:
+            self._exempt = None
             self._lot.unpark_all()
 
 
 class Held:
-    """What one holder has taken of it."""
+    """What one frame or request has taken of the `RequestMemory`."""
 
     __slots__ = ("_memory", "_size")
 
@@ -65,22 +68,26 @@ class Held:
         self._size = 0
 
     def take(self, size: int) -> None:
+        """Take `size` more bytes."""
         self._size += size
         self._memory.take(size)
 
     def may_take_more(self) -> bool:
+        """Whether its frame may grow; always while there is room."""
         return self._memory.lets_go_on(self)
 
     def give_back(self) -> None:
-        """All of it."""
+        """Give everything back."""
         self._memory.give_back(self._size)
         self._size = 0
         self._memory.ended(self)
 
 
 class ReceiveBuffers:
-    """Where the connections of a server receive: `scratch` is shared by all, so that its bytes are taken out before the
-    next checkpoint; a few more are kept for large frames, since memory that is new costs a page fault every 4 KiB.
+    """Where the connections of a server receive.
+
+    `scratch` is shared by all, so its bytes must be taken out before the next checkpoint. Up to `kept_max` buffers are
+    kept for large frames, because new memory costs a page fault every 4 KiB (docs/internals/shortcuts.md).
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class ReceiveBuffers:
         self._made = 0
 
     def borrow(self, size: int) -> bytearray | None:
-        """A buffer of at least this size, if there is one."""
+        """A buffer of at least this size, if one is free."""
         if size > KEPT_BUFFER_BYTES:
             return None
         if self._free:
@@ -107,4 +114,5 @@ class ReceiveBuffers:
         return bytearray(KEPT_BUFFER_BYTES)
 
     def give_back(self, buffer: bytearray) -> None:
+        """Keep a borrowed buffer for the next large frame."""
         self._free.append(buffer)

@@ -1,9 +1,9 @@
-"""An answer on its way out of a socket, as far as that takes no waiting.
+"""A response on its way out of a socket, as far as that takes no waiting.
 
 A part of it is bytes, or a slice of a segment file: small slices are read and leave in one `sendmsg` with their
 neighbours, large ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for
 as long as the disk takes, so the first page of a slice and the last one of each step are probed with
-`preadv(RWF_NOWAIT)`, and what is cold is read once in a thread before it is sent.
+`preadv(RWF_NOWAIT)`, and what is cold is read in a thread before it is sent. docs/internals/shortcuts.md: `sendfile`.
 """
 
 from __future__ import annotations
@@ -23,26 +23,33 @@ SMALL_SLICE_BYTES = 32 * 1024
 GATHERED_BYTES = 256 * 1024
 SENDFILE_STEP_BYTES = 256 * 1024
 SENDMSG_BUFFERS_MAX = 64
-TURN_BYTES = 1024 * 1024
-"""Sent to one client until it is others' turn, give or take a step: one that reads as fast would keep the loop."""
+SLICE_BYTES = 1024 * 1024
+"""Sent to one client before others are served, give or take a step: a fast reader would keep the loop."""
 
 HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 _NOWHERE = memoryview(bytearray(SENDFILE_STEP_BYTES))
-"""What is read only to be in the page cache; nobody looks at it, so all threads share it."""
+"""Where bytes are read that are only needed in the page cache; all threads share it."""
 
 
 class FileSlice(Protocol):
     """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes to send."""
+
     @property
-    def position(self) -> int: ...
-    def fileno(self) -> int: ...
-    def read(self) -> bytes: ...
+    def position(self) -> int:
+        """Where they begin in the file."""
+
+    def fileno(self) -> int:
+        """The descriptor of the open file."""
+
+    def read(self) -> bytes:
+        """All bytes; may wait for the disk."""
 
 
 Buffer = bytes | bytearray | memoryview
@@ -51,13 +58,15 @@ Part = Buffer | FileSlice
 
 
 class Progress(enum.Enum):
+    """Why sending has stopped."""
+
     SENT = "all of it is sent"
-    FULL = "the socket takes no more for now, or it is others' turn"
-    COLD = "`warm` reads from the disk what comes next"
+    FULL = "the socket takes no more for now, or others are served first"
+    COLD = "`warm` must read the next part from the disk"
 
 
 class Sending:
-    """The parts leave in order: `resume` until they are sent, or `finish`. The slices are the caller's to release."""
+    """Sends parts in order: `resume` until they are sent, or `finish`. The caller releases the slices."""
 
     __slots__ = ("_buffers", "_end", "_file", "_has_sendfile", "_left", "_parts", "_position", "_sock", "_warm_until")
 
@@ -68,11 +77,11 @@ class Sending:
         self._buffers: list[Buffer] = []  # those that leave next
         self._file: FileSlice | None = None  # or this, from `_position` to `_end`
         self._position = self._end = self._warm_until = 0
-        self._left = 0  # of this turn
+        self._left = 0  # of this time slice
 
     def resume(self) -> Progress:
         """Raises OSError when the peer is gone, or a slice is longer than its file."""
-        self._left = TURN_BYTES
+        self._left = SLICE_BYTES
         while self._buffers or self._file is not None or self._parts:
             if self._left <= 0:
                 return Progress.FULL
@@ -87,7 +96,7 @@ class Sending:
         return Progress.SENT
 
     async def finish(self) -> None:
-        """All that is left, however long that takes. Raises as `resume` does."""
+        """Send everything that is left, however long that takes. Raises as `resume` does."""
         while (progress := self.resume()) is not Progress.SENT:
             if progress is Progress.FULL:
                 await trio.lowlevel.wait_writable(self._sock)
@@ -95,7 +104,7 @@ class Sending:
                 await trio.to_thread.run_sync(self.warm)
 
     def warm(self) -> None:
-        """Reads from the disk; for a thread, while nobody calls `resume`."""
+        """Read the next part from the disk; for a thread, and never during `resume`."""
         if self._file is not None:
             self._warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
             os.preadv(self._file.fileno(), [_NOWHERE[: self._warm_until - self._position]], self._position)
@@ -103,7 +112,7 @@ class Sending:
             self._parts[0] = part.read()
 
     def _take(self) -> bool:
-        """What leaves next: parts that leave together, or one large slice. False where that is a cold small one."""
+        """Choose what to send next: small parts together, or one large slice. False if that is a cold small slice."""
         parts, size = self._parts, 0
         buffers: list[Buffer] = []
         while parts and size < GATHERED_BYTES:

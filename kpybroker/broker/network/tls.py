@@ -30,7 +30,7 @@ _VERSIONS = {
 
 
 class TlsError(Exception):
-    """Settings or stores that make no context: the cause in one line, what fixes it in another."""
+    """Settings or stores that are not usable: the cause in one line, what fixes it in another."""
 
     def __init__(self, cause: str, fix: str) -> None:
         super().__init__(cause)
@@ -59,7 +59,7 @@ class TlsSettings:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Raises TlsError."""
+    """The context of a TLS client. Raises TlsError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.check_hostname
     _set_versions(context, settings.versions)
@@ -78,7 +78,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown:
-        raise TlsError(f"{', '.join(unknown)} is no version of TLS", f"use some of {', '.join(_VERSIONS)}")
+        raise TlsError(f"{', '.join(unknown)} is not a version of TLS", f"use some of {', '.join(_VERSIONS)}")
     if names:
         versions = [_VERSIONS[name] for name in names]
         context.minimum_version, context.maximum_version = min(versions), max(versions)
@@ -134,7 +134,7 @@ def _trusted(store: Store) -> str:
 
 def _load_keys(context: ssl.SSLContext, store: Store) -> None:
     if _type(store) == PEM:
-        # Without a password OpenSSL would ask whoever sits at the terminal.
+        # Without a password OpenSSL would ask at the terminal.
         context.load_cert_chain(store.location, password=store.password or "")
         return
     from cryptography.hazmat.primitives import serialization
@@ -164,7 +164,7 @@ def _pkcs12(store: Store) -> PKCS12KeyAndCertificates:
 
 
 def _pkcs12_certificates(bundle: PKCS12KeyAndCertificates) -> Iterator[bytes]:
-    """Its own first, then those that vouch for it."""
+    """Its own certificate first, then those of its issuers."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     held = ([bundle.cert] if bundle.cert is not None else []) + list(bundle.additional_certs)

@@ -30,17 +30,22 @@ if sys.platform != "win32":
 
 DESCRIPTORS_KEPT_MAX = 256
 KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
-"""Kafka's default, which stands in every server.properties, and what is taken for it: docs/decisions/send-buffer.md."""
+"""Kafka's default, which every server.properties has, and what is used instead: docs/decisions/send-buffer.md."""
 
 
 class AnswerOut(Protocol):
-    """An answer on its way out; see `sending.Sending`."""
+    """A response on its way out; see `sending.Sending`."""
 
-    def resume(self) -> Progress: ...
-    async def finish(self) -> None: ...
+    def resume(self) -> Progress:
+        """Send as far as that takes no waiting. Raises OSError when the peer is gone."""
+
+    async def finish(self) -> None:
+        """Send everything that is left, however long that takes."""
 
 
 class Stream(Protocol):
+    """A connection that carries bytes: TCP, or memory in tests."""
+
     local_address: tuple[str, int]
     remote_address: tuple[str, int]
 
@@ -53,7 +58,7 @@ class Stream(Protocol):
         ...
 
     def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
-        """All parts, in order, as the answer goes on; nothing is sent by this call."""
+        """Prepare to send all parts in order; this call sends nothing."""
         ...
 
     async def watch(self, on_ready: OnReady) -> None:
@@ -61,19 +66,19 @@ class Stream(Protocol):
         ...
 
     def want_room(self) -> None:
-        """Call it whenever more can be sent, instead, until `want_data`; for `on_ready` to say."""
+        """Call `on_ready` whenever more can be sent instead, until `want_data`. Only `on_ready` calls this."""
         ...
 
     def want_data(self) -> None:
-        """There may be something to read: that is when it is called again."""
+        """Call `on_ready` again whenever there may be something to read."""
         ...
 
     def mute(self) -> None:
-        """Until the next `poke` it is not called any more; for `on_ready` to say."""
+        """Do not call `on_ready` before the next `poke`. Only `on_ready` calls this."""
         ...
 
     def poke(self) -> None:
-        """Call it before long, whether or not there is something to read. Does nothing where nobody watches."""
+        """Call `on_ready` soon, whether or not there is something to read. Does nothing if no task watches."""
         ...
 
     def receive_now(self, buffer: memoryview) -> int | None:
@@ -81,34 +86,42 @@ class Stream(Protocol):
         ...
 
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
-        """All parts in one, if that takes no waiting and they are small; else they are for `send_parts`."""
+        """All parts in one, if that takes no waiting and they are small; None: use `send_parts`."""
         ...
 
     def send_now(self, data: bytes) -> int:
         """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the connection; a task that waits on it is woken."""
 
 
 class Listener(Protocol):
+    """A bound address that accepts streams."""
+
     address: tuple[str, int]
 
-    async def accept(self) -> Stream: ...
+    async def accept(self) -> Stream:
+        """The next connection. Raises OSError, or trio.ClosedResourceError after `close`."""
 
     async def poll(self) -> None:
-        """Serves those that watch a stream it accepted; to be run for as long as there are any."""
+        """Serve those that watch a stream it accepted; run it while there are any."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stop listening; `accept` ends."""
 
 
 class Transport(Protocol):
+    """Where streams are from: sockets, or memory in tests."""
+
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind now; raises OSError. Port 0 takes a free one."""
         ...
 
-    async def connect(self, host: str, port: int, timeout_s: float) -> Stream: ...
+    async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        """A stream to another process. Raises OSError, also after `timeout_s`."""
 
 
 class SocketTransport:
@@ -127,6 +140,7 @@ class SocketTransport:
         self._has_sendfile = shortcut.SENDFILE in shortcuts
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
+        """Bind a TCP socket, to all addresses if `host` is empty. Raises OSError."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         address = host or "::"
         if not host:
@@ -149,6 +163,7 @@ class SocketTransport:
         return SocketListener(sock, self)
 
     async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
+        """A TCP connection. Raises OSError; TimeoutError after `timeout_s`."""
         with trio.move_on_after(timeout_s):
             stream = await trio.open_tcp_stream(host, port)
             sock = socket.socket(fileno=stream.socket.detach())
@@ -176,6 +191,7 @@ class SocketListener:
         self.address = _host_and_port(sock.getsockname())
 
     async def accept(self) -> Stream:
+        """As `Listener.accept`; raises EMFILE where the last descriptors are kept for segments."""
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             try:
@@ -183,7 +199,7 @@ class SocketListener:
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._sock)
             except OSError as error:
-                if self._sock.fileno() < 0:  # closed before anybody waited
+                if self._sock.fileno() < 0:  # closed before a task waited
                     raise trio.ClosedResourceError from error
                 raise
             else:
@@ -196,10 +212,12 @@ class SocketListener:
                     sock.close()
 
     async def poll(self) -> None:
+        """Run the poller, if there is one."""
         if (poller := self._transport.poller()) is not None:
             await poller.run()
 
     def close(self) -> None:
+        """Close the listening socket."""
         trio.lowlevel.notify_closing(self._sock)
         self._sock.close()
 
@@ -219,30 +237,37 @@ class SocketStream:
         self.remote_address = _host_and_port(sock.getpeername())
 
     async def watch(self, on_ready: OnReady) -> None:
+        """As `Stream.watch`."""
         await self._watcher.watch(self._sock, on_ready, self._wants_room)
 
     def want_room(self) -> None:
+        """As `Stream.want_room`."""
         self._wants_room = True
         self._watcher.want_room(self._sock)
 
     def want_data(self) -> None:
+        """As `Stream.want_data`."""
         if self._wants_room:
             self._wants_room = False
             self._watcher.want_data(self._sock)
 
     def mute(self) -> None:
+        """As `Stream.mute`."""
         self._watcher.mute(self._sock)
 
     def poke(self) -> None:
+        """As `Stream.poke`."""
         self._watcher.poke(self._sock)
 
     def receive_now(self, buffer: memoryview) -> int | None:
+        """As `Stream.receive_now`."""
         try:
             return self._sock.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return None
 
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
+        """As `Stream.read_now`; small means `SMALL_SLICE_BYTES` in all."""
         left = SMALL_SLICE_BYTES
         buffers: list[Buffer] = []
         for part in parts:
@@ -257,12 +282,14 @@ class SocketStream:
         return b"".join(buffers)
 
     def send_now(self, data: bytes) -> int:
+        """As `Stream.send_now`."""
         try:
             return self._sock.send(data)
         except BlockingIOError:
             return 0
 
     async def receive_into(self, buffer: memoryview) -> int:
+        """As `Stream.receive_into`."""
         sock = self._sock
         while True:
             try:
@@ -273,6 +300,7 @@ class SocketStream:
                 continue
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
+        """As `Stream.send_parts`."""
         if len(parts) == 1 and isinstance(answer := parts[0], bytes):
             sent = self.send_now(answer)
             if sent == len(answer):
@@ -281,9 +309,11 @@ class SocketStream:
         await self.begin_sending(parts).finish()
 
     def begin_sending(self, parts: Sequence[Part]) -> Sending:
+        """As `Stream.begin_sending`."""
         return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
 
     def close(self) -> None:
+        """Close the socket, once."""
         if self._sock.fileno() >= 0:
             trio.lowlevel.notify_closing(self._sock)
             self._sock.close()

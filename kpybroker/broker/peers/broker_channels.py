@@ -1,40 +1,33 @@
-"""The ordered ways from the controller to each broker: Kafka's `ControllerChannelManager`.
+"""The controller's ordered channels to each broker: Kafka's `ControllerChannelManager`.
 
-One queue and one task a broker: requests leave in the order they were decided in, one at a time, and each is
-repeated until the broker has answered or is removed. To itself the controller goes straight to the handler,
-with the same objects that would otherwise be encoded; to others over one connection to their inter-broker
-listener.
+Each broker has one queue and one task. Requests leave in the order they were decided, one at a time, and each is
+retried until the broker has responded or is removed. A request to this broker itself goes straight to the handler,
+without being encoded; a request to another broker goes to its control plane or inter-broker listener.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
-from kpybroker.core.authorizer import AllowAll
-from kpybroker.wire.api import API_INFO, ApiKey
-from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import KafkaError, ProtocolError
-from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
+from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, PeerConnection, Request
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.network.transport import Stream
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.network.transport import Stream, Transport
     from kpybroker.wire.znodes import BrokerRegistration
 
-log = logging.getLogger("kafka.controller.RequestSendThread")
+logger = logging.getLogger("kafka.controller.RequestSendThread")
 
 BACKOFF_S = 0.1
-_SIZE = struct.Struct(">i")
 
 API_OF_REQUEST: dict[type, ApiKey] = {
     LeaderAndIsrRequest: ApiKey.LEADER_AND_ISR,
@@ -44,6 +37,8 @@ API_OF_REQUEST: dict[type, ApiKey] = {
 
 
 class ControlRequest(NamedTuple):
+    """A message of `API_OF_REQUEST` and the version it is sent in."""
+
     message: Any
     version: int
 
@@ -51,140 +46,51 @@ class ControlRequest(NamedTuple):
 OnResponse = Callable[[int, ControlRequest, Any], None]
 """Called in the loop with the broker's id, the request and its response."""
 
-
-class BrokerChannel(Protocol):
-    async def send(self, request: ControlRequest) -> Any:
-        """Deliver one request and return its response, however long it takes."""
-        ...
-
-    def close(self) -> None: ...
+Deliver = Callable[[ControlRequest], Awaitable[Any]]
+"""Deliver one request and return its response, however long it takes."""
 
 
-async def answer_locally(broker: Broker, api_key: ApiKey, message: Any, version: int) -> Any:
-    """This broker's own answer: no socket, no encoding, the same handler. A refusal is an answer, a failure raised."""
-    handler = broker.load_handler(api_key)
-    context = RequestContext(PlainConnectionInfo(connection_id="controller"), AllowAll(), api_key, version)
-    try:
-        return await handler.handle(broker, message, context)
-    except KafkaError as error:
-        return handler.error_response(message, context, error)
+class _PeerChannel:
+    """To another broker: reconnects, and repeats a request until it has a response."""
 
-
-class LocalChannel:
-    """From the controller to the broker it runs in."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    async def send(self, request: ControlRequest) -> Any:
-        return await answer_locally(
-            self._broker, API_OF_REQUEST[type(request.message)], request.message, request.version
-        )
-
-    def close(self) -> None:
-        pass
-
-
-class PeerChannel:
-    """To another broker. Lost connections are made again; a request is repeated until it is answered."""
-
-    def __init__(self, broker: Broker, broker_id: int, registration: BrokerRegistration) -> None:
-        self._broker = broker
+    def __init__(self, host: Host, transport: Transport, broker_id: int, registration: BrokerRegistration) -> None:
+        self._host = host
+        self._transport = transport
         self._broker_id = broker_id
         self._registration = registration
-        self._stream: Stream | None = None
-        self._correlation_id = 0
+        self._connection = PeerConnection(self._connect, str(host.node_id))
 
     async def send(self, request: ControlRequest) -> Any:
+        api_key = API_OF_REQUEST[type(request.message)]
         while True:
+            timeout_s = self._host.config.get_int("controller.socket.timeout.ms") / 1000
             try:
-                timeout_s = self._broker.config.get_int("controller.socket.timeout.ms") / 1000
                 with trio.fail_after(timeout_s):
-                    return await self._exchange(request)
-            except (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError) as error:
-                log.warning(
-                    "[Controller-%d-to-broker-%d-send-thread]: Controller %d epoch %d fails to send request "
-                    "to "
+                    return await self._connection.ask(Request(api_key, *request), timeout_s)
+            except PEER_FAILURES as error:
+                logger.warning(
+                    "[Controller-%d-to-broker-%d-send-thread]: Controller %d epoch %d fails to send request to "
                     "broker %d. Reconnecting to broker: %r",
-                    self._broker.node_id,
+                    self._host.node_id,
                     self._broker_id,
-                    self._broker.node_id,
+                    self._host.node_id,
                     request.message.controller_epoch,
                     self._broker_id,
                     error,
                 )
-                self.close()
                 await trio.sleep(BACKOFF_S)
 
     def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        self._connection.close()
 
-    async def _exchange(self, request: ControlRequest) -> Any:
-        if self._stream is None:
-            self._stream = await self._connect()
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        api_key = API_OF_REQUEST[type(request.message)]
-        return await exchange(
-            self._broker, self._stream, api_key, request.message, request.version, self._correlation_id
-        )
-
-    async def _connect(self) -> Stream:
-        config = self._broker.config
+    async def _connect(self, timeout_s: float) -> Stream:
+        config = self._host.config
         names = (config.get_str("control.plane.listener.name"), config.inter_broker_listener_name)
         for name in filter(None, names):
             for endpoint in self._registration.endpoints:
                 if endpoint.listener_name == name:
-                    timeout_s = config.get_int("controller.socket.timeout.ms") / 1000
-                    return await self._broker.transport.connect(endpoint.host, endpoint.port, timeout_s)
+                    return await self._transport.connect(endpoint.host, endpoint.port, timeout_s)
         raise OSError(f"broker {self._broker_id} has no listener {names[-1]}")
-
-
-async def ask_once(broker: Broker, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
-    """One request on a connection of its own, within `request.timeout.ms`. Raises OSError, ProtocolError."""
-    node = broker.metadata.broker_endpoint(broker_id, broker.config.inter_broker_listener_name)
-    if node is None:
-        raise OSError(f"broker {broker_id} is not available")
-    timeout_s = broker.config.get_int("request.timeout.ms") / 1000
-    try:
-        with trio.fail_after(timeout_s):
-            stream = await broker.transport.connect(node.host, node.port, timeout_s)
-            try:
-                return await exchange(broker, stream, api_key, message, version, correlation_id=0)
-            finally:
-                stream.close()
-    except (EOFError, trio.TooSlowError, trio.ClosedResourceError) as error:
-        raise OSError(f"broker {broker_id} did not answer: {error!r}") from error
-
-
-async def exchange(
-    broker: Broker, stream: Stream, api_key: ApiKey, message: Any, version: int, correlation_id: int
-) -> Any:
-    """Send one request and receive its response."""
-    header = encode_request_header(RequestHeader(api_key, version, correlation_id, str(broker.node_id)))
-    body = encode(message, version)
-    await stream.send_parts([_SIZE.pack(len(header) + len(body)) + header + body])
-    (size,) = _SIZE.unpack(await _receive(stream, _SIZE.size))
-    if not 4 <= size <= broker.config.get_int("socket.request.max.bytes"):
-        raise ProtocolError(f"a response of {size} bytes")
-    frame = await _receive(stream, size)
-    answered, position = parse_response_header(frame, api_key, version)
-    if answered != correlation_id:
-        raise ProtocolError(f"correlation id {answered}, expected {correlation_id}")
-    return decode(API_INFO[api_key].response_class(), memoryview(frame)[position:], version)
-
-
-async def _receive(stream: Stream, size: int) -> bytearray:
-    buffer = bytearray(size)
-    view = memoryview(buffer)
-    received = 0
-    while received < size:
-        count = await stream.receive_into(view[received:])
-        if count == 0:
-            raise EOFError("the broker closed the connection")
-        received += count
-    return buffer
 
 
 class _Queue(NamedTuple):
@@ -192,8 +98,8 @@ class _Queue(NamedTuple):
     scope: trio.CancelScope
 
 
-def _let_go(requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event]) -> None:
-    """Of a queue that is given up: nothing of it will be sent, and who waits for its end need not wait."""
+def _discard(requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event]) -> None:
+    """Empty the queue of a removed broker: nothing in it is sent, and no one waits for its end any longer."""
     while True:
         try:
             request = requests.receive_nowait()
@@ -203,43 +109,47 @@ def _let_go(requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event]) ->
             request.set()
 
 
-class Channels:
-    """The controller's queues. Their length is bounded by what the controller decides, as in Kafka: not at
-    all.
-    """
+class BrokerChannels:
+    """All channels by broker id. As in Kafka the queues have no bound of their own: the controller limits them."""
 
-    def __init__(self, broker: Broker, on_response: OnResponse) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        host: Host,
+        transport: Transport,
+        answer_locally: AnswerLocally,
+        on_response: OnResponse,
+    ) -> None:
+        self._host = host
+        self._transport = transport
+        self._answer_locally = answer_locally
         self._on_response = on_response
         self._queues: dict[int, _Queue] = {}
 
     def add(self, broker_id: int, registration: BrokerRegistration, nursery: trio.Nursery) -> None:
+        """Start the channel to a broker, in `nursery`; nothing happens if there is one."""
         if broker_id in self._queues:
             return
-        channel: BrokerChannel = (
-            LocalChannel(self._broker)
-            if broker_id == self._broker.node_id
-            else PeerChannel(self._broker, broker_id, registration)
-        )
         send, receive = trio.open_memory_channel[ControlRequest | trio.Event](math.inf)
         scope = trio.CancelScope()
         self._queues[broker_id] = _Queue(send, scope)
-        nursery.start_soon(self._run, broker_id, channel, receive, scope)
+        nursery.start_soon(self._run, broker_id, registration, receive, scope)
 
     def remove(self, broker_id: int) -> None:
+        """End the channel; requests that have no response yet are dropped."""
         queue = self._queues.pop(broker_id, None)
         if queue is not None:
             queue.scope.cancel()
 
     def send(self, broker_id: int, request: ControlRequest) -> None:
+        """Queue a request; one to a broker without a channel is dropped with a warning."""
         queue = self._queues.get(broker_id)
         if queue is None:
-            log.warning("Not sending %s to broker %d, since it is offline.", request.message, broker_id)
+            logger.warning("Not sending %s to broker %d, since it is offline.", request.message, broker_id)
             return
         queue.items.send_nowait(request)
 
     async def flush(self, broker_id: int) -> None:
-        """Return once the broker has answered everything that was sent to it before."""
+        """Return once the broker has responded to every request that was queued before."""
         queue = self._queues.get(broker_id)
         if queue is not None:
             flushed = trio.Event()
@@ -247,35 +157,40 @@ class Channels:
             await flushed.wait()
 
     async def flush_all(self) -> None:
-        """Return once every broker has answered everything that was sent to it before."""
+        """Return once every broker has responded to every request that was queued before."""
         async with trio.open_nursery() as nursery:
             for broker_id in self._queues:
                 nursery.start_soon(self.flush, broker_id)
 
+    async def _send_locally(self, request: ControlRequest) -> Any:
+        return await self._answer_locally(API_OF_REQUEST[type(request.message)], *request)
+
     async def _run(
         self,
         broker_id: int,
-        channel: BrokerChannel,
+        registration: BrokerRegistration,
         requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event],
         scope: trio.CancelScope,
     ) -> None:
+        peer = _PeerChannel(self._host, self._transport, broker_id, registration)
+        deliver = self._send_locally if broker_id == self._host.node_id else peer.send
         with scope:
             try:
                 async for request in requests:
                     if isinstance(request, trio.Event):
                         request.set()
                         continue
-                    response = await self._deliver(channel, broker_id, request)
+                    response = await self._deliver(deliver, broker_id, request)
                     if response is not None:
                         self._on_response(broker_id, request, response)
             finally:
-                channel.close()
-                _let_go(requests)
+                peer.close()
+                _discard(requests)
 
-    async def _deliver(self, channel: BrokerChannel, broker_id: int, request: ControlRequest) -> Any:
-        """The response; None when this broker's own handler failed, which the log tells."""
+    async def _deliver(self, deliver: Deliver, broker_id: int, request: ControlRequest) -> Any:
+        """The response; None if this broker's own handler failed, which is logged."""
         try:
-            return await channel.send(request)
+            return await deliver(request)
         except Exception:
-            log.exception("Broker %d failed on %s", broker_id, type(request.message).__name__)
+            logger.exception("Broker %d failed on %s", broker_id, type(request.message).__name__)
             return None

@@ -1,14 +1,14 @@
-"""A connection that this broker keeps to another one, with one request at a time on it: Kafka's `BlockingSender`.
+"""A connection to another broker with one request at a time on it: Kafka's `BlockingSender`.
 
-It is made when it is first needed, to wherever the other broker is registered at that time, and thrown away after any
-failure. A conversation, one request after the other, is held by the poller: between an answer and the next request no
-task wakes up, unless the answer takes turns to decode.
+It is opened by the first request, and closed after any failure. The poller drives a conversation, one request after the
+other: between a response and the next request no task wakes up, unless the response is so large that it is decoded in
+steps.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
@@ -21,7 +21,6 @@ from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_response_header
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
     from kpybroker.broker.network.transport import Stream
 
 _SIZE = struct.Struct(">i")
@@ -29,62 +28,69 @@ FIRST_BUFFER_BYTES = 64 * 1024
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 PEER_FAILURES = (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError)
-"""What `ask` and `converse` raise where there is no answer; the connection is closed then."""
+"""What `ask` and `converse` raise if there is no valid response; the connection is closed then."""
 
 
 class Request(NamedTuple):
+    """One request: its message is encoded for `version` when it is sent."""
+
     api_key: ApiKey
     message: Any
     version: int
 
 
+AnswerLocally = Callable[[ApiKey, Any, int], Awaitable[Any]]
+"""This broker's own response to (API, message, version): the handler is called without a socket."""
+
 OnAnswer = Callable[[Any], Request | None]
-"""Takes an answer and gives the next request, or None at the end. It must not wait, and the records in the answer are
-only lent: until the next request."""
+"""Takes a response and returns the next request, or None at the end. It must not wait. The records in the response are
+borrowed from the connection's buffer: valid until the next request.
+"""
+
+Connect = Callable[[float], Awaitable["Stream"]]
+"""Opens a stream to the peer within this many seconds. Raises OSError."""
 
 
 class PeerConnection:
-    def __init__(self, broker: Broker, peer_id: int, client_id: str) -> None:
-        self._broker = broker
-        self._peer_id = peer_id
+    """Reconnects by itself: after a failure the next request opens a new stream."""
+
+    def __init__(self, connect: Connect, client_id: str) -> None:
+        self._connect = connect
         self._client_id = client_id
         self._stream: Stream | None = None
         self._correlation_id = 0
 
     async def ask(self, request: Request, timeout_s: float) -> Any:
-        """The answer. Raises PEER_FAILURES."""
+        """The response to one request. Raises PEER_FAILURES."""
         answers: list[Any] = []
         await self.converse(request, answers.append, timeout_s)
         return answers[0]
 
     async def converse(self, request: Request, on_answer: OnAnswer, timeout_s: float) -> None:
-        """Until `on_answer` has no more to ask; each answer is waited for this long. Raises PEER_FAILURES."""
+        """Send `request` and every request that `on_answer` returns, until it returns None.
+
+        `timeout_s` applies to each response. Raises PEER_FAILURES, and what `on_answer` raises.
+        """
         try:
             stream = self._stream = self._stream or await self._connect(timeout_s)
             conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
             try:
-                await conversation.hold(request)
+                await conversation.run(request)
             finally:
                 self._correlation_id = conversation.correlation_id
-        except BaseException:  # cancelled, too: half an answer may be under way
+        except BaseException:  # cancellation included: half a response may be in flight
             self.close()
             raise
 
     def close(self) -> None:
+        """Close the stream, if there is one. The connection may be used again."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
 
-    async def _connect(self, timeout_s: float) -> Stream:
-        broker = self._broker
-        node = broker.metadata.broker_endpoint(self._peer_id, broker.config.inter_broker_listener_name)
-        if node is None:
-            raise OSError(f"broker {self._peer_id} is not available")
-        return await broker.transport.connect(node.host, node.port, timeout_s)
-
 
 class _Conversation:
-    """`_on_readable` goes on by itself for as long as it can, and leaves to the task what takes time."""
+    """`_on_readable` does as much as it can without waiting, and leaves the rest to the task."""
 
     def __init__(
         self, stream: Stream, correlation_id: int, client_id: str, on_answer: OnAnswer, timeout_s: float
@@ -101,7 +107,7 @@ class _Conversation:
         self._unsent = b""
         self._decoding: Generator[None, None, Any] | None = None
 
-    async def hold(self, request: Request) -> None:
+    async def run(self, request: Request) -> None:
         following: Request | None = request
         while following is not None:
             self._unsent = self._frame(following)
@@ -154,7 +160,7 @@ class _Conversation:
         return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
 
     def _receive(self) -> bool:
-        """Whether the answer is complete. Memory grows with the bytes that came, whatever size is claimed."""
+        """Whether the response is complete. The buffer grows with the bytes received, not with the size they claim."""
         if self._filled == len(self._buffer):
             self._buffer = self._buffer + bytes(self._filled)
         received = self._stream.receive_now(memoryview(self._buffer)[self._filled :])

@@ -1,51 +1,60 @@
-"""From this broker to whoever is the controller: Kafka's `NodeToControllerChannelManager`.
+"""From this broker to the controller, whichever broker that is: Kafka's `NodeToControllerChannelManager`.
 
-A request is repeated, at the controller of that time, until one has answered as the controller. One request is under
-way at a time; who needs two ways at once (AlterPartition, AllocateProducerIds) has two channels. In the broker that is
-the controller itself a request goes to the handler, without a socket.
+A request is retried, each time at the controller of that moment, until one responds as the controller. One request is
+in flight at a time; two kinds of requests that must not wait for each other (AlterPartition, AllocateProducerIds) use
+two channels. If this broker is the controller, its handler is called without a socket.
 
-Not here: what an answer means. An error code other than NOT_CONTROLLER is the caller's.
+Not here: what a response means. An error code other than NOT_CONTROLLER is the caller's.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.peers.broker_channels import answer_locally, exchange
-from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, PeerConnection, Request
+from kpybroker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.network.transport import Stream
+    from kpybroker.broker.loop.host import Host
     from kpybroker.wire.api import ApiKey
 
-log = logging.getLogger("kafka.server.NodeToControllerChannelManager")
+logger = logging.getLogger("kafka.server.NodeToControllerChannelManager")
 
 BACKOFF_S = 0.1
 
 
 class ControllerChannel:
-    """`name` is for the log, as Kafka's channels have one."""
+    """`name` is for the log, as Kafka's channels have one. Made by `Peers.controller_channel`."""
 
-    def __init__(self, broker: Broker, name: str) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        host: Host,
+        name: str,
+        controller_id: Callable[[], int],
+        connection_to: Callable[[int, str], PeerConnection],
+        answer_locally: AnswerLocally,
+    ) -> None:
+        self._host = host
         self._name = name
+        self._controller_id = controller_id
+        self._connection_to = connection_to
+        self._answer_locally = answer_locally
         self._lock = trio.Lock()
-        self._stream: Stream | None = None
+        self._connection: PeerConnection | None = None
         self._connected_to = -1
-        self._correlation_id = 0
 
     async def ask(self, api_key: ApiKey, message: Any, version: int) -> Any:
-        """The active controller's answer, however long it takes to find one."""
+        """The active controller's response, however long it takes to find one."""
         async with self._lock:
             while True:
                 try:
-                    response = await self._ask_once(api_key, message, version)
-                except (OSError, EOFError, trio.TooSlowError, trio.ClosedResourceError, ProtocolError) as error:
-                    log.info("[%s] No answer to %s from the controller: %r", self._name, api_key.name, error)
+                    response = await self._ask_once(Request(api_key, message, version))
+                except PEER_FAILURES as error:
+                    logger.info("[%s] No response to %s from the controller: %r", self._name, api_key.name, error)
                 else:
                     if response.error_code != ErrorCode.NOT_CONTROLLER:
                         return response
@@ -53,30 +62,20 @@ class ControllerChannel:
                 await trio.sleep(BACKOFF_S)
 
     def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-        self._stream = None
-        self._connected_to = -1
+        """Close the connection, if there is one. The channel may be used again."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
-    async def _ask_once(self, api_key: ApiKey, message: Any, version: int) -> Any:
-        """Of the controller as known now. Raises OSError and its like where there is none, or no answer."""
-        broker = self._broker
-        controller_id = broker.controller.controller_id
-        if controller_id == broker.node_id:
-            return await answer_locally(broker, api_key, message, version)
-        timeout_s = broker.config.get_int("controller.socket.timeout.ms") / 1000
+    async def _ask_once(self, request: Request) -> Any:
+        """The response of the controller as known now. Raises PEER_FAILURES."""
+        controller_id = self._controller_id()
+        if controller_id == self._host.node_id:
+            return await self._answer_locally(*request)
+        if self._connection is None or self._connected_to != controller_id:
+            self.close()
+            self._connection = self._connection_to(controller_id, str(self._host.node_id))
+            self._connected_to = controller_id
+        timeout_s = self._host.config.get_int("controller.socket.timeout.ms") / 1000
         with trio.fail_after(timeout_s):
-            stream = await self._stream_to(controller_id, timeout_s)
-            self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-            return await exchange(broker, stream, api_key, message, version, self._correlation_id)
-
-    async def _stream_to(self, controller_id: int, timeout_s: float) -> Stream:
-        if self._stream is not None and self._connected_to == controller_id:
-            return self._stream
-        self.close()
-        node = self._broker.metadata.broker_endpoint(controller_id, self._broker.config.inter_broker_listener_name)
-        if node is None:
-            raise OSError(f"controller {controller_id} is not known here" if controller_id >= 0 else "no controller")
-        self._stream = await self._broker.transport.connect(node.host, node.port, timeout_s)
-        self._connected_to = controller_id
-        return self._stream
+            return await self._connection.ask(request, timeout_s)

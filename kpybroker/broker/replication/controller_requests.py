@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
-from kpybroker.wire.schema import ZERO_UUID
 
 PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError

@@ -18,9 +18,9 @@ from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host

@@ -31,10 +31,10 @@ from kpybroker.core.controller.model import NO_LEADER
 from kpybroker.core.replication.follower import initial_state
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository

@@ -1,4 +1,4 @@
-"""What a handler knows about the request in its hands and the connection it came by."""
+"""What a handler knows about its request and the connection that the request arrived on."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PlainConnectionInfo:
 class RequestContext:
     """One request: its header, its connection, and the authorizer bound to its principal.
 
-    `on_sent` callbacks run once the response has left or failed to; fetch gives its file slices back there.
+    `on_sent` callbacks run once the response has left or failed to; fetch releases its file slices there.
     """
 
     __slots__ = (
@@ -111,46 +111,56 @@ class RequestContext:
 
     @staticmethod
     def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
+        """The context of a request with this header on this connection."""
         return RequestContext(
             connection, authorizer, header.api_key, header.api_version, header.correlation_id, header.client_id
         )
 
     @property
     def principal(self) -> Principal:
+        """The authenticated principal of the connection."""
         return self.connection.principal
 
     @property
     def client_host(self) -> str:
+        """The client's address."""
         return self.connection.client_host
 
     @property
     def client_port(self) -> int:
+        """The client's port."""
         return self.connection.client_port
 
     @property
     def local_host(self) -> str:
+        """The address that the client connected to."""
         return self.connection.local_host
 
     @property
     def local_port(self) -> int:
+        """The port that the client connected to."""
         return self.connection.local_port
 
     @property
     def listener_name(self) -> str:
+        """The name of the listener that accepted the connection."""
         return self.connection.listener_name
 
     @property
     def security_protocol(self) -> str:
+        """That listener's security protocol."""
         return self.connection.security_protocol
 
     @property
     def connection_id(self) -> str:
+        """The connection in logs, as Kafka writes it."""
         return self.connection.connection_id
 
     def authorized(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        """Whether the principal may do `operation` with a resource (by default the cluster)."""
         connection = self.connection
         return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-        """Bit field for the include-authorized-operations answers."""
+        """The bit field of all operations that the principal may do, where a request asks for it."""
         return authorized_operations(self.authorizer, self.principal, self.client_host, resource_type, name)

@@ -1,4 +1,4 @@
-"""A handler's statement of what it serves; `docs/COMPATIBILITY.md` is generated from these."""
+"""A handler's statement of what it serves; `docs/reference/compatibility.md` is generated from these."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Listeners and connections: one task per connection, one request in progress on each.
 
-A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, for as long as
-neither the request, nor the handler, nor the answer makes anybody wait. Then the task wakes up and goes on from there.
-It sleeps on while a request is suspended (`steps`): the poller answers it too, in the turn in which its wait ends. And
-while a large answer leaves as the client takes it, unless a part of it has to come from the disk first.
+A task sleeps while the poller serves its connection: requests are answered there, in `_serve_now`, while neither the
+request, nor the handler, nor the response has to wait. Otherwise the task wakes up and goes on from there. It sleeps on
+while a request is suspended (`steps`), which the poller answers as soon as its wait ends; and while a large response is
+sent as the client takes it, unless a part of it must be read from the disk first.
 
-Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the newcomer is
+Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the new one is
 closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
 (reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
-Whatever goes wrong on a connection ends that connection, never the broker.
+Any failure on a connection ends that connection, never the broker.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from kpybroker.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
 
-log = logging.getLogger("kafka.network.SocketServer")
+logger = logging.getLogger("kafka.network.SocketServer")
 
 REQUESTS_AT_ONCE = 8
-"""Of one connection, until it is others' turn."""
+"""Requests of one connection before others are served."""
 ACCEPT_PAUSE_S = 0.1
 IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -51,6 +51,8 @@ _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
+    """A listener of the configuration with its bound socket."""
+
     name: str
     security_protocol: str
     listener: Listener
@@ -96,14 +98,14 @@ class Connection:
         self.refused_batches = RefusedBatches()
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
-        self.was_active = False  # since `last_active`; a flag, because reading the clock costs as much as a dozen of it
+        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
         self.frames: FrameReader
-        # What `_serve_now` leaves to the task: bytes, and then an answer that has to be awaited.
+        # What `_serve_now` leaves to the task: bytes, and then a response that has to be awaited.
         self.unsent = b""
         self.unfinished: Unfinished[Answer] | None = None
-        # The answer that leaves as the client takes it: nothing else is in progress then.
+        # The response that is sent as the client takes it; nothing else is in progress then.
         self.sending: tuple[AnswerOut, RequestContext] | None = None
         # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
         self.suspended: Suspended[Answer] | None = None
@@ -125,6 +127,7 @@ class Server:
         self._per_ip: dict[str, int] = {}
         self._next_number = 0
         self._slot_freed = trio.Event()
+        config.on_change(self._look_for_slots)
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
         self.accepted_total = 0
@@ -132,9 +135,11 @@ class Server:
 
     @property
     def connection_count(self) -> int:
+        """Connections that are open now."""
         return len(self._connections)
 
     async def serve(self, listeners: list[BoundListener]) -> None:
+        """Accept and serve connections until `stop` or cancellation."""
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
@@ -147,7 +152,7 @@ class Server:
 
     async def stop(self) -> None:
         """End every connection; when this returns no request is in progress, and none will be (SocketServer's
-        stopProcessingRequests). The parts behind can then be closed without a client hearing of it."""
+        stopProcessingRequests). The services can then be closed without a client noticing."""
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
@@ -162,7 +167,7 @@ class Server:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                log.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
+                logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
@@ -177,8 +182,12 @@ class Server:
 
     async def _wait_for_slot(self) -> None:
         while len(self._connections) >= self._config.get_int("max.connections"):
-            self._slot_freed = trio.Event()
             await self._slot_freed.wait()
+
+    def _look_for_slots(self, _changed: frozenset[str] = frozenset()) -> None:
+        """A connection has ended, or `max.connections` may be higher: each listener at the limit looks again."""
+        self._slot_freed.set()
+        self._slot_freed = trio.Event()
 
     def _refuses(self, host: str) -> bool:
         limit = self._config.get_int("max.connections.per.ip")
@@ -188,7 +197,7 @@ class Server:
                 limit = int(value)
         if self._per_ip.get(host, 0) < limit:
             return False
-        log.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
+        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
         return True
 
     async def _serve_connection(self, connection: Connection) -> None:
@@ -196,11 +205,11 @@ class Server:
             with connection.scope:
                 await self._serve_requests(connection)
         except ProtocolError as error:
-            log.warning("Closing connection %s: %s", connection.connection_id, error)
+            logger.warning("Closing connection %s: %s", connection.connection_id, error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:
-            log.debug("Connection %s ended: %s", connection.connection_id, error)
+            logger.debug("Connection %s ended: %s", connection.connection_id, error)
         except Exception:
-            log.exception("Closing connection %s after an unexpected error", connection.connection_id)
+            logger.exception("Closing connection %s after an unexpected error", connection.connection_id)
         finally:
             connection.stream.close()
             self._unregister(connection)
@@ -216,7 +225,7 @@ class Server:
         self._per_ip[host] -= 1
         if not self._per_ip[host]:
             del self._per_ip[host]
-        self._slot_freed.set()
+        self._look_for_slots()
 
     async def _serve_requests(self, connection: Connection) -> None:
         stream = connection.stream
@@ -266,7 +275,7 @@ class Server:
             frames.close()
 
     async def _sleep(self, connection: Connection, serve_now: Callable[[], bool]) -> None:
-        """While the poller serves, until it can't. Here a suspended request's time is over."""
+        """Sleep while the poller serves, until it can't. Ends a suspended request whose deadline has passed."""
         while True:
             suspended = connection.suspended
             if suspended is not None and (suspended.wait.is_over or suspended.wait.deadline <= trio.current_time()):
@@ -295,13 +304,13 @@ class Server:
         connection.was_active = True
 
     def _serve_now(self, connection: Connection) -> bool:
-        """Answer the requests that have come as far as that takes no waiting; False: now the task must go on."""
+        """Answer the requests that have arrived, as far as that takes no waiting. False: the task must go on."""
         if connection.sending is not None and (progress := self._send(connection)) is not Progress.SENT:
             return progress is Progress.FULL
         answers: list[bytes] = []
         try:
             goes_on = self._answer_now(connection, answers)
-        finally:  # what was answered before an error is owed
+        finally:  # what was answered before an error is still sent
             can_receive = connection.frames.settle()
             if data := answers[0] if len(answers) == 1 else b"".join(answers):
                 connection.was_active = True
@@ -331,10 +340,10 @@ class Server:
                 suspended, connection.suspended = connection.suspended, None
                 answer = suspended.resume()
             else:
-                stream.mute()  # another request's turn comes after this one's
+                stream.mute()  # the next request is read after this one
                 return True
             if isinstance(answer, Suspended):
-                self._park(connection, answer)
+                self._suspend(connection, answer)
                 return True
             if not isinstance(answer, bytes | tuple):
                 connection.unfinished = answer
@@ -349,7 +358,7 @@ class Server:
     def _begin_sending(
         self, connection: Connection, answers: list[bytes], parts: list[Part], context: RequestContext
     ) -> Progress | None:
-        """A large answer, and those before it; None when all of it is sent."""
+        """Send a large response, and those before it; None when everything is sent."""
         connection.sending = connection.stream.begin_sending([*answers, *parts]), context
         answers.clear()
         progress = self._send(connection)
@@ -358,7 +367,7 @@ class Server:
         return None if progress is Progress.SENT else progress
 
     def _send(self, connection: Connection) -> Progress:
-        """Send on, as far as that takes no waiting."""
+        """Go on sending, as far as that takes no waiting."""
         assert connection.sending is not None
         progress = connection.sending[0].resume()
         connection.was_active = True
@@ -368,7 +377,7 @@ class Server:
 
     @staticmethod
     def _sent(connection: Connection) -> None:
-        """Or it never will be."""
+        """The response in progress is sent, or never will be."""
         assert connection.sending is not None
         _, context = connection.sending
         connection.sending = None
@@ -378,15 +387,15 @@ class Server:
         connection.frames.done()
 
     @staticmethod
-    def _park(connection: Connection, suspended: Suspended[Answer]) -> None:
+    def _suspend(connection: Connection, suspended: Suspended[Answer]) -> None:
         connection.suspended = suspended
         suspended.wait.on_end = connection.stream.poke
-        # A timer that is early is put right when it rings: most requests are answered before, and none moves it.
+        # A timer that ends early is set again then: most requests are answered before, and move no timer.
         if suspended.wait.deadline < connection.timer.deadline:
             connection.timer.deadline = suspended.wait.deadline
 
     async def _wait_for_memory(self, connection: Connection) -> None:
-        """Others fill `queued.max.request.bytes`: nothing is read, and that is not this client's idleness."""
+        """Wait while others fill `queued.max.request.bytes`; the client does not count as idle."""
         connection.waiting_on_broker = True
         while not connection.frames.may_go_on():
             await self._memory.wait_change()
@@ -394,7 +403,7 @@ class Server:
         connection.waiting_on_broker = False
 
     async def _close_idle(self) -> None:
-        """Ends connections without traffic; one that waits for the broker is not idle."""
+        """End connections without traffic; a client that waits for the broker is not idle."""
         while True:
             idle_s = self._config.get_int("connections.max.idle.ms") / 1000
             if idle_s < 0:
@@ -407,7 +416,7 @@ class Server:
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:
-                    log.debug("About to close the idle connection from %s", connection.connection_id)
+                    logger.debug("About to close the idle connection from %s", connection.connection_id)
                     connection.scope.cancel()
 
 
@@ -417,12 +426,12 @@ def _leave_to_the_task() -> bool:
 
 
 def _read_now(stream: Stream, answer: Answer) -> bytes | None:
-    """The bytes to send, if they are few and that takes no waiting."""
+    """The bytes to send, if they are few and reading them takes no waiting."""
     if isinstance(answer, bytes):
         return answer
     parts, context = answer
     data = stream.read_now(parts)
-    if data is not None:  # nothing is needed any longer of what it was read from
+    if data is not None:  # its files are no longer needed
         _run_on_sent(context)
     return data
 

@@ -15,7 +15,7 @@ from kpybroker.config.keys.network import LOOPBACK_LISTENER
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
 
-PLACE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
+PLACE: Final = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
 
 _AREAS: Final = (

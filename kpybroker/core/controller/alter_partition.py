@@ -12,9 +12,9 @@ from kpybroker.core.controller.model import RECOVERED, RECOVERING, LeaderAndIsr,
 from kpybroker.core.controller.parts import Parts, send_update_metadata
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 TOPIC_IDS_SINCE = 2
 """AlterPartition names topics by id from this version on."""

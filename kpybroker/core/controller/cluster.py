@@ -46,8 +46,9 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataResponse
 from kpybroker.wire.yield_budget import ELEMENT, WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration
 
-
 # --- brokers
+
+
 def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
     """Registered brokers with their epochs (the registration's czxid), watching for the next change."""
     names = yield from children(znodes.BROKER_IDS, watch=True)
@@ -129,6 +130,8 @@ def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
 
 
 # --- topics
+
+
 def read_topics() -> Procedure[set[str]]:
     """Names of all topics, watching `/brokers/topics` for the next change."""
     names = yield from children(znodes.TOPICS, watch=True)
@@ -282,6 +285,8 @@ def topic_deletion(parts: Parts) -> Procedure[None]:
 
 
 # --- notifications and responses
+
+
 def isr_change_notification(parts: Parts) -> Procedure[None]:
     """A broker that predates AlterPartition (inter-broker protocol < 2.7) has changed ISRs in the tree."""
     names = yield from children(znodes.ISR_CHANGE_NOTIFICATION, watch=True)

@@ -75,6 +75,7 @@ class ControllerContext:
         self.offline_partition_count = 0
 
     # --- brokers
+
     @property
     def live_broker_ids(self) -> set[int]:
         """Registered brokers that are not in a controlled shutdown."""
@@ -104,6 +105,7 @@ class ControllerContext:
         return online and partition not in self.replicas_on_offline_dirs.get(broker_id, ())
 
     # --- topics and assignments
+
     def add_topic_id(self, topic: str, topic_id: bytes) -> None:
         """Record a topic's 16-byte id (KIP-516). An id never changes and belongs to one topic."""
         assert topic in self.all_topics, f"topic {topic} is not contained in all topics."
@@ -173,6 +175,7 @@ class ControllerContext:
             self.partitions_being_reassigned.discard(key)
 
     # --- leadership
+
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch for StopReplica: -2 for a topic that is being deleted, which overrides any epoch (KIP-570)."""
         if partition.topic in self.topics_to_be_deleted:
@@ -209,6 +212,7 @@ class ControllerContext:
         ]
 
     # --- deletion
+
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         """Whether the topic is listed in `/admin/delete_topics` and deletion is enabled."""
         return topic in self.topics_to_be_deleted
@@ -226,6 +230,7 @@ class ControllerContext:
         return any(self.replica_states.get(r) is state for r in self.replicas_for_topic(topic))
 
     # --- states
+
     def put_partition_state(self, partition: TopicPartition, state: PartitionState) -> None:
         """Set a partition's state and keep `offline_partition_count` up to date."""
         previous = self.partition_states.get(partition, PartitionState.NON_EXISTENT)

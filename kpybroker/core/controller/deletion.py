@@ -96,6 +96,7 @@ class TopicDeletionManager:
         yield from checked_deletes(paths, self._context.epoch_zk_version)
 
     # --- inside
+
     @property
     def _ident(self) -> str:
         return f"[Topic Deletion Manager {self._settings.broker_id}]"

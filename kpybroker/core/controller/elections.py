@@ -40,6 +40,8 @@ AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
 
 
 # --- ElectLeaders
+
+
 def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[TopicPartition, ApiError]]:
     """The result of each partition's election; `ApiError(NONE)` for those that now have their leader."""
     if not parts.is_active:
@@ -82,6 +84,8 @@ def _api_error(result: LeaderAndIsr | Exception, none_eligible: ErrorCode) -> Ap
 
 
 # --- preferred leaders
+
+
 def zk_preferred_election(parts: Parts) -> Procedure[None]:
     """`/admin/preferred_replica_election` lists partitions; elect their preferred leaders, then delete it."""
     if not (yield from exists_with_watch(znodes.PREFERRED_REPLICA_ELECTION)):
@@ -148,6 +152,8 @@ def _can_lead(parts: Parts, broker_id: int, partition: TopicPartition) -> bool:
 
 
 # --- controlled shutdown
+
+
 def controlled_shutdown(parts: Parts, event: ControlledShutdown) -> Procedure[list[TopicPartition]]:
     """Move leadership away from a stopping broker; returns partitions that no other broker can lead."""
     context = parts.context

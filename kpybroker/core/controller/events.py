@@ -96,6 +96,8 @@ class TopicDeletionStopReplicaResponseReceived(NamedTuple):
 
 
 # --- requests
+
+
 class ReplicaLeaderElection(NamedTuple):
     """ElectLeaders -> `dict[TopicPartition, ApiError]`."""
 

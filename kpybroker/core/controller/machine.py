@@ -79,6 +79,7 @@ class Controller:
         return f"[Controller id={self.parts.settings.broker_id}]"
 
     # --- election and resignation
+
     def startup(self) -> Procedure[None]:
         """Watch `/controller`, then try to become the controller."""
         yield from exists_with_watch(znodes.CONTROLLER)
@@ -201,6 +202,7 @@ class Controller:
         raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
 
     # --- taking over
+
     def _on_failover(self) -> Procedure[None]:
         parts = self.parts
         context = parts.context

@@ -145,6 +145,7 @@ class PartitionStateMachine:
         return (yield from self._elect(electable, strategy, batch))
 
     # --- first leader
+
     def _initialize(self, partitions: list[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
         context = self._context
         wanted: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
@@ -176,6 +177,7 @@ class PartitionStateMachine:
             yield from self._online(partition, result.leader_and_isr)
 
     # --- elections
+
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
     ) -> Procedure[ElectionResults]:
@@ -299,6 +301,7 @@ class PartitionStateMachine:
         return allowed
 
     # --- log lines
+
     def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Procedure[None]:
         context = self._context
         previous = context.partition_states[partition]

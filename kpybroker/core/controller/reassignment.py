@@ -55,6 +55,8 @@ NO_PARTITION = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition doe
 
 
 # --- requests
+
+
 def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
     """Begin, replace or (replicas None) cancel, with a result each. The request replaces one in the tree."""
     if not parts.is_active:
@@ -118,6 +120,8 @@ def _new_assignment(
 
 
 # --- /admin/reassign_partitions
+
+
 def zk_reassignment(parts: Parts) -> Procedure[set[TopicPartition]]:
     """Begin what the znode lists, if it exists, and remove from it what is not possible."""
     if not (yield from exists_with_watch(znodes.REASSIGN_PARTITIONS)):
@@ -177,6 +181,8 @@ def _remove_from_tree(
 
 
 # --- continuing
+
+
 def resume_all(parts: Parts) -> Procedure[None]:
     """Continue all after a failover; the list in the tree replaces reassignments in progress."""
     begun = yield from zk_reassignment(parts)
@@ -235,6 +241,8 @@ def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignm
 
 
 # --- one partition
+
+
 def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
     """KafkaController.onPartitionReassignment; the step names (A1 to B8, U1 to U3) are Kafka's."""
     yield from parts.deletion.mark_ineligible((partition.topic,), "topic reassignment in progress")

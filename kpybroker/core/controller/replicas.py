@@ -169,6 +169,7 @@ class ReplicaStateMachine:
             context.replica_states.pop(replica, None)
 
     # --- going offline
+
     def _to_offline(
         self, broker_id: int, replicas: list[PartitionAndReplica], batch: BrokerRequestBatch
     ) -> Procedure[None]:

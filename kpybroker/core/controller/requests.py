@@ -14,10 +14,10 @@ from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import PAUSE, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
 from kpybroker.core.controller.model import RECOVERED, LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
-from kpybroker.wire.schema import ZERO_UUID
 from kpybroker.wire.yield_budget import WorkBudget
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
 
@@ -58,6 +58,7 @@ class BrokerRequestBatch:
         self._stops: dict[int, dict[TopicPartition, Stop]] = {}
 
     # --- filling
+
     def add_leader_and_isr(
         self,
         broker_ids: Iterable[int],
@@ -135,6 +136,7 @@ class BrokerRequestBatch:
         self.add_update_metadata(broker_ids, ())
 
     # --- sending
+
     def send(self) -> Procedure[None]:
         """Send and clear what was collected: LeaderAndIsr, then UpdateMetadata, then StopReplica."""
         yield from self._send_leader_and_isr()

@@ -58,6 +58,8 @@ def commit_error(error: ErrorCode) -> ErrorCode:
 
 
 # --- commit
+
+
 def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket: Ticket) -> None:
     """Append the offsets as one batch, and reply when it is committed (OffsetCommit, TxnOffsetCommit)."""
     error = _validate_commit(group, request)
@@ -129,6 +131,8 @@ def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool
 
 
 # --- fetch
+
+
 def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
     """Reply when everything read here is committed; if that takes too long, the client must retry."""
     wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
@@ -156,6 +160,8 @@ def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> F
 
 
 # --- delete and expire
+
+
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
     """Delete an Empty group with all its offsets; NON_EMPTY_GROUP in any other state."""
     if group.state is not GroupState.EMPTY:

@@ -74,6 +74,8 @@ def validate_member(group: Group, member_id: str, group_instance_id: str | None)
 
 
 # --- new members
+
+
 def _join_dynamic(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
     member_id = request.new_member_id
     if request.require_known_member_id:
@@ -112,6 +114,8 @@ def _add_member(step: GroupStep, group: Group, request: Join, member_id: str, ti
 
 
 # --- static members
+
+
 def _join_static(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
     assert request.group_instance_id is not None
     old_member_id = group.static_members.get(request.group_instance_id)
@@ -209,6 +213,8 @@ def _on_static_stored(
 
 
 # --- members of the present generation
+
+
 def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
     member_id = request.member_id
     if member_id in group.pending_members:

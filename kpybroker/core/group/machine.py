@@ -83,6 +83,7 @@ class GroupMachine:
         self.open_producers: dict[int, set[str]] = {}
 
     # --- requests and time
+
     def handle(self, request: Request, ticket: Ticket, now: Now) -> GroupOutcome:
         """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
         step = self._step(now)
@@ -152,6 +153,7 @@ class GroupMachine:
         return (group.overview() for group in self.groups.values())
 
     # --- durable state
+
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
         """Apply the record at `offset` of the log, in a transaction of `producer_id` unless that is -1."""
         group = self.groups.get(record.group_id)
@@ -204,6 +206,7 @@ class GroupMachine:
         return self._finish(step)
 
     # --- inside
+
     def _is_session_timeout_allowed(self, session_timeout_ms: int) -> bool:
         config = self._config
         return config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms
@@ -236,6 +239,8 @@ def _ignore(step: GroupStep, error: ErrorCode) -> None:
 
 
 # --- requests for groups that do not exist
+
+
 def _creates_group(request: Request) -> bool:
     """A join without a member id creates the group; so does a commit by a client that assigns partitions itself."""
     if isinstance(request, Join):

@@ -36,8 +36,9 @@ from kpybroker.core.group.values import (
 from kpybroker.core.machine import Ticket
 from kpybroker.wire.errors import ErrorCode
 
-
 # --- SyncGroup
+
+
 def sync(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
     """Handle SyncGroup: reply with the assignment, or wait until the leader's is committed."""
     error = _validate_sync(group, request)
@@ -114,6 +115,8 @@ def _on_assignment_stored(
 
 
 # --- Heartbeat
+
+
 def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket) -> None:
     """Handle Heartbeat: restart the member's session; REBALANCE_IN_PROGRESS asks it to rejoin."""
     error = validate_member(group, request.member_id, request.group_instance_id)
@@ -127,6 +130,8 @@ def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket)
 
 
 # --- LeaveGroup
+
+
 def leave(step: GroupStep, group: Group, request: Leave, ticket: Ticket) -> None:
     """Handle LeaveGroup: remove each member, and reply with one error a member."""
     errors = tuple((member, _leave_one(step, group, member)) for member in request.members)

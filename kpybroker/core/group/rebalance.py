@@ -45,6 +45,8 @@ def store_error(error: ErrorCode) -> ErrorCode:
 
 
 # --- answering members that wait
+
+
 def answer_join(step: GroupStep, group: Group, member_id: str, result: JoinResult) -> None:
     """Answer the member's JoinGroup if it waits in one."""
     if member_id in group.join_tickets:
@@ -95,6 +97,8 @@ def fail_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
 
 
 # --- sessions
+
+
 def restart_session(step: GroupStep, group: Group, member: Member) -> None:
     """The member's session timeout starts again now."""
     step.timers.heartbeat(group, member, step.after(member.session_timeout_ms))
@@ -111,6 +115,8 @@ def on_heartbeat_expired(step: GroupStep, group: Group, member: Member) -> None:
 
 
 # --- the rebalance
+
+
 def maybe_prepare_rebalance(step: GroupStep, group: Group, reason: str) -> None:
     """Start a rebalance unless one is in its join phase or the group is dead."""
     if group.can_rebalance:
@@ -227,6 +233,8 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
 
 
 # --- leaving
+
+
 def remove_member(step: GroupStep, group: Group, member_id: str, reason: str) -> None:
     """Remove a member and fail its waiting requests with UNKNOWN_MEMBER_ID, so that a live client rejoins."""
     answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
 from kpybroker.wire.messages.group_metadata_value import GroupMetadataValue
 from kpybroker.wire.messages.offset_commit_key import OffsetCommitKey
 from kpybroker.wire.messages.offset_commit_value import OffsetCommitValue
-from kpybroker.wire.records.batch import NO_TIMESTAMP
 
 OFFSET_COMMIT_KEY_VERSION_MAX = 1
 GROUP_METADATA_KEY_VERSION = 2

@@ -160,6 +160,7 @@ class Group:
         self.has_transactional_commits = False
 
     # --- the state machine
+
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Enter a state and note when (`now_ms`); an illegal transition is a bug."""
         assert self.state in _VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
@@ -182,6 +183,7 @@ class Group:
         self.rebalance_timer = None
 
     # --- membership
+
     def add(self, member: Member) -> None:
         """Add a member; the first one leads. A static member's instance id must be free."""
         instance_id = member.group_instance_id
@@ -251,6 +253,7 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- protocols
+
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether a joining member fits: the same protocol type, and a protocol that every member supports."""
         if self.state is GroupState.EMPTY:
@@ -288,6 +291,7 @@ class Group:
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     # --- views
+
     def member_metadata(self) -> tuple[JoinedMember, ...]:
         """What the leader receives to compute an assignment from."""
         assert self.protocol_name is not None
@@ -317,6 +321,7 @@ class Group:
         return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
     # --- to and from the log
+
     def to_stored(self, assignment: dict[str, bytes]) -> StoredGroup:
         """The group's generation as a record; a member without an assignment is a bug in the caller."""
         name = self.protocol_name

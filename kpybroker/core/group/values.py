@@ -12,8 +12,8 @@ from enum import Enum
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.primitives import INT32_MAX
 
 UNKNOWN_MEMBER_ID = ""
 NO_GENERATION = -1

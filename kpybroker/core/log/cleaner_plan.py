@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from kpybroker.config.topic import LogConfig
-from kpybroker.wire.primitives import INT32_MAX
+from kpybroker.wire.constants import INT32_MAX
 
 
 class Segment(Protocol):

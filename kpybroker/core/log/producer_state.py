@@ -18,13 +18,13 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     CONTROL_MASK,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     TRANSACTIONAL_MASK,
     BatchHeader,
 )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
-from kpybroker.wire.schema import ZERO_UUID
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Set
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from kpybroker.wire.constants import UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.records.batch import UNKNOWN_OFFSET
 
 SMALL_SET_MAX = 4
 
@@ -157,6 +157,7 @@ class LeaderState:
             self.followers[replica] = follower
 
     # --- the high watermark
+
     def appended(self, log_end_offset: int) -> int:
         """The leader's own log has grown; returns the high watermark, which is up to date without followers.
 
@@ -194,6 +195,7 @@ class LeaderState:
         return min(min_isr, len(self.followers) + 1)
 
     # --- fetches of followers
+
     def fetched(
         self, replica: int, offset: int, log_start_offset: int, now_ms: int, contact: Contact | None = None
     ) -> bool:
@@ -210,6 +212,7 @@ class LeaderState:
         return min(log_start_offset, *starts) if starts else log_start_offset
 
     # --- the in-sync replicas
+
     def may_join(self, replica: int) -> bool:
         """Whether a follower that has just fetched qualifies for the ISR."""
         if self.pending is not None or replica in self.isr:

@@ -41,8 +41,9 @@ from kpybroker.core.transaction.values import (
     TransactionState,
     WriteMarkers,
 )
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_TIMESTAMP
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
 
 Request = InitProducerId | AddPartitions | EndTransaction
 Answer = Callable[[TransactionStep, ErrorCode], None]
@@ -82,6 +83,7 @@ class TransactionMachine:
         self.transactions: dict[str, Transaction] = {}
 
     # --- requests
+
     def needs_producer_id(self, request: InitProducerId) -> bool:
         """Whether `handle` would give out a new producer id now."""
         transaction = self.transactions.get(request.transactional_id)
@@ -228,6 +230,7 @@ class TransactionMachine:
         answer(step, error)
 
     # --- transitions
+
     def _write(
         self, step: TransactionStep, transaction: Transaction, target: TransactionMetadata, answer: Answer
     ) -> None:
@@ -305,6 +308,7 @@ class TransactionMachine:
             self._retries[transaction.transactional_id] = step.now.monotonic + RETRY_S
 
     # --- time
+
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
@@ -364,6 +368,7 @@ class TransactionMachine:
             step.warn(f"Failed to remove {len(transactions)} expired transactionalIds: {error.name}")
 
     # --- durable state and loading
+
     def settle(
         self, done: Callable[[TransactionStep, ErrorCode], None], error: ErrorCode, now: Now
     ) -> TransactionOutcome:
@@ -410,6 +415,8 @@ class TransactionMachine:
 
 
 # --- answers
+
+
 def _answer(ticket: Ticket, step: TransactionStep, error: ErrorCode) -> None:
     step.reply(ticket, error)
 

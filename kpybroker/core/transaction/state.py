@@ -24,8 +24,9 @@ from kpybroker.core.transaction.values import (
     TransactionOverview,
     TransactionState,
 )
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 S = TransactionState
 
@@ -78,6 +79,7 @@ class Transaction:
         self.has_failed_epoch_fence = False
 
     # --- transitions
+
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
         """Make `target` the pending transition; an illegal one is a bug."""
         assert self.pending is None, f"{self.transactional_id}: {target.state.name} while {self.pending} is pending"
@@ -182,6 +184,7 @@ class Transaction:
         self.current = replace(self.current, partitions=self.current.partitions - {partition})
 
     # --- questions
+
     def knows(self, expected: ProducerIdAndEpoch) -> bool:
         """Whether a producer with this id may continue with the next epoch (KIP-360).
 

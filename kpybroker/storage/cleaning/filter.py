@@ -19,14 +19,8 @@ from kpybroker.core.log.cleaner_map import NOT_FOUND, OffsetMap
 from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import decompress
-from kpybroker.wire.records.batch import (
-    DELETE_HORIZON_MASK,
-    NO_TIMESTAMP,
-    RECORD_BATCH_OVERHEAD,
-    BatchHeader,
-    Buffer,
-    TimestampType,
-)
+from kpybroker.wire.constants import NO_TIMESTAMP
+from kpybroker.wire.records.batch import DELETE_HORIZON_MASK, RECORD_BATCH_OVERHEAD, BatchHeader, Buffer, TimestampType
 from kpybroker.wire.records.builder import empty_batch, rebuild_batch, varint
 from kpybroker.wire.records.default_record import invalid, read_long_varint
 from kpybroker.wire.records.legacy import build_message_set, read_wrapper

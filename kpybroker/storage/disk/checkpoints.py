@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import CorruptCheckpointError
-from kpybroker.wire.schema import ZERO_UUID
+from kpybroker.wire.constants import ZERO_UUID
 
 CURRENT_VERSION = 0
 

@@ -1,7 +1,7 @@
 """What `kpybroker log dump` says of a `.log` file: a row for every batch and, where asked for, for every record.
 
-Rows are plain dicts; their fields are listed in docs/DISK_FORMAT.md and are named as DumpLogSegments names them. A
-damaged place becomes a row of type `error`, and the walk goes on where it can.
+Rows are plain dicts; their fields are listed in docs/internals/disk-format.md and are named as DumpLogSegments
+names them. A damaged place becomes a row of type `error`, and the walk goes on where it can.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.inspection.dump_segment import UNCOMPRESSED_MAX
 from kpybroker.storage.segments.txn_index import VERSION as TXN_VERSION
 from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.primitives import INT32_MAX
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, TimestampType
+from kpybroker.wire.records.batch import BatchHeader, TimestampType
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, parse_end_transaction_marker
 from kpybroker.wire.records.default_record import iter_spans, records_section
 from kpybroker.wire.records.legacy import read_wrapper

@@ -23,9 +23,9 @@ from kpybroker.core.log.producer_state import (
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
 from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.primitives import INT32_MAX
-from kpybroker.wire.records.batch import NO_TIMESTAMP, UNKNOWN_OFFSET, BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.records.batch import BatchHeader, Buffer, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 

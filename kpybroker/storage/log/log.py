@@ -31,8 +31,8 @@ from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log_state import NO_LIMIT, LogState
 from kpybroker.storage.log.reader import FetchSlice, Search
 from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.schema import ZERO_UUID
 
 logger = logging.getLogger("kafka.log.UnifiedLog")
 

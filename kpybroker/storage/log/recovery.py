@@ -22,8 +22,8 @@ from kpybroker.storage.log.producer_snapshots import ProducerSnapshots
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_list import LogSegments
 from kpybroker.storage.segments.txn_index import AbortedTxn
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.primitives import INT32_MAX
 from kpybroker.wire.records.batch import (
     RECORD_BATCH_OVERHEAD,
     BatchHeader,

@@ -23,8 +23,7 @@ from typing import NamedTuple
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Files, read_exactly, write_all
 from kpybroker.storage.disk.slice import LazyFile
-from kpybroker.wire.primitives import INT32_MAX
-from kpybroker.wire.records.batch import NO_TIMESTAMP
+from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 
 OFFSET_ENTRY_SIZE = 8
 TIME_ENTRY_SIZE = 12

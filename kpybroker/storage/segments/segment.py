@@ -24,9 +24,9 @@ from kpybroker.storage.segments.index import OffsetIndex, TimeIndex, TimestampOf
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_indexes import SegmentIndexes, walk
 from kpybroker.storage.segments.txn_index import TransactionIndex
+from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.primitives import INT32_MAX
-from kpybroker.wire.records.batch import NO_TIMESTAMP, RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, BatchHeader, corrupt, parse_header
 
 logger = logging.getLogger("kafka.log.LogSegment")
 

@@ -15,8 +15,8 @@ from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.disk.slice import LazyFile
 from kpybroker.storage.segments.index import IndexFile, OffsetIndex, TimeIndex
 from kpybroker.storage.segments.segment_files import SegmentFiles
-from kpybroker.wire.primitives import INT32_MAX
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, corrupt
+from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
+from kpybroker.wire.records.batch import BatchHeader, corrupt
 
 
 class SegmentIndexes:

@@ -17,7 +17,7 @@ from kpybroker.storage.disk.files import Files
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 from kpybroker.storage.segments.segment_list import LogSegments
-from kpybroker.wire.primitives import INT32_MAX
+from kpybroker.wire.constants import INT32_MAX
 
 if TYPE_CHECKING:
     from kpybroker.config.topic import LogConfig

@@ -19,6 +19,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -27,8 +28,6 @@ Buffer = bytes | bytearray | memoryview
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
-NO_TIMESTAMP = -1
-UNKNOWN_OFFSET = -1
 NO_PARTITION_LEADER_EPOCH = -1
 
 LOG_OVERHEAD = 12  # base offset and length, which the length itself does not count

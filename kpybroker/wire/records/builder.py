@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, compress
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.records.batch import (
     CONTROL_MASK,
@@ -20,7 +21,6 @@ from kpybroker.wire.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
     BatchHeader,

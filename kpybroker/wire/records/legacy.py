@@ -18,11 +18,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, compress, decompress
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     LEGACY_OVERHEAD_V0,
     LOG_OVERHEAD,
-    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     TimestampType,

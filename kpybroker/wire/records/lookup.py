@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, Buffer
+from kpybroker.wire.constants import NO_TIMESTAMP
+from kpybroker.wire.records.batch import BatchHeader, Buffer
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
 from kpybroker.wire.records.record import iter_records
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
-from kpybroker.wire.records.batch import NO_TIMESTAMP, BatchHeader, TimestampType
+from kpybroker.wire.records.batch import BatchHeader, TimestampType
 
 _RECORD_ERRORS_SHOWN = 3
 

@@ -7,12 +7,12 @@ records, or to millions of headers of one record. Such a batch is validated in a
 
 from __future__ import annotations
 
+from kpybroker.wire.constants import UNKNOWN_OFFSET
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
     CODEC_MASK,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
-    UNKNOWN_OFFSET,
     BatchHeader,
     Buffer,
     stamp,

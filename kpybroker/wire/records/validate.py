@@ -20,6 +20,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, UndecodableError, has_linked_lz4_blocks
+from kpybroker.wire.constants import NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.append_rules import AppendRules
@@ -30,10 +31,8 @@ from kpybroker.wire.records.batch import (
     LOG_OVERHEAD,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
-    UNKNOWN_OFFSET,
     V2_HEADER,
     BatchHeader,
     Buffer,

@@ -55,20 +55,18 @@ async def test_another_brokers_change_is_applied_to_the_log(tmp_path: Path) -> N
         assert broker.configs.topic_overrides("t") == {"retention.ms": "7"}
 
 
-async def test_a_notification_nobody_understands_does_not_stop_the_next(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_invalid_notification_does_not_stop_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with configured_broker(tmp_path, "t") as broker:
         heard = Heard(broker)
         await notify(broker, b"not json")
         await notify(broker, znodes.encode_config_change("planets/mars"))
         await tell(broker, "topics", "t", {"retention.ms": "7"})
         assert (await heard.next())[1].retention_ms == 7
-    assert "cannot be read and is passed over" in caplog.text
-    assert "'planets', which is no kind of entity" in caplog.text
+    assert "cannot be read and is ignored" in caplog.text
+    assert "'planets', which is not a kind of entity" in caplog.text
 
 
-async def test_changes_of_clients_are_none_of_our_business_yet(tmp_path: Path) -> None:
+async def test_changes_of_clients_are_ignored(tmp_path: Path) -> None:
     async with configured_broker(tmp_path, "t") as broker:
         heard = Heard(broker)
         await notify(broker, znodes.encode_config_change("clients/app"))
@@ -97,7 +95,7 @@ async def test_configuration_outlives_the_broker(tmp_path: Path) -> None:
 
 
 async def test_a_new_topic_of_an_old_name_has_its_own_settings(tmp_path: Path) -> None:
-    # Without notifications, which are heard some time: nothing but `prefetch` reads.
+    # There is no notification, so only `prefetch` reads.
     path = znodes.config_path("topics", "t")
     async with configured_broker(tmp_path, "t") as broker:
         await broker.tree.set(path, znodes.encode_config({"retention.ms": "7"}))
@@ -112,7 +110,7 @@ async def test_a_new_topic_of_an_old_name_has_its_own_settings(tmp_path: Path) -
         assert broker.configs.topic_config("t").retention_ms == 9
 
 
-async def test_of_two_readings_the_later_one_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_two_reads_the_later_one_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = znodes.config_path("topics", "t")
     async with configured_broker(tmp_path, "t") as broker:
         submit_many, slow = broker.tree.submit_many, trio.Event()
@@ -136,7 +134,7 @@ async def test_of_two_readings_the_later_one_is_kept(tmp_path: Path, monkeypatch
         assert broker.configs.topic_config("t").retention_ms == 9
 
 
-async def test_bad_values_in_the_tree_are_passed_over_with_an_error(
+async def test_invalid_values_in_the_tree_are_ignored_with_an_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with configured_broker(tmp_path, "t") as broker:
@@ -152,7 +150,7 @@ async def test_bad_values_in_the_tree_are_passed_over_with_an_error(
     assert "Dynamic broker config log.dirs is ignored: it cannot be changed dynamically" in caplog.text
 
 
-async def test_layers_that_do_not_go_together_leave_things_as_they_were(
+async def test_layers_that_contradict_each_other_change_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with configured_broker(tmp_path) as broker:

@@ -1,18 +1,34 @@
-"""The controller's shell: one broker registers, elects itself, hears its own orders, and survives its session."""
+"""The controller's shell: one broker registers, elects itself, receives its own requests, and survives the end of its
+session.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
 import trio.testing
 
 from kpybroker.broker.cluster import registration
-from kpybroker.broker.cluster.topic_admin import NewTopic
+from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.cluster.controller import ClusterController
+from kpybroker.broker.cluster.metadata_cache import MetadataCache
+from kpybroker.broker.cluster.registration import Registration
+from kpybroker.broker.cluster.topic_admin import NewTopic, TopicAdmin
+from kpybroker.broker.loop.host import Host
+from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.core.controller.events import AllocateProducerIds
 from kpybroker.wire import znodes
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from tests.support.control_broker import NOW_MS, running_broker
+from tests.support.host import fake_host
+from tests.support.memory_transport import MemoryTransport
 
 
 def new_store() -> EmbeddedStore:
@@ -69,14 +85,14 @@ async def test_the_cluster_id_is_made_once() -> None:
     ids = set()
     for _ in range(2):
         async with running_broker(store) as broker:
-            ids.add(await broker.controller.cluster_id())
+            ids.add(await registration.cluster_id(broker.tree, broker.random))
     assert len(ids) == 1
     assert len(znodes.decode_uuid(ids.pop())) == 16
 
 
-async def test_generated_broker_ids_lie_above_the_reserved_ones_and_differ() -> None:
+async def test_generated_broker_ids_are_above_the_reserved_ones_and_differ() -> None:
     async with running_broker() as broker:
-        assert [await broker.controller.generate_broker_id() for _ in range(2)] == [1001, 1002]
+        assert [await registration.generate_broker_id(cast(Host, broker)) for _ in range(2)] == [1001, 1002]
 
 
 async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_clock: trio.testing.MockClock) -> None:
@@ -87,7 +103,7 @@ async def test_a_taken_broker_id_is_refused_after_the_session_timeout(autojump_c
                 raise AssertionError("it was registered")
 
 
-async def test_requests_to_a_closed_control_are_refused_not_left_waiting() -> None:
+async def test_requests_to_a_closed_controller_are_refused_at_once() -> None:
     async with running_broker() as broker:
         await broker.controller.close()
         with pytest.raises(KafkaError) as refusal:
@@ -105,7 +121,7 @@ async def test_the_version_of_feature_is_the_finalized_features_epoch() -> None:
         assert broker.metadata.finalized_features_epoch == 1
 
 
-async def test_a_failing_story_does_not_end_the_controller() -> None:
+async def test_a_failing_procedure_does_not_end_the_controller() -> None:
     async with running_broker() as broker:
         await broker.tree.create("/log_dir_event_notification/log_dir_event_x", b"{")
         await trio.testing.wait_all_tasks_blocked()
@@ -131,6 +147,34 @@ async def test_a_failing_story_does_not_end_the_controller() -> None:
         ),
     ],
 )
-async def test_registered_endpoints(props: dict[str, str], endpoints: dict[str, tuple[str, int]]) -> None:
+async def test_registered_endpoints(props: dict[str, Any], endpoints: dict[str, tuple[str, int]]) -> None:
     async with running_broker(**props) as broker:
         assert broker.metadata.snapshot.brokers[0].endpoints == endpoints
+
+
+async def test_without_a_broker_a_controller_is_elected_creates_a_topic_and_answers_requests(tmp_path: Path) -> None:
+    async with fake_host(tmp_path) as host:
+        metadata = MetadataCache(host.config)
+
+        async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
+            if isinstance(message, UpdateMetadataRequest):
+                await metadata.update(message)
+                return UpdateMetadataResponse()
+            return LeaderAndIsrResponse()
+
+        directory = Directory(metadata.inter_broker_address, lambda: controller.controller_id)
+        peers = Peers(host, MemoryTransport(), directory, answer_locally)
+        registration = Registration(host, list)
+        controller = ClusterController(host, registration, metadata, ConfigRepository(host), peers)
+        topics = TopicAdmin(host, metadata, controller.wait_until_deleted)
+
+        await registration.register()
+        await controller.elect()
+        assert controller.is_active
+        assert metadata.is_alive(host.node_id)
+        created = await topics.create_topics([NewTopic("t", 3, 1)], 10_000)
+        assert created["t"].error.code is ErrorCode.NONE
+        assert metadata.leader_and_epoch("t", 2) == (host.node_id, 0)
+        block = await controller.ask(AllocateProducerIds(host.node_id, registration.broker_epoch))
+        assert block.first == 0
+        await controller.close()

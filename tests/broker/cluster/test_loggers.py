@@ -1,4 +1,4 @@
-"""Names of levels."""
+"""Kafka's names for log levels, and which loggers are the broker's."""
 
 from __future__ import annotations
 

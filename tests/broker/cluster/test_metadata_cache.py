@@ -1,4 +1,4 @@
-"""The metadata cache: updates replace what they name and nothing else, old snapshots stay as they were."""
+"""The metadata cache: an update replaces only what it names, and never changes an old snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kpybroker.broker.cluster.metadata_cache import DELETED_NAMES_MAX, ELECTION_S, MetadataCache
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.core.tree import ConnectionLoss, Stat
@@ -68,7 +67,7 @@ async def test_a_partial_update_leaves_the_rest() -> None:
     assert before.topics["a"][1].leader == 1
 
 
-async def test_a_topic_goes_with_its_last_partition_and_its_id_with_it() -> None:
+async def test_a_topic_and_its_id_are_removed_with_its_last_partition() -> None:
     metadata = cache()
     await metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
     assert await metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]
@@ -90,7 +89,7 @@ async def test_the_latest_deleted_names_are_remembered() -> None:
     assert [metadata.was_deleted(name) for name in ("t0", "t1", names[-1])] == [False, True, True]
 
 
-async def test_a_topic_of_the_same_name_comes_with_another_id() -> None:
+async def test_a_new_topic_of_the_same_name_has_another_id() -> None:
     metadata = cache()
     await metadata.update(request(state("a", 0), ids={"a": b"A" * 16}))
     await metadata.update(request(state("a", 0), ids={"a": b"B" * 16}))
@@ -112,7 +111,7 @@ async def test_brokers_and_controller_are_those_of_the_last_request() -> None:
 
 
 @pytest.mark.parametrize("version", range(9))
-async def test_every_version_means_the_same(version: int) -> None:
+async def test_every_version_has_the_same_effect(version: int) -> None:
     sent = request(state("a", 0), ids={"a": b"A" * 16})
     if version < 5:
         sent.ungrouped_partition_states = sent.topic_states[0].partition_states
@@ -182,8 +181,8 @@ class TestWaiting:
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
 
 
-class Topics(Tree):
-    """A tree of which only the number of topics is asked; None: it does not answer."""
+class Topics:
+    """A tree that reports only the number of topics; None: it does not respond."""
 
     def __init__(self, count: int | None) -> None:
         self.count = count
@@ -196,7 +195,7 @@ class Topics(Tree):
 
 
 @pytest.mark.parametrize("topics", [0, 1, None])
-async def test_who_comes_before_the_first_update_waits_for_it(
+async def test_a_request_before_the_first_update_waits_for_it(
     topics: int | None, autojump_clock: trio.testing.MockClock
 ) -> None:
     metadata = cache()
@@ -212,10 +211,10 @@ async def test_who_comes_before_the_first_update_waits_for_it(
 
 
 @pytest.mark.parametrize("topics", [1, None])
-async def test_brokers_without_partitions_are_not_all_where_there_are_topics(
+async def test_an_update_without_partitions_is_incomplete_if_there_are_topics(
     topics: int | None, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A new controller's first word is who lives. librdkafka, told that its topic is not there, drops records."""
+    """A new controller first sends the live brokers. librdkafka drops records if its topic is reported as missing."""
     metadata = cache()
     await metadata.update(request())
     async with trio.open_nursery() as nursery:
@@ -225,23 +224,25 @@ async def test_brokers_without_partitions_are_not_all_where_there_are_topics(
         await metadata.update(request(state("a", 0)))
 
 
-async def test_without_topics_the_brokers_are_all(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_update_without_partitions_is_complete_if_there_are_no_topics(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     metadata = cache()
     await metadata.update(request())
     start = trio.current_time()
     await metadata.wait_first_update(Topics(0))
-    await metadata.wait_first_update(Topics(1))  # made since: nobody waits for what creates it
+    await metadata.wait_first_update(Topics(1))  # created in the meantime: nothing waits for its creation
     assert trio.current_time() == start
 
 
-async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_wait_for_the_first_update_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
     start = trio.current_time()
     await cache().wait_first_update(Topics(0))
     assert trio.current_time() - start == 18 + ELECTION_S  # zookeeper.session.timeout.ms is 18 s
 
 
 @pytest.mark.parametrize(
-    ("props", "brokers", "told"),
+    ("props", "brokers", "expected"),
     [
         ({}, [1], ["reached:7"]),
         ({}, [1, 2], ["reached:7", "reached:9092"]),
@@ -251,14 +252,16 @@ async def test_nobody_waits_for_the_first_update_for_ever(autojump_clock: trio.t
         ({"advertised.listeners": "PLAINTEXT://told:1"}, [1, 2], ["bound-1:9092", "bound-2:9092"]),
     ],
 )
-async def test_where_brokers_are_for_a_client(props: dict[str, str], brokers: list[int], told: list[str]) -> None:
-    """As registered, unless they are of one process, or nobody else could be asked."""
+async def test_the_addresses_of_brokers_as_a_client_sees_them(
+    props: dict[str, str], brokers: list[int], expected: list[str]
+) -> None:
+    """As registered, unless they are all in one process, or there is only one broker."""
     metadata = MetadataCache(BrokerConfig(props))
     metadata.local_broker_id = 1
     await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
     connection = PlainConnectionInfo(local_host="reached", local_port=7)
     nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
-    assert [f"{node.host}:{node.port}" for node in nodes] == told
+    assert [f"{node.host}:{node.port}" for node in nodes] == expected
 
 
 def live_broker(broker_id: int) -> UpdateMetadataRequest.UpdateMetadataBroker:

@@ -1,4 +1,4 @@
-"""Topic administration: what is refused and in which words, what is waited for, what stands in the tree afterwards."""
+"""Topic administration: what is refused with which text, what is waited for, what is in the tree afterwards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import trio.testing
 
 from kpybroker.broker.cluster import topic_admin as topics
 from kpybroker.broker.cluster.topic_admin import NewPartitions, NewTopic
+from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.wire import znodes
@@ -22,7 +23,7 @@ async def create(broker: ControlBroker, topic: NewTopic, **options: Any) -> ApiE
     return (await broker.topics.create_topics([topic], timeout_ms, **options))[topic.name].error
 
 
-async def test_a_created_topic_is_led_and_in_the_metadata_when_the_answer_comes() -> None:
+async def test_a_created_topic_has_leaders_in_the_metadata_when_create_topics_returns() -> None:
     async with running_broker() as broker:
         results = await broker.topics.create_topics([NewTopic("t", 3, 1, configs={"retention.ms": "1000"})], 1000)
         result = results["t"]
@@ -113,11 +114,11 @@ async def test_refusals_in_kafkas_words(topic: NewTopic, code: ErrorCode, messag
         assert await create(broker, topic, validate_only=True) == ApiError(code, message)
 
 
-async def test_a_topic_created_by_another_request_meanwhile_is_there_and_no_collision(
+async def test_a_topic_created_by_a_concurrent_request_exists_and_does_not_collide(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with running_broker() as broker:
-        submit = topics.retry_until_connected
+        submit = retry_until_connected
 
         async def submit_after_another(tree: Any, ops: Any) -> Any:
             if isinstance(ops[0], t.Children):
@@ -130,30 +131,30 @@ async def test_a_topic_created_by_another_request_meanwhile_is_there_and_no_coll
     assert error == ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'with_dot' already exists.")
 
 
-async def test_without_time_the_topic_is_made_and_the_answer_is_that_time_is_up() -> None:
+async def test_with_a_timeout_of_zero_the_topic_is_created_and_the_request_times_out() -> None:
     async with running_broker() as broker:
         assert await create(broker, NewTopic("t", 1, 1), timeout_ms=0) == ApiError(ErrorCode.REQUEST_TIMED_OUT)
         await trio.testing.wait_all_tasks_blocked()
         assert broker.metadata.contains("t", 0)
 
 
-async def test_a_topic_whose_replicas_are_all_away_times_out(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_topic_whose_replicas_are_all_offline_times_out(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker() as broker:
-        # A manual assignment may name brokers that are not there.
+        # A manual assignment may name brokers that do not exist.
         started = trio.current_time()
         error = await create(broker, NewTopic("t", assignments={0: [7]}), timeout_ms=5000)
         assert error == ApiError(ErrorCode.REQUEST_TIMED_OUT)
         assert trio.current_time() - started == 5
 
 
-async def test_a_configuration_left_behind_is_replaced() -> None:
+async def test_a_configuration_of_a_deleted_topic_is_replaced() -> None:
     async with running_broker() as broker:
         await broker.tree.create("/config/topics/t", znodes.encode_config({"retention.ms": "1"}))
         assert await create(broker, NewTopic("t", 1, 1)) == ApiError(ErrorCode.NONE)
         assert znodes.decode_config((await broker.tree.get("/config/topics/t")).data) == {}
 
 
-async def test_two_creations_of_one_topic_make_one() -> None:
+async def test_two_requests_to_create_one_topic_create_one() -> None:
     async with running_broker() as broker:
         errors = []
 
@@ -196,7 +197,7 @@ class TestAutoCreation:
 
     async def test_internal_topics_have_settings_of_their_own(self) -> None:
         names = ["__consumer_offsets", "__transaction_state"]
-        props = {
+        props: dict[str, Any] = {
             "offsets_topic_num_partitions": "3",
             "offsets_topic_replication_factor": "1",
             "transaction_state_log_num_partitions": "2",

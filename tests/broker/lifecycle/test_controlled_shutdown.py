@@ -1,4 +1,4 @@
-"""A broker that stops in order leaves no partition without a leader that another one could lead."""
+"""After an orderly stop every partition that another broker can lead has a leader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def state(broker: Broker, topic: str, partition: int = 0) -> znodes.Partit
 
 
 async def led_until_the_end(cluster: RunningCluster, stopping: int, topic: str) -> list[int]:
-    """Who leads, as a client of broker 3 sees it at each change while `stopping` stops."""
+    """The leaders in the metadata of broker 3, at each change, while `stopping` stops."""
     seen: list[int] = []
 
     async def watch(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -61,7 +61,7 @@ async def test_a_brokers_leaderships_move_before_it_is_gone(tmp_path: Path) -> N
         assert (found.leader, found.isr) == (1, (1,))
 
 
-async def test_the_controller_itself_goes_the_same_way(tmp_path: Path) -> None:
+async def test_the_controller_itself_stops_in_the_same_way(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2, 3) as cluster:
         await create(cluster, "t", [1, 2])
         assert cluster.controller.node_id == 1
@@ -70,7 +70,7 @@ async def test_the_controller_itself_goes_the_same_way(tmp_path: Path) -> None:
         assert cluster.controller.node_id in (2, 3)
 
 
-async def test_without_the_key_the_partition_is_led_anew_after_the_end(tmp_path: Path) -> None:
+async def test_without_controlled_shutdown_a_leader_is_elected_after_the_broker_is_gone(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2, controlled_shutdown_enable="false") as cluster:
         await create(cluster, "t", [2, 1])
         epoch = (await state(cluster.brokers[1], "t")).leader_epoch
@@ -79,7 +79,7 @@ async def test_without_the_key_the_partition_is_led_anew_after_the_end(tmp_path:
         assert await metadata.wait_until(lambda snapshot: metadata.leader_and_epoch("t", 0) == (1, epoch + 1), 5)
 
 
-async def test_what_nobody_else_can_lead_is_asked_for_again_and_then_given_up(
+async def test_a_partition_that_no_other_broker_can_lead_is_retried_and_then_given_up(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     keys = {"controlled_shutdown_max_retries": "2", "controlled_shutdown_retry_backoff_ms": "7000"}

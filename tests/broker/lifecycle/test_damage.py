@@ -87,4 +87,7 @@ def check(written: Seen, expected: Seen, seen: Seen, done: Damage) -> None:
     if done.is_of_an_offset or done.is_believable:
         return
     if seen.content != expected.content or seen.committed != COMMITTED or seen.refusal or seen.offline:
-        assert seen.bad_crc or done.path.name in seen.told or done.path.parent.name in seen.told, (where, seen.told)
+        assert seen.bad_crc or done.path.name in seen.report or done.path.parent.name in seen.report, (
+            where,
+            seen.report,
+        )

@@ -1,4 +1,4 @@
-"""Where the embedded tree's file is looked for, and which one is taken."""
+"""Where a start looks for the file of the embedded tree, and which one it uses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
-from kpybroker.broker.lifecycle.startup import StartupError
 from kpybroker.config.broker import BrokerConfig
 from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import create_topic, settings
 
 
 async def start(*directories: Path, new_topic: str | None = None) -> set[str]:
-    """Start on the real disk, and stop; the topics that were there."""
+    """Start on the real disk, and stop; returns the topics that existed."""
     config = BrokerConfig(settings(directories[0]) | {"log.dirs": ",".join(map(str, directories))})
     async with Broker.open(config, transport=MemoryTransport()) as broker:
         topics = set((await broker.tree.children("/brokers/topics")).names)
@@ -29,7 +29,7 @@ async def start(*directories: Path, new_topic: str | None = None) -> set[str]:
 async def refused(*directories: Path) -> StartupError:
     with pytest.raises(StartupError) as raised:
         await start(*directories)
-    assert raised.value.exit_code == startup.EXIT_IDENTITY
+    assert raised.value.exit_code == errors.EXIT_IDENTITY
     return raised.value
 
 
@@ -37,7 +37,7 @@ def files(directory: Path) -> list[Path]:
     return sorted(path.parent for path in directory.glob(f"*/{EMBEDDED_TREE_FILE}"))
 
 
-async def test_the_order_of_the_log_directories_says_nothing(tmp_path: Path) -> None:
+async def test_the_order_of_the_log_directories_does_not_matter(tmp_path: Path) -> None:
     a, b, c = (tmp_path / name for name in "abc")
     assert await start(a, b, new_topic="one") == set()
     assert await start(b, a, new_topic="two") == {"one"}
@@ -56,7 +56,7 @@ async def test_a_directory_of_another_cluster_is_refused_and_nothing_is_changed(
     await start(a)
 
 
-async def test_the_latest_of_two_copies_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_latest_of_two_copies_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     await start(a, b, new_topic="one")
     shutil.copy(a / EMBEDDED_TREE_FILE, tmp_path / "copy")

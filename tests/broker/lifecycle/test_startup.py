@@ -1,4 +1,4 @@
-"""A start that fails: whatever it was, a StartupError with the code that the documentation gives it."""
+"""A start that fails for any reason raises a StartupError with the documented exit code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
-from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
 from kpybroker.coordination.faults import FaultyTree
@@ -25,7 +25,7 @@ Refuse = Callable[[Sequence[t.Operation]], t.TreeError | None]
 
 
 class RefusingTree(EmbeddedTree):
-    """Answers what `refuse` says, if it says anything, from then on."""
+    """Once `refuse` returns an error, every operation fails with it."""
 
     def __init__(self, refuse: Refuse) -> None:
         super().__init__(EmbeddedStore.in_memory(lambda: 1), 18_000)
@@ -40,7 +40,7 @@ class RefusingTree(EmbeddedTree):
 
 
 async def start(directory: Path, tree: Any = None, **keys: str) -> Broker:
-    """The broker, stopped again: when this returns, the start was a success."""
+    """Start and stop; returns only if the start was a success."""
     config = BrokerConfig(settings(directory, **keys))
     async with Broker.open(config, transport=MemoryTransport(), tree=tree) as broker:
         return broker
@@ -56,7 +56,7 @@ async def refusal(directory: Path, tree: object = None, **keys: str) -> StartupE
 
 
 async def steps_of_a_start(directory: Path) -> int:
-    """How often a start asks the tree, until the controller has read all that it reads."""
+    """How many requests to the tree a start makes, until the controller has read everything."""
     asked: list[Sequence[t.Operation]] = []
     await start(directory, RefusingTree(asked.append))
     last = next(i for i, ops in enumerate(asked) if t.path_of(ops[0]) == znodes.PREFERRED_REPLICA_ELECTION)
@@ -64,7 +64,9 @@ async def steps_of_a_start(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", [t.SystemFailure, t.NoAuth, t.SessionExpired])
-async def test_a_tree_that_fails_at_any_step_is_told_as_coordination(tmp_path: Path, kind: type[t.TreeError]) -> None:
+async def test_a_tree_that_fails_at_any_step_is_reported_as_coordination(
+    tmp_path: Path, kind: type[t.TreeError]
+) -> None:
     steps = await steps_of_a_start(tmp_path / "whole")
     assert steps > 15
     for step in range(steps):
@@ -74,40 +76,46 @@ async def test_a_tree_that_fails_at_any_step_is_told_as_coordination(tmp_path: P
             return kind("/somewhere") if next(counted) >= step else None
 
         error = await refusal(tmp_path / str(step), RefusingTree(refuse))
-        assert error.exit_code == startup.EXIT_COORDINATION
+        assert error.exit_code == errors.EXIT_COORDINATION
         assert f"{kind.__name__}: /somewhere" in error.cause
 
 
-async def test_a_session_that_ends_at_any_step_is_told_as_coordination(tmp_path: Path) -> None:
+def at_call(number: int) -> Callable[[t.Operation], bool]:
+    """True for the operation of that number, from 0."""
+    counted = itertools.count()
+    return lambda _: next(counted) == number
+
+
+async def test_a_session_that_ends_at_any_step_is_reported_as_coordination(tmp_path: Path) -> None:
     steps = await steps_of_a_start(tmp_path / "whole")
     for step in range(steps):
         tree = FaultyTree(EmbeddedStore.in_memory(lambda: 1).session())
-        counted = itertools.count()
-        tree.expire_next(lambda op, step=step, counted=counted: next(counted) == step)
+        expires = at_call(step)
+        tree.expire_next(expires)
         error = await refusal(tmp_path / str(step), tree)
-        assert (error.exit_code, "SessionExpired" in error.cause) == (startup.EXIT_COORDINATION, True)
+        assert (error.exit_code, "SessionExpired" in error.cause) == (errors.EXIT_COORDINATION, True)
 
 
-async def test_a_znode_that_cannot_be_read_is_told_as_coordination(tmp_path: Path) -> None:
+async def test_a_znode_that_cannot_be_read_is_reported_as_coordination(tmp_path: Path) -> None:
     store = EmbeddedStore.in_memory(lambda: 1)
     await start(tmp_path, store.session())
     vandal = store.session()
     await vandal.start(1)
     await vandal.set(znodes.CLUSTER_ID, b"\xff")
     error = await refusal(tmp_path, store.session())
-    assert error.exit_code == startup.EXIT_COORDINATION
+    assert error.exit_code == errors.EXIT_COORDINATION
     assert "ZnodeError" in error.cause
     assert "znode" in error.fix
 
 
-async def test_an_address_of_zookeeper_that_is_none_is_told_as_configuration(tmp_path: Path) -> None:
+async def test_an_invalid_address_of_zookeeper_is_reported_as_configuration(tmp_path: Path) -> None:
     error = await refusal(tmp_path, zookeeper_connect="/chroot")
-    assert error.exit_code == startup.EXIT_CONFIG
+    assert error.exit_code == errors.EXIT_CONFIG
     assert "zookeeper.connect=/chroot" in error.cause
 
 
-async def test_metadata_of_a_directory_that_cannot_be_read_are_told_as_storage(tmp_path: Path) -> None:
+async def test_unreadable_metadata_of_a_directory_is_reported_as_storage(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=7\n")
     error = await refusal(tmp_path)
-    assert error.exit_code == startup.EXIT_STORAGE
+    assert error.exit_code == errors.EXIT_STORAGE
     assert "meta.properties" in error.cause

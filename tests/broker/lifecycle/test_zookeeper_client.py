@@ -1,4 +1,4 @@
-"""The `zookeeper.*` keys: what they ask for is done, or refused at the start with its fix; and who is not known."""
+"""The `zookeeper.*` keys take effect, or the start refuses them with a fix; and failures of authentication."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.lifecycle import startup
-from kpybroker.broker.lifecycle.startup import StartupError
+from kpybroker.broker.lifecycle import errors
+from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.zookeeper_client import secure_acl, zookeeper_tree
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core import tree as t
@@ -26,18 +26,18 @@ def refusal(**keys: str) -> str:
     props = {"zookeeper.connect": "127.0.0.1:1"} | {key.replace("_", "."): value for key, value in keys.items()}
     with pytest.raises(StartupError) as raised:
         zookeeper_tree(BrokerConfig(props))
-    assert raised.value.exit_code == startup.EXIT_CONFIG
+    assert raised.value.exit_code == errors.EXIT_CONFIG
     return f"{raised.value.cause} {raised.value.fix}"
 
 
-def test_acls_are_for_somebody_who_is_known(tmp_path: Path) -> None:
+def test_acls_need_a_broker_that_authenticates(tmp_path: Path) -> None:
     assert "zookeeper.set.acl is true" in refusal(zookeeper_set_acl="true")
     other = tmp_path / "other.conf"
     other.write_text(JAAS.replace("Client", "KafkaServer"))
     assert "zookeeper.set.acl is true" in refusal(zookeeper_set_acl="true", kpybroker_jaas_config_file=str(other))
 
 
-def test_what_is_not_to_be_had_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_available_is_refused(tmp_path: Path) -> None:
     files = {
         "kerberos": "Client { com.sun.security.auth.module.Krb5LoginModule required; };",
         "nameless": "Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=kafka; };",
@@ -71,13 +71,13 @@ def test_acls_are_kafkas_by_kind_of_path() -> None:
 
 
 async def start(directory: Path, address: str, **keys: str) -> int:
-    """How many topics are there: none, but they are read."""
+    """The number of topics: zero, but reading them works."""
     props = settings(directory, zookeeper_connect=address, zookeeper_connection_timeout_ms="20000") | keys
     async with Broker.open(BrokerConfig(props), transport=MemoryTransport()) as broker:
         return len((await broker.tree.children("/brokers/topics")).names)
 
 
-async def test_a_wrong_password_is_told_in_two_lines(tmp_path: Path) -> None:
+async def test_a_wrong_password_is_reported_in_two_lines(tmp_path: Path) -> None:
     module = "org.apache.zookeeper.server.auth.DigestLoginModule required"
     server_side = tmp_path / "server.conf"
     server_side.write_text(f'Server {{ {module} user_kafka="secret"; }};')
@@ -91,16 +91,16 @@ async def test_a_wrong_password_is_told_in_two_lines(tmp_path: Path) -> None:
         jaas.write_text(JAAS.replace("secret", "other"))
         with trio.fail_after(60), pytest.raises(StartupError) as raised:
             await start(tmp_path / "data", f"{server.address}/a/b", **keys)
-        assert raised.value.exit_code == startup.EXIT_COORDINATION
+        assert raised.value.exit_code == errors.EXIT_COORDINATION
         assert "secret" not in raised.value.cause
         jaas.unlink()
-        # Somebody unknown may read, and not write.
+        # A client that does not authenticate may read but not write.
         with trio.fail_after(60), pytest.raises(StartupError) as raised:
             await start(tmp_path / "data", f"{server.address}/a/b")
         assert "NoAuth" in raised.value.cause
 
 
-async def test_a_server_that_nobody_vouches_for_is_not_spoken_to(tmp_path: Path) -> None:
+async def test_a_server_without_a_trusted_certificate_is_refused(tmp_path: Path) -> None:
     ours, others = Authority(tmp_path / "ours"), Authority(tmp_path / "others")
     ours.issue("server")
     port = free_port()
@@ -121,5 +121,5 @@ async def test_a_server_that_nobody_vouches_for_is_not_spoken_to(tmp_path: Path)
         }
         with pytest.raises(StartupError) as raised:
             await start(tmp_path / "data", f"127.0.0.1:{port}", **tls, **stranger)
-        assert raised.value.exit_code == startup.EXIT_COORDINATION
+        assert raised.value.exit_code == errors.EXIT_COORDINATION
         assert "certificate" in raised.value.cause.lower()

@@ -1,4 +1,4 @@
-"""Who waits for an offset is woken up by it, or told why it will not come, and leaves nothing behind."""
+"""A wait for an offset ends with it, or with the reason why it will not be reached, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_whose_time_is_over_waits_no_more() -> None:
     assert not waiters.waiting
 
 
-async def test_all_are_told_when_leadership_is_lost() -> None:
+async def test_all_waits_fail_when_leadership_is_lost() -> None:
     waiters = OffsetWaiters()
     waiter = waiters.add(9, inf)
     with pytest.RaisesGroup(KafkaError):

@@ -1,4 +1,4 @@
-"""The poller calls whoever has something to read, and wakes up whoever says so."""
+"""The poller calls every socket that has something to read, and wakes a task when its `on_ready` asks for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, TURN_S, Alone, Poller, measure, measure_no_more
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, SLICE_S, Alone, Poller, measure, measure_no_more
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 
@@ -40,7 +40,7 @@ def new_poller() -> Poller:
     return poller
 
 
-async def test_it_calls_for_as_long_as_it_is_told_to(pairs: Callable[[], Pair]) -> None:
+async def test_it_calls_until_on_ready_returns_false(pairs: Callable[[], Pair]) -> None:
     poller = new_poller()
     near, far = pairs()
     heard: list[bytes] = []
@@ -68,8 +68,12 @@ async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[]
     def fail() -> bool:
         raise ConnectionResetError
 
+    def read_other() -> bool:
+        served.append(other.recv(9))
+        return False
+
     async def watch_other() -> None:
-        await poller.watch(other, lambda: served.append(other.recv(9)) is not None)
+        await poller.watch(other, read_other)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(poller.run)
@@ -83,7 +87,7 @@ async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[]
         nursery.cancel_scope.cancel()
 
 
-async def test_whoever_is_cancelled_is_not_called_any_more(pairs: Callable[[], Pair]) -> None:
+async def test_a_cancelled_socket_is_not_called_any_more(pairs: Callable[[], Pair]) -> None:
     """Not even when another that is served in the same turn cancels it, or when it cancels itself."""
     poller = new_poller()
     sockets = [pairs() for _ in range(3)]
@@ -111,7 +115,7 @@ async def test_whoever_is_cancelled_is_not_called_any_more(pairs: Callable[[], P
         outer.cancel_scope.cancel()
 
 
-async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callable[[], Pair]) -> None:
+async def test_trios_tasks_run_however_much_there_is_to_read(pairs: Callable[[], Pair]) -> None:
     poller = new_poller()
     turns = 0
 
@@ -145,7 +149,7 @@ async def test_others_get_their_turn_however_much_there_is_to_read(pairs: Callab
     assert max(calls.values()) <= 2 * min(calls.values()) + 2
 
 
-async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_its_own(
+async def test_a_poked_socket_is_called_in_the_current_time_slice_or_in_one_of_its_own(
     pairs: Callable[[], Pair],
 ) -> None:
     poller = new_poller()
@@ -159,10 +163,14 @@ async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_it
         called.append("near")
         return True
 
+    def on_poke() -> bool:
+        called.append("suspended")
+        return True
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(poller.run)
         nursery.start_soon(poller.watch, near, on_readable)
-        nursery.start_soon(poller.watch, suspended, lambda: called.append("suspended") is None)
+        nursery.start_soon(poller.watch, suspended, on_poke)
         far.send(b"x")
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert called == ["near", "suspended", "suspended"]
@@ -171,7 +179,7 @@ async def test_whoever_is_poked_is_called_in_the_turn_that_is_on_or_in_one_of_it
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert called[3:] == ["suspended"]
         nursery.cancel_scope.cancel()
-    poller.poke(suspended)  # nobody watches it any more
+    poller.poke(suspended)  # no task watches it any more
 
 
 @pytest.mark.parametrize("make", [new_poller, Alone])
@@ -201,14 +209,14 @@ async def test_a_muted_one_is_not_called_before_it_is_poked(
             assert calls == expected
             watcher.poke(near)
         await trio.testing.wait_all_tasks_blocked(0.01)
-        assert calls == 4  # the third call left it to be told that there is something to read
+        assert calls == 4  # the third call left it to the poller to find that there is something to read
         far.close()
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert calls == 4
         nursery.cancel_scope.cancel()
 
 
-async def test_others_get_their_turn_however_many_are_poked_at_once(
+async def test_trios_tasks_run_however_many_sockets_are_poked_at_once(
     pairs: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand suspended requests that one append answers: each takes a tenth of a turn here."""
@@ -227,7 +235,7 @@ async def test_others_get_their_turn_however_many_are_poked_at_once(
 
     def on_poked(number: int) -> bool:
         nonlocal now
-        now += TURN_S / 10
+        now += SLICE_S / 10
         called.append(number)
         return True
 
@@ -247,7 +255,7 @@ async def test_others_get_their_turn_however_many_are_poked_at_once(
 
 
 class Busy:
-    """A socket that always has something to read, whoever reads."""
+    """A socket that always has something to read."""
 
     def __init__(self, pair: Pair) -> None:
         self.near, far = pair
@@ -330,7 +338,7 @@ async def test_a_clock_does_not_jump_before_everything_is_served(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_gauge_hears_of_turns_in_trios_place_and_not_of_waits(pairs: Callable[[], Pair]) -> None:
+async def test_a_gauge_measures_time_slices_in_trios_place_and_no_waits(pairs: Callable[[], Pair]) -> None:
     poller, busy = new_poller(), Busy(pairs())
     heard: list[str] = []
 

@@ -54,7 +54,7 @@ async def test_it_can_be_woken_up_and_shows_it() -> None:
         assert not epoll.poll(0)
 
 
-async def test_it_knows_that_somebody_waits_for_idleness() -> None:
+async def test_it_knows_that_a_task_waits_for_idleness() -> None:
     loop = this_loop()
     seen: list[bool] = []
 

@@ -33,7 +33,7 @@ def test_what_waits_for_nothing_is_done_at_once() -> None:
     assert run_steps(total([])) == 0
 
 
-async def test_what_it_waits_for_comes_back_or_is_raised_where_it_waits() -> None:
+async def test_what_it_waits_for_is_returned_or_raised_where_it_waits() -> None:
     going_on = run_steps(total([1, -1, 3]))
     assert not isinstance(going_on, int)
     assert await going_on == 1008
@@ -75,21 +75,21 @@ def parks(waits: list[Wait], closed: list[bool]) -> Steps[str]:
     return "done"
 
 
-def test_parked_steps_go_on_without_a_task_from_one_wait_to_the_next() -> None:
+def test_suspended_steps_go_on_without_a_task_from_one_wait_to_the_next() -> None:
     waits, closed = [Wait(inf), Wait(inf)], list[bool]()
-    told: list[int] = []
+    ended: list[int] = []
     suspended = run_steps(parks(waits, closed))
     for number, wait in enumerate(waits):
         assert isinstance(suspended, Suspended)
         assert suspended.wait is wait
-        wait.on_end = partial(told.append, number)
+        wait.on_end = partial(ended.append, number)
         wait.end()
         wait.end()
         suspended = suspended.resume()
-    assert (suspended, told, closed) == ("done", [0, 1], [True])
+    assert (suspended, ended, closed) == ("done", [0, 1], [True])
 
 
-async def test_parked_steps_are_awaited_by_who_has_a_task(autojump_clock: trio.testing.MockClock) -> None:
+async def test_suspended_steps_can_be_awaited_by_a_task(autojump_clock: trio.testing.MockClock) -> None:
     """Until their waits are ended, before or while they are awaited, or until their time is over."""
     ended_before, ended, timed_out = waits = [Wait(inf), Wait(inf), Wait(trio.current_time() + 7)]
     suspended = run_steps(parks(waits, []))
@@ -107,7 +107,7 @@ async def test_parked_steps_are_awaited_by_who_has_a_task(autojump_clock: trio.t
     assert timed_out.is_over
 
 
-def test_parked_steps_that_are_closed_clean_up() -> None:
+def test_suspended_steps_that_are_closed_clean_up() -> None:
     closed: list[bool] = []
     suspended = run_steps(parks([Wait(inf)], closed))
     assert isinstance(suspended, Suspended)

@@ -1,4 +1,4 @@
-"""The broker's side of compaction, with real processes: what it cleans, and what becomes of cleanings that fail."""
+"""The broker's side of compaction, with real processes: what it cleans, and what happens after a cleaning fails."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
-from kpybroker.broker.maintenance import log_cleaner
+from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.maintenance import cleaner_process
+from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.topic import LogConfig
 from kpybroker.storage.cleaning.process import IO_ERROR, NO_SPACE, Failed, encode_event
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.log.append import ProducedBatches
@@ -24,17 +27,18 @@ from kpybroker.storage.log.log import Log
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kpybroker.wire.records.builder import build_batch
+from tests.support.host import fake_host
 from tests.support.keyed_load import all_records
 from tests.support.memory_transport import MemoryTransport
 from tests.support.running_broker import ask, create_topic, settings
 
 WITHIN_S = 60
-COMPACT = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
+COMPACT: dict[str, Any] = {"cleanup_policy": "compact", "segment_bytes": "3000", "min_cleanable_dirty_ratio": "0.01"}
 TOPIC, BROKER = 2, 4
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Its part in this may be another process's, so it is looked at again and again."""
+    """Polls, because another process may be what changes the condition."""
     with trio.fail_after(WITHIN_S):
         while True:
             if condition():
@@ -44,7 +48,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def cleaning_broker(directory: Path, **keys: str) -> AsyncIterator[Broker]:
-    """With its tree in the directory, so that topics outlive it."""
+    """Its tree is in the directory, so that topics survive a restart."""
     config = BrokerConfig(settings(directory, **{"log_cleaner_backoff_ms": "20", **keys}))
     async with Broker.open(config, transport=MemoryTransport()) as broker:
         yield broker
@@ -88,8 +92,8 @@ async def alter(broker: Broker, kind: int, name: str, key: str, value: str) -> N
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """A process that does this in the cleaner's place."""
-    monkeypatch.setattr(log_cleaner, "COMMAND", (sys.executable, "-c", code))
+    """Run a process with this code instead of the cleaner."""
+    monkeypatch.setattr(cleaner_process, "COMMAND", (sys.executable, "-c", code))
 
 
 def failing(kind: str) -> str:
@@ -116,9 +120,9 @@ async def test_dirty_logs_are_cleaned_checkpointed_and_left_alone(tmp_path: Path
         assert len(all_records(plain)) == 200
         assert leftovers(tmp_path) == []
     async with cleaning_broker(tmp_path) as broker:
-        log = broker.logs.get("t", 0)
-        assert log is not None
-        assert is_clean(log)
+        found = broker.logs.get("t", 0)
+        assert found is not None
+        assert is_clean(found)
         assert len(all_records(fill(broker))) > 200
         await until(lambda: is_clean(log))
         assert len(all_records(log)) < 60
@@ -151,7 +155,7 @@ async def test_a_damaged_log_becomes_uncleanable_and_the_others_are_cleaned(tmp_
         assert leftovers(tmp_path) == []
 
 
-async def test_a_process_that_dies_is_tried_again_and_then_given_up(
+async def test_a_process_that_dies_is_restarted_and_then_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     instead(monkeypatch, DYING)
@@ -167,26 +171,26 @@ async def test_a_process_that_dies_is_tried_again_and_then_given_up(
 
 
 async def test_a_process_that_recovers_is_forgiven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = log_cleaner.COMMAND
+    whole = cleaner_process.COMMAND
     instead(monkeypatch, DYING)
     async with cleaning_broker(tmp_path) as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: "log_cleaner" in broker.__dict__ and broker.log_cleaner._crashes)
-        monkeypatch.setattr(log_cleaner, "COMMAND", whole)
+        monkeypatch.setattr(cleaner_process, "COMMAND", whole)
         await until(lambda: is_clean(log))
         assert not broker.log_cleaner._crashes
 
 
 async def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = log_cleaner.COMMAND
+    whole = cleaner_process.COMMAND
     instead(monkeypatch, failing(NO_SPACE))
     async with cleaning_broker(tmp_path) as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
         await until(lambda: "log_cleaner" in broker.__dict__ and log in broker.log_cleaner._not_before)
         assert log not in broker.log_cleaner._uncleanable
-        monkeypatch.setattr(log_cleaner, "COMMAND", whole)
+        monkeypatch.setattr(cleaner_process, "COMMAND", whole)
         await until(lambda: is_clean(log))
 
 
@@ -206,7 +210,7 @@ async def test_an_input_output_error_takes_the_directory_offline(
 SLOW = {"log_cleaner_io_max_bytes_per_second": "1"}
 
 
-async def under_way(broker: Broker, **configs: str) -> Log:
+async def under_way(broker: Broker, **configs: Any) -> Log:
     await create_topic(broker, "t", **{**COMPACT, **configs})
     log = fill(broker)
     await until(lambda: log.cleaning is not None)
@@ -217,7 +221,7 @@ def is_idle(broker: Broker) -> bool:
     return not (broker.log_cleaner._busy or broker.log_cleaner._workers)
 
 
-async def test_the_end_of_the_broker_calls_a_cleaning_off(tmp_path: Path) -> None:
+async def test_the_end_of_the_broker_cancels_a_cleaning(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, **SLOW) as broker:
         log = await under_way(broker)
     assert log.is_closed
@@ -225,7 +229,7 @@ async def test_the_end_of_the_broker_calls_a_cleaning_off(tmp_path: Path) -> Non
     assert checkpoint(tmp_path) == {}
 
 
-async def test_a_deleted_topic_is_not_cleaned_and_its_checkpoint_goes(tmp_path: Path) -> None:
+async def test_a_deleted_topic_is_not_cleaned_and_its_checkpoint_is_removed(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, log_cleaner_backoff_ms="3600000") as broker:
         await create_topic(broker, "t", **COMPACT)
         log = fill(broker)
@@ -254,7 +258,7 @@ async def test_a_topic_that_is_not_compacted_any_more_is_left_alone(tmp_path: Pa
         assert leftovers(tmp_path) == []
 
 
-async def test_a_truncation_calls_the_cleaning_off_and_the_rest_is_cleaned_anew(tmp_path: Path) -> None:
+async def test_a_truncation_cancels_the_cleaning_and_the_rest_is_cleaned_again(tmp_path: Path) -> None:
     async with cleaning_broker(tmp_path, **SLOW) as broker:
         log = await under_way(broker)
         log.truncate_to(100, now_ms=broker.clock.time_ms())
@@ -265,8 +269,8 @@ async def test_a_truncation_calls_the_cleaning_off_and_the_rest_is_cleaned_anew(
         assert len(all_records(log)) < 50
 
 
-async def test_a_changed_configuration_starts_the_cleaner_anew(tmp_path: Path) -> None:
-    """With the cleaning that was under way, and without waiting for the rest to be over."""
+async def test_a_changed_configuration_restarts_the_cleaner(tmp_path: Path) -> None:
+    """The running cleaning is cancelled, and the cleaner does not wait for its backoff."""
     async with cleaning_broker(tmp_path, log_cleaner_backoff_ms="3600000", **SLOW) as broker:
         log = await under_way(broker)
         await alter(broker, BROKER, "", "log.cleaner.io.max.bytes.per.second", "1e12")
@@ -283,3 +287,22 @@ async def test_retention_of_a_compacted_topic_is_the_cleaners(tmp_path: Path) ->
             os.utime(segment.records.path, (1, 1))
         log.increment_log_start_offset(dirty_end(log))
         await until(lambda: log.segments()[0].base_offset == dirty_end(log))
+
+
+async def test_the_cleaner_works_without_a_broker(tmp_path: Path) -> None:
+    async with fake_host(tmp_path, log_cleaner_backoff_ms="20") as host:
+        config = LogConfig.from_props(
+            {name.replace("_", "."): value for name, value in COMPACT.items()}, host.config.log_defaults
+        )
+        log = host.logs.get_or_create("t", 0, bytes(15) + b"t", config, host.clock.time_ms(), is_new=True)
+        for number in range(200):
+            now_ms = host.clock.time_ms()
+            batch = build_batch([(b"key %d" % (number % 5), b"value", now_ms)])
+            log.append_as_leader(ProducedBatches(batch, now_ms), 0)
+        log.update_high_watermark(log.log_end_offset)
+        cleaner = LogCleaner(host, ConfigRepository(host), [])
+        host.spawn("cleaner", cleaner.run)
+        await until(lambda: is_clean(log))
+        assert len(all_records(log)) < 60
+        assert host.failed_dirs == []
+        await cleaner.stop()

@@ -46,7 +46,8 @@ def receive(far: socket.socket) -> bytes:
 
 def drain(answer: Sending, far: socket.socket) -> tuple[bytes, list[Progress]]:
     """All of it, by a client that reads whenever the socket takes no more."""
-    received, stops = b"", []
+    received = b""
+    stops: list[Progress] = []
     while (progress := answer.resume()) is not Progress.SENT:
         stops.append(progress)
         received += receive(far)
@@ -64,10 +65,10 @@ def test_a_full_socket_is_no_end(pair: tuple[socket.socket, socket.socket], desc
     assert set(stops) == {Progress.FULL}
 
 
-def test_others_have_their_turn_though_the_socket_takes_more(
+def test_others_are_served_though_the_socket_takes_more(
     pair: tuple[socket.socket, socket.socket], descriptor: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "TURN_BYTES", 10_000)
+    monkeypatch.setattr(sending, "SLICE_BYTES", 10_000)
     monkeypatch.setattr(sending, "SENDFILE_STEP_BYTES", 10_000)
     near, far = pair
     answer = Sending(near, [Slice(descriptor, 0, 50_000)])

@@ -1,4 +1,4 @@
-"""Stores and settings -> contexts: a handshake tells what they are worth."""
+"""Stores and settings -> contexts: a handshake shows what they are worth."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def shake_hands(client: ssl.SSLContext, authority: Authority, server: str = "ser
     def serve(end: socket.socket) -> None:
         try:
             with context.wrap_socket(end, server_side=True) as stream:
-                peer = stream.getpeercert()
+                peer: dict[str, Any] | None = stream.getpeercert()
                 names = dict(pair for part in peer.get("subject", ()) for pair in part) if peer else {}
                 seen.append(names.get("commonName"))
                 stream.sendall(b"!")
@@ -69,7 +70,7 @@ def test_pkcs12_stores_do_too_and_leave_no_key_behind(authority: Authority, tmp_
     assert shake_hands(context, authority) == ("TLSv1.2", "client")
 
 
-def test_nobody_else_is_trusted(authority: Authority, tmp_path: Path) -> None:
+def test_no_other_authority_is_trusted(authority: Authority, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(client_context(TlsSettings()), authority)
     trusting = TlsSettings(truststore=pem(authority, "ca"))
@@ -97,18 +98,18 @@ def test_an_encrypted_key_needs_its_password(authority: Authority, tmp_path: Pat
         assert "wrong1" not in raised.value.cause
 
 
-def test_stores_that_cannot_be_read_are_told(authority: Authority, tmp_path: Path) -> None:
+def test_stores_that_cannot_be_read_are_reported(authority: Authority, tmp_path: Path) -> None:
     stores = {
         Store("/no/such.pem"): "No such file",
         Store(str(authority.directory / "client.p12"), "wrong1"): "cannot be read",
         Store("/etc/keys.jks"): "type JKS, which is not read here",
         Store("/etc/keys.pem", type="BCFKS"): "type BCFKS",
     }
-    for store, told in stores.items():
+    for store, reported in stores.items():
         for settings in (TlsSettings(keystore=store), TlsSettings(truststore=store)):
             with pytest.raises(TlsError) as raised:
                 client_context(settings)
-            assert told in raised.value.cause
+            assert reported in raised.value.cause
     with pytest.raises(TlsError, match="SSLv3"):
         client_context(TlsSettings(versions=["SSLv3"]))
     with pytest.raises(TlsError, match="TLS_X_WITH_Y"):

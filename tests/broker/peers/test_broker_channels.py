@@ -1,91 +1,36 @@
-"""The controller's queues: order, repetition until answered, and nothing left of a removed broker."""
+"""The controller's queues: order, repetition until there is a response, and nothing left of a removed broker."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.cluster.metadata_cache import Node
-from kpybroker.broker.network.transport import Stream
-from kpybroker.broker.peers.broker_channels import Channels, ControlRequest, ask_once
+from kpybroker.broker.peers.broker_channels import BrokerChannels, ControlRequest
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import ProtocolError
-from kpybroker.wire.headers import encode_response_header, parse_request_header
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from kpybroker.wire.znodes import BrokerRegistration, Endpoint
+from tests.support.host import FakeHost
 from tests.support.memory_transport import MemoryTransport
+from tests.support.peer import HOST, PORT, Peer
 
-HOST, PORT = "peer", 9092
 REGISTRATION = BrokerRegistration((Endpoint(HOST, PORT, "PLAINTEXT", "PLAINTEXT"),), 0)
-
-
-class Controller:
-    """What the channels ask of a broker."""
-
-    def __init__(self) -> None:
-        self.config = BrokerConfig({"broker.id": "1"})
-        self.node_id = 1
-        self.transport = MemoryTransport()
-
-
-class Peer:
-    """Broker 2: answers UpdateMetadata, or does something else about it first."""
-
-    def __init__(self, transport: MemoryTransport) -> None:
-        self.listener = transport.listen(HOST, PORT, 5)
-        self.received: list[int] = []
-        self.misbehave: list[str] = []
-
-    async def serve(self) -> None:
-        async with trio.open_nursery() as nursery:
-            while True:
-                nursery.start_soon(self._serve_connection, await self.listener.accept())
-
-    async def _serve_connection(self, stream: Stream) -> None:
-        while (frame := await self._frame(stream)) is not None:
-            header = parse_request_header(frame)
-            assert header.api_key == ApiKey.UPDATE_METADATA
-            body = memoryview(frame)[header.body_offset :]
-            request = decode(UpdateMetadataRequest, body, header.api_version)
-            self.received.append(request.controller_epoch)
-            how = self.misbehave.pop(0) if self.misbehave else "answer"
-            if how == "hang up":
-                stream.close()
-                return
-            if how == "say nothing":
-                await trio.sleep_forever()
-            correlation_id = header.correlation_id + (how == "wrong id")
-            response = encode_response_header(ApiKey.UPDATE_METADATA, header.api_version, correlation_id)
-            response += encode(UpdateMetadataResponse(), header.api_version)
-            await stream.send_parts([struct.pack(">i", len(response)) + response])
-
-    async def _frame(self, stream: Stream) -> bytes | None:
-        data = b""
-        while len(data) < 4 or len(data) < 4 + struct.unpack(">i", data[:4])[0]:
-            buffer = bytearray(4096)
-            count = await stream.receive_into(memoryview(buffer))
-            if count == 0:
-                return None
-            data += buffer[:count]
-        return data[4:]
 
 
 def request(number: int) -> ControlRequest:
     return ControlRequest(UpdateMetadataRequest(controller_id=1, controller_epoch=number), 8)
 
 
+async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
+    raise LookupError("the handler failed")
+
+
 @asynccontextmanager
-async def channel_to_peer() -> AsyncIterator[tuple[Channels, Peer, list[int], trio.Nursery]]:
-    controller = Controller()
+async def channel_to_peer() -> AsyncIterator[tuple[BrokerChannels, Peer, list[int], trio.Nursery]]:
     answered: list[int] = []
 
     def on_response(broker_id: int, sent: ControlRequest, response: Any) -> None:
@@ -93,9 +38,11 @@ async def channel_to_peer() -> AsyncIterator[tuple[Channels, Peer, list[int], tr
         assert isinstance(response, UpdateMetadataResponse)
         answered.append(sent.message.controller_epoch)
 
-    channels = Channels(controller, on_response)  # type: ignore[arg-type]
-    peer = Peer(controller.transport)
     async with trio.open_nursery() as nursery:
+        transport = MemoryTransport()
+        host = FakeHost(nursery, BrokerConfig({"broker.id": "1"}))
+        channels = BrokerChannels(host, transport, answer_locally, on_response)
+        peer = Peer(transport)
         nursery.start_soon(peer.serve)
         channels.add(2, REGISTRATION, nursery)
         yield channels, peer, answered, nursery
@@ -131,14 +78,14 @@ async def test_a_removed_broker_gets_nothing_more(autojump_clock: trio.testing.M
         await trio.sleep(100)
         assert peer.received == [0]
         assert answered == []
-        # Under its next registration it starts afresh.
+        # Its next registration starts a new channel.
         channels.add(2, REGISTRATION, nursery)
         channels.send(2, request(3))
         await channels.flush(2)
         assert (peer.received, answered) == ([0, 3], [3])
 
 
-async def test_who_waits_for_a_removed_brokers_queue_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_flush_returns_when_its_broker_is_removed(autojump_clock: trio.testing.MockClock) -> None:
     async with channel_to_peer() as (channels, peer, _, _):
         peer.misbehave = ["say nothing"]
         channels.send(2, request(1))
@@ -149,40 +96,9 @@ async def test_who_waits_for_a_removed_brokers_queue_goes_on(autojump_clock: tri
                 channels.remove(2)
 
 
-# -- one question ------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def asker_and_peer() -> AsyncIterator[tuple[Any, Peer]]:
-    broker: Any = Controller()
-    nodes = {2: Node(2, HOST, PORT), 3: Node(3, "nowhere", PORT)}
-    broker.metadata = SimpleNamespace(broker_endpoint=lambda broker_id, listener: nodes.get(broker_id))
-    peer = Peer(broker.transport)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(peer.serve)
-        yield broker, peer
-        nursery.cancel_scope.cancel()
-
-
-async def test_one_question_is_answered_on_its_own_connection() -> None:
-    async with asker_and_peer() as (broker, peer):
-        for number in range(2):
-            answer = await ask_once(broker, 2, ApiKey.UPDATE_METADATA, request(number).message, 8)
-            assert isinstance(answer, UpdateMetadataResponse)
-        assert peer.received == [0, 1]
-
-
-async def test_a_question_is_asked_once(autojump_clock: trio.testing.MockClock) -> None:
-    """Whoever asks decides what comes next."""
-    async with asker_and_peer() as (broker, peer):
-        for broker_id, how, expected in (
-            (2, "hang up", OSError),
-            (2, "say nothing", OSError),
-            (2, "wrong id", ProtocolError),
-            (3, "", OSError),
-            (4, "", OSError),
-        ):
-            peer.misbehave = [how] if how else []
-            with pytest.raises(expected):
-                await ask_once(broker, broker_id, ApiKey.UPDATE_METADATA, request(0).message, 8)
-        assert peer.received == [0, 0, 0]
+async def test_a_failure_of_this_brokers_own_handler_is_logged_and_the_next_request_is_delivered() -> None:
+    async with channel_to_peer() as (channels, _, answered, nursery):
+        channels.add(1, REGISTRATION, nursery)
+        channels.send(1, request(0))
+        await channels.flush_all()
+        assert answered == []

@@ -1,17 +1,15 @@
-"""One request after the other on a connection to another broker, whatever pieces the answers come in."""
+"""One request after the other on a connection to another broker, whatever pieces the responses arrive in."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.app import Broker
 from kpybroker.broker.network.transport import Listener, SocketTransport, Stream, Transport
 from kpybroker.broker.peers.connection import FIRST_BUFFER_BYTES, PeerConnection, Request
 from kpybroker.wire.api import ApiKey
@@ -60,11 +58,6 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
     transport = transport or SocketTransport()
     listener: Listener = transport.listen("127.0.0.1", 0, 5)
     host, port = listener.address
-    broker = SimpleNamespace(
-        transport=transport,
-        config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT"),
-        metadata=SimpleNamespace(broker_endpoint=lambda *_: SimpleNamespace(host=host, port=port)),
-    )
 
     async def accept() -> None:
         stream = await listener.accept()
@@ -73,7 +66,7 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
         finally:
             stream.close()
 
-    connection = PeerConnection(cast(Broker, broker), 2, "test")
+    connection = PeerConnection(lambda timeout_s: transport.connect(host, port, timeout_s), "test")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.poll)
         nursery.start_soon(accept)
@@ -87,7 +80,7 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
 
 
 @pytest.mark.parametrize("piece", [1, 3, 50, 100_000])
-async def test_a_conversation_goes_on_until_there_is_no_more_to_ask(piece: int) -> None:
+async def test_a_conversation_ends_with_the_last_request(piece: int) -> None:
     sizes = [0, 10, 1000, FIRST_BUFFER_BYTES, 5 * FIRST_BUFFER_BYTES, 1]
 
     async def serve(stream: Stream) -> None:
@@ -111,7 +104,7 @@ async def test_a_conversation_goes_on_until_there_is_no_more_to_ask(piece: int) 
     assert got == list(enumerate(sizes))
 
 
-async def test_an_answer_of_many_elements_is_decoded_in_turns_and_the_conversation_goes_on() -> None:
+async def test_a_large_response_is_decoded_in_time_slices_and_the_conversation_continues() -> None:
     turns = 0
 
     async def serve(stream: Stream) -> None:
@@ -148,7 +141,7 @@ async def test_the_next_conversation_is_on_the_same_connection() -> None:
     assert [response.session_id for response in asked] == [0, 1, 2]
 
 
-async def test_a_request_that_finds_no_room_is_sent_to_its_end() -> None:
+async def test_a_request_larger_than_the_send_buffer_is_sent_completely() -> None:
     capacity = 1000
     large = Request(ApiKey.FETCH, FetchRequest(rack_id="r" * 5 * capacity), VERSION)
     asked: list[str] = []
@@ -173,7 +166,7 @@ async def test_a_request_that_finds_no_room_is_sent_to_its_end() -> None:
     assert asked == [large.message.rack_id]
 
 
-BROKEN = {
+BROKEN: dict[str, Callable[[int], bytes]] = {
     "another request's": lambda correlation_id: answer(0, correlation_id + 1),
     "two": lambda correlation_id: answer(0, correlation_id) * 2,
     "too short a size": lambda _: (3).to_bytes(4, "big") + b"abc",
@@ -183,7 +176,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-async def test_what_is_no_answer_ends_the_connection(kind: str) -> None:
+async def test_an_invalid_response_closes_the_connection(kind: str) -> None:
     async def serve(stream: Stream) -> None:
         await stream.send_parts([BROKEN[kind](await next_correlation_id(stream))])
         await trio.sleep_forever()
@@ -194,7 +187,7 @@ async def test_what_is_no_answer_ends_the_connection(kind: str) -> None:
         assert connection._stream is None
 
 
-async def test_a_peer_that_leaves_amid_an_answer_is_a_failure() -> None:
+async def test_a_peer_that_hangs_up_during_a_response_is_a_failure() -> None:
     async def serve(stream: Stream) -> None:
         await stream.send_parts([answer(0, await next_correlation_id(stream))[:-3]])
 
@@ -203,8 +196,8 @@ async def test_a_peer_that_leaves_amid_an_answer_is_a_failure() -> None:
             await connection.ask(fetch(0), ANSWER_TIMEOUT_S)
 
 
-async def test_each_answer_is_waited_for_anew_and_not_for_ever(autojump_clock: trio.testing.MockClock) -> None:
-    """Five answers take more time together than each of them may; a sixth does not come."""
+async def test_the_timeout_applies_to_each_response(autojump_clock: trio.testing.MockClock) -> None:
+    """Five responses together take longer than the timeout of one; a sixth is not sent."""
     begin = trio.current_time()
 
     async def serve(stream: Stream) -> None:
@@ -227,7 +220,7 @@ async def test_each_answer_is_waited_for_anew_and_not_for_ever(autojump_clock: t
     assert trio.current_time() - begin == pytest.approx(5 * 10 + ANSWER_TIMEOUT_S)
 
 
-async def test_what_on_answer_raises_comes_out() -> None:
+async def test_what_on_answer_raises_is_raised_by_the_conversation() -> None:
     async def serve(stream: Stream) -> None:
         await stream.send_parts([answer(0, await next_correlation_id(stream))])
 

@@ -1,4 +1,4 @@
-"""A broker's way to the controller: whoever it is, and the next one when it is another."""
+"""A broker's channel to the controller: whichever broker it is, and the next one after it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.peers.controller_channel import ControllerChannel
 from kpybroker.core.controller.events import AllocateProducerIds
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -20,29 +19,29 @@ from tests.support.running_cluster import running_cluster
 async def test_the_controller_answers_itself_and_others(tmp_path: Path, asking: int) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         broker = cluster.brokers[asking]
-        channel = ControllerChannel(broker, "test")
+        channel = broker.peers.controller_channel("test")
         request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=broker.broker_epoch)
         starts = [(await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)).producer_id_start for _ in range(3)]
         assert starts == [0, 1000, 2000]
         channel.close()
 
 
-async def test_a_refusal_of_the_controller_is_an_answer(tmp_path: Path) -> None:
+async def test_an_error_code_of_the_controller_is_a_response(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         for asking in (1, 2):
-            channel = ControllerChannel(cluster.brokers[asking], "test")
+            channel = cluster.brokers[asking].peers.controller_channel("test")
             request = AllocateProducerIdsRequest(broker_id=asking, broker_epoch=0)
             response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
             assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
             channel.close()
 
 
-async def test_when_the_controller_goes_the_next_one_is_asked(
+async def test_when_the_controller_stops_the_next_one_is_asked(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_cluster(tmp_path, 1, 2, 3) as cluster:
         broker = cluster.brokers[3]
-        channel = ControllerChannel(broker, "test")
+        channel = broker.peers.controller_channel("test")
         request = AllocateProducerIdsRequest(broker_id=3, broker_epoch=broker.broker_epoch)
         await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
         await cluster.stop(1)
@@ -51,7 +50,7 @@ async def test_when_the_controller_goes_the_next_one_is_asked(
         channel.close()
 
 
-async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
+async def test_a_broker_that_is_not_the_controller_yet_is_asked_again_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
@@ -67,7 +66,7 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
 
         cluster.brokers[1].controller.ask = ask  # type: ignore[method-assign,assignment]
         broker = cluster.brokers[2]
-        channel = ControllerChannel(broker, "test")
+        channel = broker.peers.controller_channel("test")
         request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.broker_epoch)
         async with trio.open_nursery() as nursery:
             answers = []
@@ -83,7 +82,7 @@ async def test_who_says_that_it_is_not_the_controller_is_asked_again_later(
         channel.close()
 
 
-async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_timeout(
+async def test_a_controller_that_does_not_respond_is_asked_again_after_the_socket_timeout(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     keys = {"controller_socket_timeout_ms": "2000", "request_timeout_ms": "50000"}
@@ -98,7 +97,7 @@ async def test_a_controller_that_does_not_answer_is_asked_anew_after_its_socket_
 
         cluster.brokers[1].controller.ask = ask  # type: ignore[method-assign,assignment]
         broker = cluster.brokers[2]
-        channel = ControllerChannel(broker, "test")
+        channel = broker.peers.controller_channel("test")
         request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=broker.broker_epoch)
         response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
         assert response.error_code == ErrorCode.NONE

@@ -55,10 +55,10 @@ def after(records: bytes | None, error: KafkaError | LogDirError = NOT_LEADER) -
 
 
 @pytest.mark.parametrize("last", [2, None])
-def test_what_was_sent_behind_is_refused_until_the_first_comes_again(last: int | None) -> None:
+def test_batches_behind_are_refused_until_the_first_is_sent_again(last: int | None) -> None:
     refused = after(sent(3))
-    told = [code_of(refused, sent(sequence), last=last) for sequence in (4, 5)]
-    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    codes = [code_of(refused, sent(sequence), last=last) for sequence in (4, 5)]
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
     refused.note("t", 0, sent(4), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
     assert code_of(refused, sent(6), last=last) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "as the first was"
     assert code_of(refused, sent(3), last=last) is None
@@ -68,12 +68,12 @@ def test_what_was_sent_behind_is_refused_until_the_first_comes_again(last: int |
 
 def test_no_more_than_can_be_on_their_way() -> None:
     refused = after(sent(3))
-    told = [code_of(refused, sent(sequence)) for sequence in range(4, 10)]
-    assert told == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * BEHIND_MAX + [None] * 2
+    codes = [code_of(refused, sent(sequence)) for sequence in range(4, 10)]
+    assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * BEHIND_MAX + [None] * 2
 
 
 @pytest.mark.parametrize(("sequence", "last"), [(4, 3), (9, 8), (9, 9), (9, 20)])
-def test_what_another_leader_took_meanwhile_is_forgotten(sequence: int, last: int) -> None:
+def test_a_batch_that_another_leader_has_appended_is_forgotten(sequence: int, last: int) -> None:
     refused = after(sent(3))
     assert code_of(refused, sent(sequence), last=last) is None
     assert not refused.by_partition
@@ -84,7 +84,7 @@ def test_the_log_may_know_an_older_epoch_of_the_producer() -> None:
     assert code_of(refused, sent(1, producer_epoch=1), last=0, epoch=0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_fenced_producer_is_left_to_be_told_so() -> None:
+def test_a_fenced_producer_is_left_to_the_append() -> None:
     assert code_of(after(sent(3)), sent(4), last=0, epoch=1) is None
 
 
@@ -110,7 +110,7 @@ def test_a_broker_that_does_not_lead_keeps_what_was_noted() -> None:
     "records",
     [sent(2), sent(3), sent(4, producer_id=8), sent(0, producer_epoch=1), bytes(batch(b"plain")), None, b"short"],
 )
-def test_others_are_not_behind(records: bytes | None) -> None:
+def test_other_batches_are_not_behind(records: bytes | None) -> None:
     assert code_of(after(sent(3)), records) is None
 
 
@@ -145,7 +145,7 @@ def test_other_partitions_are_free_and_only_so_many_are_noted() -> None:
     assert code_of(refused, sent(4), index=1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-# --- a broker that is told to lead between two requests
+# --- a broker that becomes the leader between two requests
 
 
 async def produce(broker: Broker, connection: PlainConnectionInfo, version: int, *sequences: int) -> list[ErrorCode]:
@@ -176,7 +176,7 @@ async def test_a_leader_that_hears_late(autojump_clock: trio.testing.MockClock, 
         assert broker.replicas.hosted("t", 0).online_log().log_end_offset == 5
 
 
-async def test_what_is_in_the_log_already_keeps_nobody_waiting(autojump_clock: trio.testing.MockClock) -> None:
+async def test_what_is_in_the_log_already_makes_no_request_wait(autojump_clock: trio.testing.MockClock) -> None:
     connection = PlainConnectionInfo(connection_id="one")
     moved, fine = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     async with running_broker(Path("/logs"), files=LossyFiles()) as broker:

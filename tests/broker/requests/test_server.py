@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from tests.support.echo_server import HOST, Config, House
+from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryListener, MemoryTransport
 
 
@@ -151,6 +151,48 @@ async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Trans
         assert await second.receive() == b"y"
 
     await House(transport, Config(max_connections=1)).run(scenario)
+
+
+async def test_each_listener_accepts_again_after_the_limit_was_reached(transport: Transport) -> None:
+    async def scenario(house: House) -> None:
+        await trio.testing.wait_all_tasks_blocked(0.01)  # both listeners accept
+        first = [await house.connect(listener) for listener in (0, 1)]
+        for client in first:
+            assert await client.ask(b"x") == b"x"
+        waiting = [await house.connect(listener) for listener in (0, 1)]
+        for client in waiting:
+            await client.send(b"y")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        for client in first:
+            client.stream.close()
+
+        async def finish(client: Client) -> None:
+            assert await client.receive() == b"y"
+            client.stream.close()
+
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                for client in waiting:  # in either order
+                    nursery.start_soon(finish, client)
+
+    await House(transport, Config(max_connections=1), listeners=2).run(scenario)
+
+
+async def test_a_higher_limit_of_connections_applies_at_once(transport: Transport) -> None:
+    config = Config(max_connections=1)
+
+    async def scenario(house: House) -> None:
+        first = await house.connect()
+        assert await first.ask(b"x") == b"x"
+        second = await house.connect()
+        await second.send(b"y")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        config.values["max.connections"] = 2
+        config.announce_change()
+        with trio.fail_after(5):
+            assert await second.receive() == b"y"
+
+    await House(transport, config).run(scenario)
 
 
 async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(

@@ -24,8 +24,8 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_a_parked_request_is_answered_once_whatever_comes_meanwhile(transport: Transport, seed: int) -> None:
-    """Whoever ends its wait and when: before its connection sleeps, while the client reads nothing, more than once."""
+async def test_a_suspended_request_is_answered_once_whatever_arrives_before(transport: Transport, seed: int) -> None:
+    """Whenever its wait ends: before its connection sleeps, while the client reads nothing, more than once."""
     chance = random.Random(seed)
     kinds = [b"park%d", b"late%d", b"now%d", b"%d"]
     words = [[chance.choice(kinds) % (100 * client + n) for n in range(30)] for client in range(4)]
@@ -63,7 +63,7 @@ async def test_a_parked_request_is_answered_once_whatever_comes_meanwhile(transp
     await House(transport, Config()).run(scenario)
 
 
-async def test_a_parked_request_is_answered_when_its_time_is_over_and_the_next_one_in_its_own_time(
+async def test_a_suspended_request_is_answered_at_its_deadline_and_the_next_one_at_its_own(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async def scenario(house: House) -> None:
@@ -85,7 +85,7 @@ FILE_BYTES = 3_000_000
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SharedFile]:
-    """Open once: whoever sends from it has given it back at the end of each test."""
+    """Opened once: every response has released it at the end of each test."""
     (tmp_path / "file").write_bytes(random.Random(7).randbytes(FILE_BYTES))
     shared = SharedFile(OsFiles().open(str(tmp_path / "file")))
     yield shared
@@ -94,7 +94,7 @@ def file(tmp_path: Path) -> Iterator[SharedFile]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_large_answers_leave_whole_in_their_turn_and_at_their_clients_pace(
+async def test_large_responses_are_sent_whole_in_order_and_as_their_client_takes_them(
     transport: Transport, file: SharedFile, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -124,7 +124,7 @@ async def test_large_answers_leave_whole_in_their_turn_and_at_their_clients_pace
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_a_large_answer_that_nobody_reads_is_given_up(
+async def test_a_large_response_that_its_client_does_not_read_is_given_up(
     file: SharedFile, leaves: bool, autojump_clock: trio.testing.MockClock
 ) -> None:
     """When its client leaves, or reads nothing for so long; the others hear nothing of it."""
@@ -146,7 +146,7 @@ async def test_a_large_answer_that_nobody_reads_is_given_up(
     await House(SocketTransport(), Config(connections_max_idle_ms=60_000)).run(scenario)
 
 
-async def test_whoever_leaves_while_parked_takes_nothing_along(transport: Transport) -> None:
+async def test_a_client_that_leaves_while_suspended_leaves_nothing_behind(transport: Transport) -> None:
     """Its request is over by the end of its wait at the latest, as on Kafka, and the others hear nothing of it."""
 
     async def scenario(house: House) -> None:

@@ -76,6 +76,7 @@ class Harness:
             self._check_memory()
 
     # --- brokers
+
     def do_settings(self, *options: str) -> None:
         """Settings of brokers that are added after this."""
         self._options |= dict(option.split("=") for option in options)
@@ -160,6 +161,7 @@ class Harness:
         self._held = False
 
     # --- topics and tools
+
     def do_topic(self, name: str, *assignments: str) -> None:
         """`0:1,2` partition 0 on brokers 1 and 2; `noid` leaves out the topic id."""
         topic_id = None if "noid" in assignments else self._uuid()
@@ -219,6 +221,7 @@ class Harness:
         instantly(self._admin.set(znodes.CONTROLLER, znodes.encode_controller(99, NOW_MS)))
 
     # --- requests
+
     def do_event(self, name: str, *arguments: str) -> None:
         event: events.Event = getattr(events, name)(*arguments) if hasattr(events, name) else Signal(name)
         for broker in self._brokers.values():
@@ -288,6 +291,7 @@ class Harness:
         self.output.append(str(self._active().machine.parts.context.offline_partition_count))
 
     # --- the final state
+
     def outcome(self) -> dict[str, Any]:
         """The topics in the tree, without epochs, which an interruption may raise."""
         found: dict[str, Any] = {}
@@ -331,6 +335,7 @@ class Harness:
         return any("is lost" in line for line in self.output)
 
     # --- running
+
     def _new_broker(self, broker_id: int) -> SimulatedBroker:
         options = {"version": "3.9-IV0", "delete": "true", "rebalance": "false", **self._options}
         settings = effects.Settings(

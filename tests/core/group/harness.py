@@ -185,6 +185,8 @@ class Harness(MachineHarness):
 
 
 # --- requests from text
+
+
 def _options(arguments: list[str]) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in arguments if "=" in argument)
 
@@ -292,6 +294,8 @@ _REQUESTS: dict[str, Callable[[Harness, str, list[str]], object]] = {
 
 
 # --- results to text
+
+
 def _text(data: bytes) -> str:
     """Assignments are text in scenarios; a subscription shows its topics."""
     if data[:2] == b"\0\0" and len(data) >= 10:

@@ -78,6 +78,7 @@ class Model:
         self.empty_since = 0
 
     # --- members and protocols
+
     def holder(self, instance: str) -> str | None:
         return next((m for m, member in self.members.items() if member.instance == instance), None)
 
@@ -104,6 +105,7 @@ class Model:
         return max((member.rebalance_ms for member in self.members.values()), default=0)
 
     # --- JoinGroup
+
     def join(self, ticket: str, member_id: str, new_id: str, protocol_type: str, wish: Member, version: int) -> None:
         if not self.exists and member_id:
             return self.say(ticket, "UNKNOWN_MEMBER_ID", member_id)
@@ -187,6 +189,7 @@ class Model:
             self.say(ticket, *head[:3], shown, *head[4:6], skips)
 
     # --- a rebalance
+
     def prepare(self) -> None:
         if self.state == "CompletingRebalance":
             for member in self.members.values():
@@ -242,6 +245,7 @@ class Model:
         return ("NONE", member_id, self.generation, self.leader, self.protocol, members, False)
 
     # --- SyncGroup, Heartbeat, LeaveGroup
+
     def sync(self, ticket: str, member_id: str, instance: str | None, generation: int, parts: dict[str, bytes]) -> None:
         error = self.refusal(member_id, instance)
         if error is None and generation != self.generation:
@@ -318,6 +322,7 @@ class Model:
         self.unsynced.discard(member_id)
 
     # --- offsets
+
     def commit(
         self, ticket: str, member_id: str, instance: str | None, generation: int, partition: Partition, offset: int
     ) -> None:
@@ -374,6 +379,7 @@ class Model:
         self.say(ticket, "NONE")
 
     # --- time
+
     def next_time(self) -> int | None:
         """The next deadline. A member that waits in a join or sync has none, unless it is new."""
         times = [at for at in (self.join_ends_at, self.sync_ends_at) if at is not None]

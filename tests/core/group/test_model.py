@@ -132,6 +132,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         return choice[who % len(choice)]
 
     # --- members
+
     def _join(
         self, member_id: str, instance: str | None, wish: tuple[str, int, int], version: int, protocol_type: str
     ) -> None:
@@ -271,6 +272,7 @@ class AgainstTheModel(RuleBasedStateMachine):
             self.model.leave(ticket, picked)
 
     # --- offsets, and the group's end
+
     @rule(who=WHO, place=PLACES, lag=st.sampled_from([0, 0, 0, 1]), alone=st.booleans())
     def commits(self, who: int, place: tuple[str, int], lag: int, alone: bool) -> None:
         member_id, instance = ("", None) if alone else self._pick(who)
@@ -297,6 +299,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.model.clean_up()
 
     # --- time
+
     @rule(milliseconds=st.sampled_from([0, 1, 997, 3_001, 4_999, 6_007, 9_001, 17_011, 300_007]))
     def time_passes(self, milliseconds: int) -> None:
         end = self.harness.time_ms + milliseconds
@@ -306,6 +309,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.model.now_ms = end
 
     # --- invariants
+
     @invariant()
     def both_say_the_same(self) -> None:
         self.harness.check()

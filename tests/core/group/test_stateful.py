@@ -85,6 +85,7 @@ class Groups(RuleBasedStateMachine):
         return choice[who % len(choice)]
 
     # --- what clients do
+
     def _join(self, member_id: str, instance: str | None, protocols: str, version: int, new_id: str) -> str:
         wish = PROTOCOLS[protocols]
         return self._ask(
@@ -151,6 +152,7 @@ class Groups(RuleBasedStateMachine):
         assert self.group is None or member[0] not in self.group.members
 
     # --- offsets
+
     @rule(index=st.integers(0, 1), producer_id=st.sampled_from([-1, -1, 7, 8]), who=WHO, fails=st.integers(0, 9))
     def commit(self, index: int, producer_id: int, who: int, fails: int) -> None:
         self.commits += 1
@@ -197,6 +199,7 @@ class Groups(RuleBasedStateMachine):
                 assert (found.error, found.offset) == (ErrorCode.NONE, self.offsets.get(partition, -1))
 
     # --- failures and time
+
     @rule(milliseconds=st.sampled_from([1, 2_999, 3_000, 5_999, 6_001, 7_000]))
     def time_passes(self, milliseconds: int) -> None:
         self.harness.advance(milliseconds)
@@ -214,6 +217,7 @@ class Groups(RuleBasedStateMachine):
         assert all(ticket in self.harness.answered for ticket in self.harness.asked)
 
     # --- invariants
+
     @invariant()
     def the_group_is_sound(self) -> None:
         group = self.group

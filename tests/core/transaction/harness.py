@@ -109,6 +109,7 @@ class Harness(MachineHarness):
         assert durable_state(replayed(self.log)) == durable_state(self.machine)
 
     # --- commands
+
     def do_verify(self, transactional_id: str, producer: str, *partitions: str) -> None:
         errors = self.machine.verify(transactional_id, *_producer(producer), [_partition(text) for text in partitions])
         self.output.append(" ".join(f"{_name(partition)}:{error.name}" for partition, error in errors.items()))
@@ -163,6 +164,8 @@ class Harness(MachineHarness):
 
 
 # --- requests from text
+
+
 def _producer(text: str) -> ProducerIdAndEpoch:
     producer_id, epoch = text.split("/")
     return ProducerIdAndEpoch(int(producer_id), int(epoch))
@@ -196,6 +199,8 @@ _REQUESTS: dict[str, Callable[[str, list[str]], object]] = {
 
 
 # --- results to text
+
+
 def _name(partition: PartitionKey) -> str:
     return f"{partition[0]}-{partition[1]}"
 

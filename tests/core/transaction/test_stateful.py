@@ -116,6 +116,7 @@ class Transactions(RuleBasedStateMachine):
         self.harness.check()
 
     # --- invariants
+
     @invariant()
     def answers_are_true(self) -> None:
         for ticket, result in self.harness.answered.items():

@@ -11,8 +11,8 @@ from kpybroker.storage.disk.files import write_all
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.segment import SegmentOverflowError
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.primitives import INT32_MAX
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record
 from tests.support.batches import NOW_MS, log_config, open_log

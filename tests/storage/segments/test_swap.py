@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import make_dirs, write_file
-from kpybroker.wire.primitives import INT32_MAX
+from kpybroker.wire.constants import INT32_MAX
 from tests.support.batches import batch, log_config, open_log, read_all
 from tests.support.lossy_files import LossyFiles, PowerCut
 

@@ -24,6 +24,7 @@ LEDGER = Ledger(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, {0: "a block of 1000 ids"})
 async def handle(
     broker: Broker, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> AllocateProducerIdsResponse:
+    """Have the controller allocate a block of producer ids to the broker that asks."""
     check_cluster_action(context)
     block = await broker.controller.ask(AllocateProducerIds(request.broker_id, request.broker_epoch))
     return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
@@ -32,4 +33,5 @@ async def handle(
 def error_response(
     request: AllocateProducerIdsRequest, context: RequestContext, error: KafkaError
 ) -> AllocateProducerIdsResponse:
+    """The error at the top of the response."""
     return AllocateProducerIdsResponse(error_code=error.code)

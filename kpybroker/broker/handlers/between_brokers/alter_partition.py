@@ -29,6 +29,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+    """Have the controller change the leader's ISR of each partition."""
     check_cluster_action(context)
     response: AlterPartitionResponse = await broker.controller.ask(AlterPartitionReceived(request, context.api_version))
     return response
@@ -37,4 +38,5 @@ async def handle(broker: Broker, request: AlterPartitionRequest, context: Reques
 def error_response(
     request: AlterPartitionRequest, context: RequestContext, error: KafkaError
 ) -> AlterPartitionResponse:
+    """The error at the top of the response."""
     return AlterPartitionResponse(error_code=error.code)

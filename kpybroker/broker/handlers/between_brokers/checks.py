@@ -1,4 +1,4 @@
-"""What the controller's requests have in common: who may send them, and for which life of this broker they are."""
+"""What the controller's requests share: who may send them, and for which registration of this broker they are."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
-log = logging.getLogger("kafka.server.KafkaApis")
+logger = logging.getLogger("kafka.server.KafkaApis")
 
 UNKNOWN_BROKER_EPOCH = -1
 
 
 def check_cluster_action(context: RequestContext) -> None:
+    """Raises CLUSTER_AUTHORIZATION_FAILED for a client that may not act as a broker."""
     if not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
@@ -25,13 +26,13 @@ def check_cluster_action(context: RequestContext) -> None:
 def is_stale(broker: Broker, broker_epoch: int, controller_id: int, controller_epoch: int, name: str) -> bool:
     """Whether the request was meant for an earlier registration of this broker (KIP-380).
 
-    A broker that restarts quickly may meet requests for its former self. A newer epoch than its own is fine: the
-    controller has seen the registration before its answer got here.
+    A broker that restarts quickly may receive requests for its earlier registration. A newer epoch than its own is
+    fine: the controller sees a registration before the broker receives the response to it.
     """
     current = broker.broker_epoch
     if broker_epoch == UNKNOWN_BROKER_EPOCH or broker_epoch >= current:
         return False
-    log.info(
+    logger.info(
         "Received %s request with broker epoch %d smaller than the current broker epoch %d from controller %d with "
         "epoch %d.",
         name,

@@ -1,7 +1,7 @@
 """ControlledShutdown 0-3 (between brokers): before it stops, a broker has the controller move its leaderships away.
 
-The answer names the partitions that it still leads, which nobody else could; while there are any the broker asks
-again.
+The response names the partitions that it still leads because no other replica can; while there are any, the broker
+asks again.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ LEDGER = Ledger(
 async def handle(
     broker: Broker, request: ControlledShutdownRequest, context: RequestContext
 ) -> ControlledShutdownResponse:
+    """Have the controller move leaderships away from a broker that stops."""
     check_cluster_action(context)
     remaining = await broker.controller.ask(ControlledShutdown(request.broker_id, request.broker_epoch))
     return ControlledShutdownResponse(
@@ -48,4 +49,5 @@ async def handle(
 def error_response(
     request: ControlledShutdownRequest, context: RequestContext, error: KafkaError
 ) -> ControlledShutdownResponse:
+    """The error at the top of the response."""
     return ControlledShutdownResponse(error_code=error.code)

@@ -1,7 +1,7 @@
-"""LeaderAndIsr 0-7 (between brokers): the controller tells which partitions this broker leads or follows.
+"""LeaderAndIsr 0-7 (between brokers): the controller assigns partitions to lead or to follow.
 
-A request of another life of this broker (its epoch is older than the registration) changes nothing. Not
-here: what becoming a leader or a follower means (`broker.replicas`).
+A request for an earlier registration of this broker (an older broker epoch) changes nothing. Not here: what becoming a
+leader or a follower means (`broker.replication.replicas`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+    """Become leader or follower of each partition, unless the request is for an earlier registration."""
     check_cluster_action(context)
     async with broker.replicas.state_change_lock:
         # A log is made with its topic's settings: have them before the controller's word is taken.
@@ -60,6 +61,7 @@ async def _topics(request: LeaderAndIsrRequest) -> dict[str, bool]:
 
 
 def error_response(request: LeaderAndIsrRequest, context: RequestContext, error: KafkaError) -> LeaderAndIsrResponse:
+    """The error at the top of the response, before version 5 also at each partition."""
     if context.api_version < 5:
         states = list(request.ungrouped_partition_states)
         states += [state for topic in request.topic_states for state in topic.partition_states]

@@ -1,6 +1,6 @@
-"""StopReplica 0-4 (between brokers): the controller tells which replicas to stop, and which to delete.
+"""StopReplica 0-4 (between brokers): the controller names replicas to stop, and replicas to delete.
 
-Not here: stopping and deleting (`broker.replicas`).
+Not here: stopping and deleting (`broker.replication.replicas`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
+    """Stop each replica, unless the request is for an earlier registration."""
     check_cluster_action(context)
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
@@ -40,6 +41,7 @@ async def handle(broker: Broker, request: StopReplicaRequest, context: RequestCo
 
 
 def error_response(request: StopReplicaRequest, context: RequestContext, error: KafkaError) -> StopReplicaResponse:
+    """The error at the top of the response and at each partition."""
     partitions = [(p.topic_name, p.partition_index) for p in request.ungrouped_partitions]
     partitions += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     partitions += [

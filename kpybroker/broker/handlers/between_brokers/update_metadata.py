@@ -1,6 +1,6 @@
-"""UpdateMetadata 0-8 (between brokers): the controller tells who lives and who leads what.
+"""UpdateMetadata 0-8 (between brokers): the controller sends live brokers and partition leaders.
 
-The metadata cache takes it; who waits for a topic to appear or to vanish is woken by that.
+It goes into the metadata cache, which wakes requests that wait for a topic to appear or to vanish.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+    """Update the metadata cache, unless the request is for an earlier registration."""
     check_cluster_action(context)
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
@@ -68,4 +69,5 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> None:
 def error_response(
     request: UpdateMetadataRequest, context: RequestContext, error: KafkaError
 ) -> UpdateMetadataResponse:
+    """The error at the top of the response."""
     return UpdateMetadataResponse(error_code=error.code)

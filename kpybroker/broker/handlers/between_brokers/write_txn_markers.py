@@ -28,6 +28,7 @@ ErrorsByProducer = dict[int, dict[PartitionKey, ErrorCode]]
 
 
 async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
+    """Append the markers to the partitions that this broker leads."""
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
         check_cluster_action(context)
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
@@ -72,6 +73,7 @@ def _response(errors: ErrorsByProducer) -> WriteTxnMarkersResponse:
 def error_response(
     request: WriteTxnMarkersRequest, context: RequestContext, error: KafkaError
 ) -> WriteTxnMarkersResponse:
+    """The error at each partition of each producer."""
     errors: ErrorsByProducer = {}
     for marker in request.markers:
         errors.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))

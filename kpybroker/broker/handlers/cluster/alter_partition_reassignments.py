@@ -1,6 +1,6 @@
 """AlterPartitionReassignments 0: move replicas, or (replicas null) cancel a move (KIP-455).
 
-The answer says whether each move has begun; it goes on in the background. Served by the controller alone.
+The response says whether each move has begun; it goes on in the background. Served by the controller alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LEDGER = Ledger(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 0, {0: "target replicas
 async def handle(
     broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
+    """Begin or cancel the reassignments; raises NOT_CONTROLLER where this broker is not the controller."""
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = {
@@ -49,6 +50,7 @@ async def handle(
 def error_response(
     request: AlterPartitionReassignmentsRequest, context: RequestContext, error: KafkaError
 ) -> AlterPartitionReassignmentsResponse:
+    """The error at the top of the response and at each partition."""
     message = error.message or error.code.message
     return AlterPartitionReassignmentsResponse(
         error_code=error.code,

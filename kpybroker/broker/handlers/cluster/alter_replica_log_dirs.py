@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs 0-2: move this broker's replicas to other log directories.
 
-Answered when the moves have begun; DescribeLogDirs shows how far they are. A replica that is not here yet will be made
-in the directory asked for, and is answered with REPLICA_NOT_AVAILABLE.
+The response is sent when the moves have begun; DescribeLogDirs shows their progress. A replica that is not here yet is
+created in the requested directory later, and the response for it is REPLICA_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ PartitionResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 async def handle(
     broker: Broker, request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
+    """Begin to move each replica to the log directory named for it."""
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results: dict[str, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
@@ -60,6 +61,7 @@ def _move(broker: Broker, topic: str, index: int, log_dir: str) -> ErrorCode:
 def error_response(
     request: AlterReplicaLogDirsRequest, context: RequestContext, error: KafkaError
 ) -> AlterReplicaLogDirsResponse:
+    """The error at each partition."""
     return AlterReplicaLogDirsResponse(
         results=[
             TopicResult(

@@ -1,8 +1,7 @@
 """ApiVersions 0-4: which APIs and versions are served here.
 
-The answer to a version newer than 4 is in version 0, with UNSUPPORTED_VERSION and the range of this API alone, so
-that a client from the future can ask again (KIP-511). The response header never has tagged fields, whatever the
-version.
+The response to a version newer than 4 is in version 0, with UNSUPPORTED_VERSION and the range of this API alone, so
+that a newer client can ask again (KIP-511). The response header has tagged fields in no version.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ SERVED_FROM = 3
 
 
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    """The table of served APIs, and the finalized features."""
     oldest, newest = SERVED[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:
         own = ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest)
@@ -59,4 +59,5 @@ def _served() -> list[ApiVersionsResponse.ApiVersion]:
 
 
 def error_response(request: ApiVersionsRequest, context: RequestContext, error: KafkaError) -> ApiVersionsResponse:
+    """The error without any API."""
     return ApiVersionsResponse(error_code=error.code)

@@ -30,6 +30,7 @@ NOT_ASKED_FOR = -(2**31)
 
 
 async def handle(broker: Broker, request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    """The brokers that have the client's listener, and what the client may do."""
     _check_endpoint_type(request, context)
     await broker.metadata.wait_first_update(broker.tree)
     nodes = broker.metadata.alive_nodes(context)
@@ -72,4 +73,5 @@ def _authorized_operations(request: DescribeClusterRequest, context: RequestCont
 def error_response(
     request: DescribeClusterRequest, context: RequestContext, error: KafkaError
 ) -> DescribeClusterResponse:
+    """The error with its message at the top of the response."""
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs 0-4: what lies in each log directory, how much, and how much more fits."""
+"""DescribeLogDirs 0-4: the partitions in each log directory, their sizes, and the free space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
     from kpybroker.storage.log.log import Log
 
-log = logging.getLogger("kafka.server.ReplicaManager")
+logger = logging.getLogger("kafka.server.ReplicaManager")
 
 LEDGER = Ledger(
     ApiKey.DESCRIBE_LOG_DIRS,
@@ -42,6 +42,7 @@ LONG_MAX = 2**63 - 1
 
 
 async def handle(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    """Each log directory with the requested partitions in it; empty without DESCRIBE on the cluster."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
@@ -60,7 +61,7 @@ async def _describe_dir(
     try:
         usage = broker.logs.dirs.disk_usage(log_dir)
     except LogDirError as error:
-        log.warning("Unable to describe replica dirs for %s: %s", log_dir, error)
+        logger.warning("Unable to describe replica dirs for %s: %s", log_dir, error)
         return Result(log_dir=log_dir, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     topics: dict[str, list[DescribeLogDirsResponse.DescribeLogDirsPartition]] = {}
     here = [*broker.logs.logs_in(log_dir).items(), *broker.logs.future_logs_in(log_dir).items()]
@@ -99,4 +100,5 @@ def _offset_lag(broker: Broker, one: Log) -> int:
 def error_response(
     request: DescribeLogDirsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeLogDirsResponse:
+    """The error at the top of the response."""
     return DescribeLogDirsResponse(error_code=error.code)

@@ -1,7 +1,7 @@
 """ElectLeaders 0-2: give partitions back to their preferred leaders, or (version 1) elect an unclean one (KIP-460).
 
-The answer waits until this broker's metadata shows the new leaders, or time is up. Without a list all partitions are
-meant, and those that need no election are left out of the answer.
+The response waits until this broker's metadata shows the new leaders, or the request times out. Without a list all
+partitions are meant, and those that need no election are left out of the response.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    """Elect leaders through the controller, and wait until the metadata shows them."""
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     try:
@@ -74,6 +75,7 @@ def _response(code: ErrorCode, results: dict[TopicPartition, tuple[ErrorCode, st
 
 
 def error_response(request: ElectLeadersRequest, context: RequestContext, error: KafkaError) -> ElectLeadersResponse:
+    """The error at each named partition, and from version 1 on at the top of the response."""
     partitions = [
         TopicPartition(topic.topic, index) for topic in request.topic_partitions or () for index in topic.partitions
     ]

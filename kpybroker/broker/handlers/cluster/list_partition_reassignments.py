@@ -1,4 +1,4 @@
-"""ListPartitionReassignments 0: the moves of replicas that are under way, of some partitions or of all (KIP-455).
+"""ListPartitionReassignments 0: the reassignments in progress, of some partitions or of all (KIP-455).
 
 Served by the controller alone.
 """
@@ -32,6 +32,7 @@ LEDGER = Ledger(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, {0: "replicas, adding
 async def handle(
     broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
+    """The reassignments in progress; raises NOT_CONTROLLER where this broker is not the controller."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
@@ -55,4 +56,5 @@ async def handle(
 def error_response(
     request: ListPartitionReassignmentsRequest, context: RequestContext, error: KafkaError
 ) -> ListPartitionReassignmentsResponse:
+    """The error with its message at the top of the response."""
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message or error.code.message)

@@ -1,10 +1,8 @@
-"""AlterConfigs and IncrementalAlterConfigs, resource by resource: Kafka's `ConfigAdminManager` and
-`ZkAdminManager`.
+"""AlterConfigs and IncrementalAlterConfigs, resource by resource (`ConfigAdminManager`, `ZkAdminManager`).
 
-Both come down to the new set of overrides of one topic, or of one layer of the broker's configuration; that
-set is checked as a whole, and written unless the request only wants to know. Codes and sentences are those
-of Kafka 3.9.1 in ZooKeeper mode: the check of a broker's keys answers INVALID_REQUEST, that of a topic's
-INVALID_CONFIG.
+Both compute the new overrides of one topic, or of one layer of the broker's configuration. These are validated as a
+whole, and written unless the request only validates. Codes and texts are those of Kafka 3.9.1 in ZooKeeper mode: an
+invalid key of a broker is INVALID_REQUEST, of a topic INVALID_CONFIG.
 
 One difference: an operation on a key that does not exist, or of an unknown kind, is the client's fault here
 (INVALID_CONFIG, INVALID_REQUEST) where Kafka answers UNKNOWN_SERVER_ERROR.
@@ -37,7 +35,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
-log = logging.getLogger("kafka.server.ZkAdminManager")
+logger = logging.getLogger("kafka.server.ZkAdminManager")
 
 
 def check_entries(names: Sequence[str], nulls: Sequence[str]) -> None:
@@ -61,6 +59,7 @@ def check_broker_name(broker: Broker, name: str) -> None:
 
 
 def check_logger_name(broker: Broker, name: str) -> None:
+    """Loggers are addressed by this broker's id. Raises INVALID_REQUEST."""
     if not _is_integer(name):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != broker.node_id:
@@ -74,6 +73,7 @@ def _is_integer(text: str) -> bool:
 
 
 def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
+    """The INVALID_REQUEST for a type of resource that has no configuration."""
     if resource_type is ConfigResourceType.CLIENT_METRICS:
         message = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
     else:
@@ -81,7 +81,7 @@ def refuse_type(resource_type: ConfigResourceType, type_id: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-# --- replacing everything: AlterConfigs -------------------------------------------------------------------
+# --- replacing everything: AlterConfigs
 
 
 async def alter(
@@ -94,10 +94,11 @@ async def alter(
         await _store_topic(broker, name, props, validate_only)
 
 
-# --- one key at a time: IncrementalAlterConfigs -----------------------------------------------------------
+# --- one key at a time: IncrementalAlterConfigs
 
 
 def parse_op(name: str, op_id: int, value: str | None) -> AlterConfigOp:
+    """One operation on one key. Raises INVALID_REQUEST for an unknown operation."""
     try:
         return AlterConfigOp(name, OpType(op_id), value)
     except ValueError:
@@ -112,6 +113,7 @@ async def incremental_alter(
     *,
     validate_only: bool,
 ) -> None:
+    """Apply `ops` to what a topic or a broker layer sets. Raises KafkaError, TreeError."""
     try:
         if resource_type is ConfigResourceType.BROKER:
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
@@ -126,7 +128,7 @@ async def incremental_alter(
     await alter(broker, resource_type, name, props, validate_only=validate_only)
 
 
-# --- checking and storing ---------------------------------------------------------------------------------
+# --- checking and storing
 
 
 def _check_topic_name(name: str) -> None:
@@ -145,7 +147,7 @@ async def _store_topic(broker: Broker, topic: str, props: dict[str, str], valida
     except ConfigError as error:
         raise _invalid_value("TOPIC", topic, error) from None
     if not validate_only:
-        log.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
+        logger.info("Updating topic %s with new configuration : %s", topic, _shown(props, TOPIC_KEYS))
         await broker.configs.write(znodes.CONFIG_TOPICS, topic, props)
 
 
@@ -165,13 +167,13 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     except ConfigError as error:
         raise _invalid_value("BROKER", name, error) from None
     whom = f"broker {name}" if per_broker else "brokers"
-    log.info("Updating %s with new configuration : %s", whom, _shown(props, BROKER_KEYS))
+    logger.info("Updating %s with new configuration : %s", whom, _shown(props, BROKER_KEYS))
     entity = str(broker.node_id) if per_broker else znodes.CONFIG_DEFAULT_ENTITY
     await broker.configs.write(znodes.CONFIG_BROKERS, entity, props)
 
 
 def _shown(props: Mapping[str, str], known: Container[str]) -> dict[str, str]:
-    """For the log: of a key that is not known, nobody knows whether it is a password."""
+    """For the log: an unknown key may be a password."""
     return {name: value if name in known else "[hidden]" for name, value in props.items()}
 
 
@@ -183,4 +185,5 @@ def _invalid_value(type_name: str, name: str, error: ConfigError) -> KafkaError:
 
 
 def resource_twice() -> KafkaError:
+    """The INVALID_REQUEST for a resource that a request names twice."""
     return KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

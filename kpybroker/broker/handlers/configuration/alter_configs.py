@@ -1,6 +1,6 @@
-"""AlterConfigs 0-2: replace everything that a topic, this broker or the broker defaults set. Deprecated by
-KIP-339.
+"""AlterConfigs 0-2: replace everything that a topic, this broker or the broker defaults set.
 
+Deprecated by KIP-339.
 Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied.
 """
 
@@ -32,6 +32,7 @@ Answer = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(broker: Broker, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    """Replace the configuration of each resource; each succeeds or fails by itself."""
     return AlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
 
 
@@ -48,4 +49,5 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
 
 
 def error_response(request: AlterConfigsRequest, context: RequestContext, error: KafkaError) -> AlterConfigsResponse:
+    """The error at each resource."""
     return AlterConfigsResponse(responses=refuse_each(request, Answer, error))

@@ -1,7 +1,6 @@
-"""What DescribeConfigs says of a topic, a broker, the broker defaults and the loggers. Kafka's
-`ConfigHelper`.
+"""What DescribeConfigs returns for a topic, a broker, the broker defaults and the loggers (`ConfigHelper`).
 
-Every key comes with its value, its source and, when asked for, every synonym that could have given it
+Every key has its value, its source and, when asked for, every synonym that could have given it
 another value, in order of precedence. Passwords, and values of keys that are not known, are never shown.
 """
 
@@ -51,6 +50,7 @@ class ConfigResourceType(enum.IntEnum):
 
     @classmethod
     def of(cls, type_id: int) -> ConfigResourceType:
+        """The type of an id on the wire; UNKNOWN if there is none."""
         return cls(type_id) if type_id in cls._value2member_map_ else cls.UNKNOWN
 
 
@@ -96,23 +96,27 @@ class Asked(NamedTuple):
     documentation: bool
 
     def wants(self, name: str) -> bool:
+        """Whether the request asks for this key."""
         return not self.names or name in self.names
 
     def of(self, names: set[str]) -> set[str]:
+        """Those of `names` that the request asks for."""
         return names & self.names if self.names else names
 
 
-# --- topics -----------------------------------------------------------------------------------------------
+# --- topics
 
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str], asked: Asked) -> Iterator[Entry]:
+    """A topic's requested keys in Kafka's order. `overrides` are what the topic itself sets."""
     for name in hash_order(asked.of({*TOPIC_KEYS, *overrides})):
         yield topic_entry(config, overrides, name, asked)
 
 
 def topic_entry(config: BrokerConfig, overrides: Mapping[str, str], name: str, asked: Asked) -> Entry:
+    """One key of a topic with its value, source and synonyms."""
     key = TOPIC_KEYS.get(name)
-    sensitive = key is None  # of a key that is not known, nobody knows whether it is a password
+    sensitive = key is None  # an unknown key may be a password
     value = None if key is None else value_text(_topic_value(config, overrides, name, key[1]), key[1])
     synonyms = []
     if name in overrides:
@@ -145,7 +149,7 @@ def _topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str, 
     return parse_value(name, type_name, TOPIC_KEYS[name][2])
 
 
-# --- brokers ----------------------------------------------------------------------------------------------
+# --- brokers
 
 
 def broker_entries(config: BrokerConfig, asked: Asked) -> Iterator[Entry]:
@@ -213,10 +217,11 @@ def _documentation(name: str, *, topic: bool) -> str | None:
     return topic_doc(name) if topic else broker_doc(name)
 
 
-# --- loggers ----------------------------------------------------------------------------------------------
+# --- loggers
 
 
 def logger_entries(asked: Asked) -> Iterator[Entry]:
+    """The requested loggers with their levels."""
     for name, level in loggers.levels().items():
         if asked.wants(name):
             yield Entry(name=name, value=level, config_source=Source.DYNAMIC_BROKER_LOGGER_CONFIG)

@@ -1,8 +1,7 @@
-"""DescribeConfigs 0-4: keys of topics, of this broker, of the broker defaults, and loggers, with where each
-value is from.
+"""DescribeConfigs 0-4: keys of topics, this broker, the broker defaults and loggers, with the source of each value.
 
-A topic's overrides are read from the tree at every request, as in Kafka: what another broker has just
-written is seen. Client metrics are answered as Kafka answers them in ZooKeeper mode.
+A topic's overrides are read from the tree for every request, as in Kafka, so a change by another broker shows at once.
+Client metrics are refused as Kafka refuses them in ZooKeeper mode.
 """
 
 from __future__ import annotations
@@ -56,6 +55,7 @@ _CLUSTER_TYPES = frozenset(
 
 
 async def handle(broker: Broker, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    """The requested keys of each resource, with value, source and synonyms."""
     allowed, refused = await _authorize(request.resources, context)
     topics = [r.resource_name for r in allowed if r.resource_type == ConfigResourceType.TOPIC]
     hosted = [name for name in dict.fromkeys(topics) if broker.metadata.contains(name)]
@@ -162,4 +162,5 @@ def _failed(resource: Resource, error: KafkaError) -> DescribeConfigsResponse.De
 def error_response(
     request: DescribeConfigsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeConfigsResponse:
+    """The error at each resource."""
     return DescribeConfigsResponse(results=[_failed(resource, error) for resource in request.resources])

@@ -1,8 +1,6 @@
-"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from single keys of topics, brokers and
-loggers.
+"""IncrementalAlterConfigs 0-1: set, delete, append to or subtract from keys of topics, brokers and loggers.
 
-Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied
-(KIP-339).
+Each resource succeeds or fails by itself; one named twice fails twice, and nothing of it is applied (KIP-339).
 """
 
 from __future__ import annotations
@@ -40,6 +38,7 @@ Answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 async def handle(
     broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
+    """Change single keys of each resource; each resource succeeds or fails by itself."""
     return IncrementalAlterConfigsResponse(responses=await alter_each(broker, request, context, Answer, _alter))
 
 
@@ -66,4 +65,5 @@ async def _alter(broker: Broker, context: RequestContext, alteration: Alteration
 def error_response(
     request: IncrementalAlterConfigsRequest, context: RequestContext, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
+    """The error at each resource."""
     return IncrementalAlterConfigsResponse(responses=refuse_each(request, Answer, error))

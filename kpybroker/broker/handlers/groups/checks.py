@@ -1,4 +1,4 @@
-"""What the handlers of the group APIs have in common: the checks before the coordinator is asked."""
+"""What the handlers of the group APIs share: the checks before the coordinator is asked."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class IndexedPartition(Protocol):
+    """A partition of a request, by its index."""
+
     partition_index: int
 
 
@@ -33,6 +35,7 @@ class NamedTopic(Protocol[P]):
 
 
 def authorize_group(context: RequestContext, operation: Operation, group_id: str) -> None:
+    """Raises GROUP_AUTHORIZATION_FAILED for a client that may not do this with the group."""
     if not context.authorized(operation, ResourceType.GROUP, group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
@@ -53,9 +56,7 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
 async def known_partitions(
     broker: Broker, context: RequestContext, topics: Iterable[NamedTopic[P]]
 ) -> tuple[dict[PartitionKey, P], dict[PartitionKey, ErrorCode]]:
-    """The request's partitions that the client may read and the cluster knows, and what to answer for the
-    others.
-    """
+    """The request's partitions that the client may read and the cluster knows, and the errors of the others."""
     budget = YieldBudget()
     known: dict[PartitionKey, P] = {}
     errors: dict[PartitionKey, ErrorCode] = {}

@@ -19,6 +19,7 @@ LEDGER = Ledger(ApiKey.DELETE_GROUPS, 0, 2, {0: "groups and their offsets", 1: "
 
 
 async def handle(broker: Broker, request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    """Delete each group that has no members; each succeeds or fails by itself."""
     deleted: list[DeleteGroupsResponse.DeletableGroupResult] = []
     refused: list[DeleteGroupsResponse.DeletableGroupResult] = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -42,4 +43,5 @@ def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGr
 
 
 def error_response(request: DeleteGroupsRequest, context: RequestContext, error: KafkaError) -> DeleteGroupsResponse:
+    """The error at each group."""
     return DeleteGroupsResponse(results=[_result(group_id, error.code) for group_id in request.groups_names])

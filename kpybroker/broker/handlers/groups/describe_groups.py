@@ -1,6 +1,4 @@
-"""DescribeGroups 0-5: state, protocol and members of groups. One that does not exist is Dead, without
-error.
-"""
+"""DescribeGroups 0-5: state, protocol and members of groups. One that does not exist is Dead, without error."""
 
 from __future__ import annotations
 
@@ -35,6 +33,7 @@ AUTHORIZED_OPERATIONS_FROM = 3
 
 
 async def handle(broker: Broker, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    """State and members of each group that this broker coordinates."""
     refused: list[DescribeGroupsResponse.DescribedGroup] = []
     described: list[DescribeGroupsResponse.DescribedGroup] = []
     shows_operations = context.api_version >= AUTHORIZED_OPERATIONS_FROM and request.include_authorized_operations
@@ -83,4 +82,5 @@ def _failed(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.Described
 def error_response(
     request: DescribeGroupsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeGroupsResponse:
+    """The error at each group."""
     return DescribeGroupsResponse(groups=[_failed(group_id, error.code) for group_id in request.groups])

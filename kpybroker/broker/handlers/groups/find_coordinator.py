@@ -1,8 +1,8 @@
-"""FindCoordinator 0-6: which broker answers for a group or a transactional id.
+"""FindCoordinator 0-6: which broker coordinates a group or a transactional id.
 
-It is the leader of the key's partition of the internal topic, which is created when first asked for. The
-creation is waited for a moment, so that a client's first group starts without a retry; then, or without a
-leader, COORDINATOR_NOT_AVAILABLE.
+It is the leader of the key's partition of the internal topic, which is created by the first request. That request waits
+a moment for the topic, so that a client's first group starts without a retry. Without a leader by then the response is
+COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot, Node
     from kpybroker.broker.handlers.broker import Broker
 
-log = logging.getLogger("kafka.server.KafkaApis")
+logger = logging.getLogger("kafka.server.KafkaApis")
 
 LEDGER = Ledger(
     ApiKey.FIND_COORDINATOR,
@@ -52,6 +52,8 @@ Coordinator = FindCoordinatorResponse.Coordinator
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorType:
+    """What the coordinators of groups and of transactions differ in."""
+
     topic: str
     partitions_key: str
     resource_type: ResourceType
@@ -75,6 +77,7 @@ TYPES = {
 
 
 async def handle(broker: Broker, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    """The coordinator of each key; its internal topic is created if it does not exist."""
     if context.api_version < SEVERAL_KEYS_FROM:
         node = await _find(broker, context, request.key_type, request.key)
         return FindCoordinatorResponse(
@@ -110,7 +113,7 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
     if not broker.metadata.contains(topic):
         code = (await broker.topics.auto_create([topic]))[topic]
         if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
-            log.warning("Cannot create %s: %s", topic, code.message)
+            logger.warning("Cannot create %s: %s", topic, code.message)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
     index = coordinator_partition(key, partition_count)
@@ -138,6 +141,7 @@ def _share_error(context: RequestContext) -> ErrorCode:
 def error_response(
     request: FindCoordinatorRequest, context: RequestContext, error: KafkaError
 ) -> FindCoordinatorResponse:
+    """The error at each key, before version 4 at the top of the response."""
     if context.api_version < SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
     return FindCoordinatorResponse(

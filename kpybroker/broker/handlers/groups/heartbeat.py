@@ -1,6 +1,6 @@
 """Heartbeat 0-4: a member is alive, and learns of a rebalance.
 
-While the coordinator loads there is nothing to say, so it says that all is well.
+While the coordinator loads, every heartbeat succeeds.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    """Extend the member's session; the response reports a rebalance."""
     check_static_membership(broker, request.group_instance_id)
     authorize_group(context, Operation.READ, request.group_id)
     require_group_id(request.group_id)
@@ -42,4 +43,5 @@ async def handle(broker: Broker, request: HeartbeatRequest, context: RequestCont
 
 
 def error_response(request: HeartbeatRequest, context: RequestContext, error: KafkaError) -> HeartbeatResponse:
+    """The error at the top of the response."""
     return HeartbeatResponse(error_code=error.code)

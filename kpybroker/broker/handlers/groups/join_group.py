@@ -44,6 +44,7 @@ SKIP_ASSIGNMENT_FROM = 9
 
 
 async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
+    """Join the group; returns when its next generation begins."""
     check_static_membership(broker, request.group_instance_id)
     authorize_group(context, Operation.READ, request.group_id)
     try:
@@ -97,4 +98,5 @@ def _response(result: JoinResult, version: int) -> JoinGroupResponse:
 
 
 def error_response(request: JoinGroupRequest, context: RequestContext, error: KafkaError) -> JoinGroupResponse:
+    """The error at the top of the response, without a member id."""
     return _response(JoinResult(error.code, ""), context.api_version)

@@ -36,6 +36,7 @@ SEVERAL_MEMBERS_FROM = 3
 
 
 async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    """Remove each member from the group."""
     authorize_group(context, Operation.READ, request.group_id)
     require_group_id(request.group_id)
     if context.api_version >= SEVERAL_MEMBERS_FROM:
@@ -66,4 +67,5 @@ def _only_error(result: LeaveResult) -> ErrorCode:
 
 
 def error_response(request: LeaveGroupRequest, context: RequestContext, error: KafkaError) -> LeaveGroupResponse:
+    """The error at the top of the response."""
     return LeaveGroupResponse(error_code=error.code)

@@ -1,7 +1,6 @@
 """ListGroups 0-5: the groups that this broker coordinates.
 
-Without DESCRIBE on the cluster a client sees the groups that it may describe. All groups here are classic
-ones.
+Without DESCRIBE on the cluster a client sees the groups that it may describe. All groups here are classic.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+    """The groups in the requested states and types that the client may describe."""
     error, groups = broker.groups.list_groups(request.states_filter, request.types_filter)
     if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER):
         groups = [
@@ -53,4 +53,5 @@ async def handle(broker: Broker, request: ListGroupsRequest, context: RequestCon
 
 
 def error_response(request: ListGroupsRequest, context: RequestContext, error: KafkaError) -> ListGroupsResponse:
+    """The error at the top of the response."""
     return ListGroupsResponse(error_code=error.code)

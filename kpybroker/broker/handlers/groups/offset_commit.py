@@ -53,6 +53,7 @@ PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
+    """Commit the offset of each partition, in the tree (version 0) or through the coordinator."""
     authorize_group(context, Operation.READ, request.group_id)
     check_static_membership(broker, request.group_instance_id)
     known, errors = await known_partitions(broker, context, request.topics)
@@ -119,6 +120,7 @@ def _response(errors: dict[PartitionKey, ErrorCode]) -> OffsetCommitResponse:
 
 
 def error_response(request: OffsetCommitRequest, context: RequestContext, error: KafkaError) -> OffsetCommitResponse:
+    """The error at each partition."""
     return _response(
         {
             (topic.name, partition.partition_index): error.code

@@ -23,6 +23,7 @@ PartitionResponse = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
 async def handle(broker: Broker, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
+    """Delete the offsets of each partition that no member is subscribed to."""
     authorize_group(context, Operation.DELETE, request.group_id)
     known, errors = await known_partitions(broker, context, request.topics)
     require_group_id(request.group_id)
@@ -42,4 +43,5 @@ async def handle(broker: Broker, request: OffsetDeleteRequest, context: RequestC
 
 
 def error_response(request: OffsetDeleteRequest, context: RequestContext, error: KafkaError) -> OffsetDeleteResponse:
+    """The error at the top of the response."""
     return OffsetDeleteResponse(error_code=error.code)

@@ -57,6 +57,7 @@ class Fetched:
 
 
 async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    """The committed offset of each requested partition, or of all."""
     if context.api_version == 0:
         return await _fetch_from_tree(broker, request, context)
     if context.api_version >= SEVERAL_GROUPS_FROM:
@@ -166,6 +167,7 @@ def _group(fetched: Fetched) -> Group:
 
 
 def error_response(request: OffsetFetchRequest, context: RequestContext, error: KafkaError) -> OffsetFetchResponse:
+    """The error where the version has a field for it: each group (from 8 on), the top, or each partition (before 2)."""
     if context.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(
             groups=[Group(group_id=group.group_id, error_code=error.code) for group in request.groups]

@@ -1,7 +1,7 @@
-"""SyncGroup 0-5: the leader hands in the assignment, everybody gets their part of it.
+"""SyncGroup 0-5: the leader sends the assignment, each member receives its part of it.
 
-The answer waits until the leader has synced and the assignment is committed. A coordinator that is still
-loading has lost the rebalance this belongs to: the member is told to join again.
+The response waits until the leader has synced and the assignment is committed. A coordinator that is still loading has
+lost the rebalance that the request belongs to: the response is REBALANCE_IN_PROGRESS, and the member joins again.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ PROTOCOL_REQUIRED_FROM = 5
 
 
 async def handle(broker: Broker, request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse:
+    """The member's assignment, once the leader has sent it and it is committed."""
     check_static_membership(broker, request.group_instance_id)
     if context.api_version >= PROTOCOL_REQUIRED_FROM and None in (
         request.protocol_type,
@@ -69,4 +70,5 @@ async def handle(broker: Broker, request: SyncGroupRequest, context: RequestCont
 
 
 def error_response(request: SyncGroupRequest, context: RequestContext, error: KafkaError) -> SyncGroupResponse:
+    """The error at the top of the response."""
     return SyncGroupResponse(error_code=error.code)

@@ -1,6 +1,6 @@
-"""DeleteRecords 0-2: move partitions' log start, so that what lies before is gone.
+"""DeleteRecords 0-2: advance partitions' log start offset; the records before it are gone.
 
-Answers once every replica's log start has followed, or with REQUEST_TIMED_OUT.
+The response waits until the log start of every replica has followed, or is REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 async def handle(broker: Broker, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    """Advance the log start offset of each partition; waits for all replicas up to the request's timeout."""
     response, budget = DeleteRecordsResponse(), YieldBudget()
     waits: list[Wait] = []
     for topic in request.topics:
@@ -83,6 +84,7 @@ def _delete(
 
 
 def error_response(request: DeleteRecordsRequest, context: RequestContext, error: KafkaError) -> DeleteRecordsResponse:
+    """The error at each partition."""
     return DeleteRecordsResponse(
         topics=[
             TopicResult(

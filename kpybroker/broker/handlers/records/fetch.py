@@ -1,8 +1,8 @@
 """Fetch 0-17: read record batches from partitions, for consumers and followers.
 
 Sessions (KIP-227) as in `core.fetch_session`; records leave by `sendfile`. Consumers read up to the high watermark, or
-the last stable offset with READ_COMMITTED, followers up to the log end. The batch that holds the offset comes whole, so
-the first may lie partly below it and may exceed the limits (KIP-74). Versions below 4 get message sets of magic 0 or 1.
+the last stable offset with READ_COMMITTED, followers up to the log end. A batch is sent whole, so the first may begin
+below the offset and may exceed the limits (KIP-74). Versions below 4 receive message sets of magic 0 or 1.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from kpybroker.core.replication.fetch_session import (
     FetchSession,
 )
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -56,6 +56,7 @@ CONSUMER = -1
 
 
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
+    """Read the dirty partitions of the session, waiting for `min_bytes` up to `max_wait_ms`."""
     params = _params(broker, request, context)
     if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -177,6 +178,7 @@ def _endpoints(broker: Broker, context: RequestContext, visits: list[Visit]) -> 
 
 
 def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:
+    """The error at the top of the response, before version 7 at each partition."""
     if context.api_version >= 7:
         return FetchResponse(error_code=error.code)
     return FetchResponse(

@@ -2,10 +2,10 @@
 
 -1 the end a reader may see (high watermark, or last stable offset with READ_COMMITTED), -2 the log start, -3 the
 record with the largest timestamp (version 7), -4 the earliest local offset (version 8: here the log start, nothing is
-tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 answers with a list of segment starts, as
+tiered), -5 the last tiered offset (version 9: none, so -1). Version 0 returns a list of segment starts, as
 before Kafka 0.10.1.
 
-A lookup by time may have to walk a whole segment of false timestamps: long batches in a thread, others in turns.
+A search by time may read a whole segment whose timestamps are wrong: large batches in a thread, others in time slices.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ _SPECIAL_SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, L
 
 
 async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    """The offset for the timestamp of each partition."""
     seen: dict[tuple[str, int], int] = {}
     budget = YieldBudget()
     for topic in request.topics:
@@ -177,6 +178,7 @@ def _refusal(wanted: WantedPartition, code: ErrorCode) -> PartitionResponse:
 
 
 def error_response(request: ListOffsetsRequest, context: RequestContext, error: KafkaError) -> ListOffsetsResponse:
+    """The error at each partition."""
     return ListOffsetsResponse(
         topics=[
             TopicResponse(name=topic.name, partitions=[_refusal(wanted, error.code) for wanted in topic.partitions])

@@ -42,6 +42,7 @@ UNDEFINED = -1
 async def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
+    """The end offset of the requested epoch in each partition."""
     may_all = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     response, budget = OffsetForLeaderEpochResponse(), YieldBudget()
     for topic in request.topics:
@@ -68,6 +69,7 @@ async def handle(
 def error_response(
     request: OffsetForLeaderEpochRequest, context: RequestContext, error: KafkaError
 ) -> OffsetForLeaderEpochResponse:
+    """The error at each partition, with an undefined epoch and end offset."""
     return OffsetForLeaderEpochResponse(
         topics=[
             TopicResult(

@@ -1,11 +1,12 @@
 """Produce 0-11: append record batches to partitions.
 
-Batches are stored as they came (docs/GUARANTEES.md says what is checked). Answers wait for the in-sync replicas with
-acks=-1, come at once with acks=1, and do not come at all with acks=0, where an error ends the connection so that the
-client looks for the leader anew. Versions 0-2 bring message sets of magic 0 and 1, which are converted.
+Batches are stored as the producer sent them (docs/reference/guarantees.md says what is checked). The response waits
+for the in-sync replicas with acks=-1 and for nothing with acks=1. With acks=0 there is none, and an error ends the
+connection, so that the client looks for the leader again. Versions 0-2 have message sets of magic 0 and 1, which are
+converted.
 
-Nearly every request brings one batch, outside a transaction, and waits for nothing. `handle_fast` appends it without
-ever making the messages, and leaves to `handle` whatever else a request may be.
+Nearly every request has one batch, outside a transaction, and waits for nothing. `handle_fast` appends it without
+making the messages; any other request is for `handle`. What is refused, and how, is in `produce_refusals`.
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ ABORTABLE_FROM = 11
 def handle_fast(
     broker: Broker, frame: memoryview, header: RequestHeader, connection: ConnectionInfo
 ) -> bytes | HandledFast | None:
-    """The frame of the answer, or what `handle` gives. None: nothing was done, the request is for `handle`.
+    """The frame of the response, or (context, request, what `handle` would return). None: the request is for `handle`.
 
-    `frame` is only lent: the request that comes with a response is without its records.
+    `frame` is borrowed for this call, so the request that is returned has no records.
     """
     version = header.api_version
     plain = fast_produce.read(frame, header.body_offset, version)
@@ -184,6 +185,9 @@ def _is_plain_batch(records: memoryview) -> bool:
 
 
 def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> Steps[ProduceResponse | None]:
+    """Append each batch, then wait for what its `acks` needs. None with acks=0.
+
+    Raises ProtocolError with acks=0 where a partition is refused, KafkaError where the whole request is."""
     if not broker.metadata.received_update:
         yield partial(_wait_first_update, broker, request.timeout_ms)
     budget = YieldBudget()
@@ -229,8 +233,9 @@ def handle(broker: Broker, request: ProduceRequest, context: RequestContext) -> 
 
 
 async def _wait_first_update(broker: Broker, timeout_ms: int) -> None:
-    """Of a producer's requests that came one after the other a broker that has just started would refuse the first ones
-    and find the next one, which comes when it leads, out of order: docs/decisions/first-metadata.md."""
+    """A broker that has just started would refuse a producer's first requests, and find the next one, which arrives
+    when it leads, out of order: docs/decisions/first-metadata.md.
+    """
     with trio.move_on_after(max(timeout_ms, 0) / 1000):
         await broker.metadata.wait_first_update(broker.tree)
 
@@ -294,7 +299,7 @@ def _is_transactional(request: ProduceRequest, budget: YieldBudget) -> Steps[boo
 
 
 def _distinct(topics: list[TopicData], budget: YieldBudget) -> Steps[list[TopicData]]:
-    """Each topic and partition once: Kafka makes a map of them, so of two batches for one partition the last counts."""
+    """Each topic and partition once: Kafka puts them into a map, so the last of two batches for a partition counts."""
     merged: dict[str, dict[int, ProduceRequest.PartitionProduceData]] = {}
     for topic in topics:
         yield from budget.steps()

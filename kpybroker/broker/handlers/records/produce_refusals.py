@@ -1,7 +1,7 @@
 """What a Produce is refused for, and how its client learns of it: everything that `produce` does not append.
 
-A refusal stands at its partition of the response. Two kinds are larger: records that are no batch at all fail the whole
-request (`error_response`), and with acks=0, which has no response, any refusal ends the connection.
+A refusal is reported at its partition in the response. Two kinds reach further: records that are not a batch fail the
+whole request (`error_response`), and with acks=0, which has no response, any refusal ends the connection.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def error_response(request: ProduceRequest, context: RequestContext, error: Kafk
     """`error` at every partition. Raises ProtocolError with acks=0, which ends the connection."""
     if request.acks == 0:
         raise ProtocolError(f"produce with acks=0 failed with {error.code.name}")
-    told = None if error.message == error.code.message else error.message
+    text = None if error.message == error.code.message else error.message
     return ProduceResponse(
         responses=[
             TopicResponse(
                 name=topic.name,
                 partition_responses=[
-                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=told)
+                    PartitionResponse(index=data.index, error_code=error.code, base_offset=-1, error_message=text)
                     for data in topic.partition_data
                 ],
             )

@@ -1,6 +1,6 @@
 """CreatePartitions 0-3: more partitions for topics that exist.
 
-A topic named twice is refused as a whole. The answer waits until the new partitions have leaders, or time is up.
+A topic named twice is refused as a whole. The response waits until the new partitions have leaders, or times out.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ QUEUED_FOR_DELETION = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is 
 
 
 async def handle(broker: Broker, request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
+    """Add partitions to each topic, and wait until they have leaders."""
     if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     results: dict[str, ApiError] = {}
@@ -68,5 +69,6 @@ def _response(results: dict[str, ApiError]) -> CreatePartitionsResponse:
 def error_response(
     request: CreatePartitionsRequest, context: RequestContext, error: KafkaError
 ) -> CreatePartitionsResponse:
+    """The error at each topic."""
     api_error = ApiError(error.code)
     return _response({topic.name: api_error for topic in request.topics})

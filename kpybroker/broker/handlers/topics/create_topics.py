@@ -1,8 +1,8 @@
 """CreateTopics 0-7: create topics, or with validate_only see whether they could be created.
 
-The answer waits until every partition has a leader in this broker's metadata, or time is up. From version 5 on it tells
-number of partitions, replication factor and the whole configuration of each topic, to those who may describe it
-(KIP-525).
+The response waits until every partition has a leader in this broker's metadata, or times out. From version 5 on it has
+the number of partitions, the replication factor and the whole configuration of each topic, if the client may describe
+it (KIP-525).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    """Create or only validate each topic, and wait until its partitions have leaders."""
     if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER)
@@ -127,6 +128,7 @@ def _configs(broker: Broker, overrides: dict[str, str]) -> list[TopicConfig]:
 
 
 def error_response(request: CreateTopicsRequest, context: RequestContext, error: KafkaError) -> CreateTopicsResponse:
+    """The error at each topic; a text only where it says more than the code."""
     message = None if error.message == error.code.message else error.message
     return CreateTopicsResponse(
         topics=[Result(name=topic.name, error_code=error.code, error_message=message) for topic in request.topics]

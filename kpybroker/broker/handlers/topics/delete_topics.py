@@ -1,7 +1,7 @@
 """DeleteTopics 0-6: mark topics for deletion and wait until they are gone from this broker's metadata.
 
-Version 6 takes ids as well as names (KIP-516); an id whose name the client may not know is answered without the name.
-With `delete.topic.enable=false` nothing is deleted: TOPIC_DELETION_DISABLED, INVALID_REQUEST before version 3.
+Version 6 takes ids as well as names (KIP-516); the response to an id whose name the client may not know is without the
+name. With `delete.topic.enable=false` nothing is deleted: TOPIC_DELETION_DISABLED, INVALID_REQUEST before version 3.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -39,6 +39,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+    """Mark each topic for deletion, and wait until it is gone from the metadata."""
     if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     if not broker.config.get_bool("delete.topic.enable"):
@@ -90,6 +91,7 @@ def _refusal(broker: Broker, context: RequestContext, result: Result) -> ErrorCo
 
 
 def error_response(request: DeleteTopicsRequest, context: RequestContext, error: KafkaError) -> DeleteTopicsResponse:
+    """The error at each topic."""
     return DeleteTopicsResponse(
         responses=[
             Result(name=name, topic_id=topic_id, error_code=error.code) for name, topic_id in _asked_for(request)

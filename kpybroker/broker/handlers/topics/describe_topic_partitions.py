@@ -1,8 +1,8 @@
 """DescribeTopicPartitions 0: topics with all their partitions, a bounded number a response (KIP-966).
 
-Kafka serves it only in KRaft mode; here too, because today's admin clients ask it first. Topics come in the order of
-their names; `next_cursor` says where the next request goes on. Eligible leader replicas exist in KRaft only: none are
-known.
+Kafka serves it only in KRaft mode; here too, because today's admin clients ask it first. Topics are in the order of
+their names; `next_cursor` is where the next request continues. Eligible leader replicas exist in KRaft only, so there
+are none.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ LEDGER = Ledger(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, {0: "pages of partitions
 async def handle(
     broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
+    """Topics and their partitions in the order of names, up to the limit of partitions."""
     await broker.metadata.wait_first_update(broker.tree)
     snapshot = broker.metadata.snapshot
     cursor = request.cursor
@@ -138,6 +139,7 @@ def _topic(snapshot: MetadataSnapshot, context: RequestContext, name: str, index
 def error_response(
     request: DescribeTopicPartitionsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeTopicPartitionsResponse:
+    """The error at each topic."""
     return DescribeTopicPartitionsResponse(
         topics=[Topic(error_code=error.code, name=topic.name) for topic in request.topics]
     )

@@ -1,10 +1,10 @@
 """Metadata 0-12: topics, who leads their partitions, and where the brokers are.
 
 Version 0 asks for all topics with an empty list, later ones with null. A topic that is missing may be created: then the
-answer waits a moment for it, so that a producer's first request already finds its leader. In a version below 6 a leader
-without the client's listener is LEADER_NOT_AVAILABLE, from then on LISTENER_NOT_FOUND; version 0 also filters replicas
-to those that can be reached, and says REPLICA_NOT_AVAILABLE. Topics the client may not describe are told apart only by
-name. A broker that has just started answers when the controller has told it what there is.
+response waits a moment for it, so that a producer's first request already finds its leader. In a version below 6 a
+leader without the client's listener is LEADER_NOT_AVAILABLE, from then on LISTENER_NOT_FOUND; version 0 also filters
+replicas to those that can be reached, with REPLICA_NOT_AVAILABLE. A topic that the client may not describe is refused
+without saying whether it exists. A broker that has just started responds after the controller's first UpdateMetadata.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core import topic_names
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
-from kpybroker.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -62,6 +62,7 @@ PARTITION_COST = 2
 
 
 async def handle(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    """The requested topics, the brokers and the controller; missing topics may be created."""
     _check(request, context)
     await broker.metadata.wait_first_update(broker.tree)
     asked_for = len(request.topics or ())

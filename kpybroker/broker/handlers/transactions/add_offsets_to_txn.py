@@ -36,6 +36,7 @@ FENCED_FROM = 2
 
 
 async def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: RequestContext) -> AddOffsetsToTxnResponse:
+    """Add the group's partition of `__consumer_offsets` to the transaction."""
     if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
@@ -54,6 +55,7 @@ async def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Reque
 def error_response(
     request: AddOffsetsToTxnRequest, context: RequestContext, error: KafkaError
 ) -> AddOffsetsToTxnResponse:
+    """The error at the top of the response; PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to older versions."""
     code = error.code
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn 0-5: partitions take part in a transaction.
 
 Up to version 3 from producers, one transaction a request. From version 4 on between brokers, several at once, and also
-only to be verified (KIP-890). Where one partition is refused, none is added.
+only for verification (KIP-890). Where one partition is refused, none is added.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ Errors = Mapping[PartitionKey, ErrorCode]
 async def handle(
     broker: Broker, request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse:
+    """Add partitions to each transaction, or verify that they were added."""
     if context.api_version < BETWEEN_BROKERS_FROM:
         (transaction,) = _transactions(request, context)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, transaction, context))
@@ -121,8 +122,8 @@ async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[P
 async def _refused(
     broker: Broker, context: RequestContext, partitions: Iterable[PartitionKey], *, from_client: bool
 ) -> dict[PartitionKey, ErrorCode]:
-    """Those that the client may not write to, or that the cluster does not know. Kafka's own topics are not for
-    clients, whoever they are.
+    """Those that the client may not write to, or that the cluster does not know. Clients may not write to Kafka's own
+    topics.
     """
     refused: dict[PartitionKey, ErrorCode] = {}
     budget = YieldBudget()
@@ -163,6 +164,7 @@ def _each(errors: Errors) -> list[TopicResult]:
 def error_response(
     request: AddPartitionsToTxnRequest, context: RequestContext, error: KafkaError
 ) -> AddPartitionsToTxnResponse:
+    """The error at the top of the response, before version 4 at each partition."""
     if context.api_version >= BETWEEN_BROKERS_FROM:
         return AddPartitionsToTxnResponse(error_code=error.code)
     (transaction,) = _transactions(request, context)

@@ -24,6 +24,7 @@ Partition = DescribeProducersResponse.PartitionResponse
 async def handle(
     broker: Broker, request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse:
+    """The active producers of each partition that this broker leads."""
     response, budget = DescribeProducersResponse(), YieldBudget()
     for topic in request.topics:
         await budget.spend()
@@ -78,6 +79,7 @@ def _failed(index: int, error: KafkaError, message: str | None) -> Partition:
 def error_response(
     request: DescribeProducersRequest, context: RequestContext, error: KafkaError
 ) -> DescribeProducersResponse:
+    """The error with its message at each partition."""
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(

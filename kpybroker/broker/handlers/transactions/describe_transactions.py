@@ -24,6 +24,7 @@ State = DescribeTransactionsResponse.TransactionState
 async def handle(
     broker: Broker, request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse:
+    """The state of each transaction that this broker coordinates."""
     response, budget = DescribeTransactionsResponse(), YieldBudget()
     for transactional_id in request.transactional_ids:
         await budget.spend()
@@ -62,6 +63,7 @@ def _describe(broker: Broker, context: RequestContext, transactional_id: str) ->
 def error_response(
     request: DescribeTransactionsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeTransactionsResponse:
+    """The error at each transactional id."""
     return DescribeTransactionsResponse(
         transaction_states=[
             State(transactional_id=transactional_id, error_code=error.code)

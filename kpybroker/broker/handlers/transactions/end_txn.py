@@ -1,7 +1,7 @@
 """EndTxn 0-4: commit or abort a transaction.
 
-Answered when the decision is in the coordinator's log; the partitions hear of it right after, and until they all have
-the producer's next transaction is refused with CONCURRENT_TRANSACTIONS.
+The response is sent when the decision is in the coordinator's log. The markers follow; until all partitions have
+theirs, the producer's next transaction is refused with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ FENCED_FROM = 2
 
 
 async def handle(broker: Broker, request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
+    """Commit or abort the transaction; returns when the decision is in the log."""
     if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not request.transactional_id:
@@ -50,6 +51,7 @@ async def handle(broker: Broker, request: EndTxnRequest, context: RequestContext
 
 
 def error_response(request: EndTxnRequest, context: RequestContext, error: KafkaError) -> EndTxnResponse:
+    """The error at the top of the response; PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to older versions."""
     code = error.code
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,8 +1,7 @@
 """InitProducerId 0-5: a producer id and epoch.
 
-Without a transactional id (an idempotent producer) any broker answers with a fresh id and epoch 0. With one, its
-coordinator does: the same id in a higher epoch, which fences whoever had the one before, after it has aborted what was
-left open.
+Without a transactional id (an idempotent producer) any broker returns a new id and epoch 0. With one, its coordinator
+first aborts the open transaction, then returns the same id in a higher epoch, which fences the previous producer.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ FENCED_FROM = 4
 
 
 async def handle(broker: Broker, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
+    """A new producer id and epoch, or the next epoch of a transactional id."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
         if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
@@ -70,6 +70,7 @@ async def _init_transactional(
 def error_response(
     request: InitProducerIdRequest, context: RequestContext, error: KafkaError
 ) -> InitProducerIdResponse:
+    """The error at the top of the response; PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to older versions."""
     code = error.code
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM:
         code = ErrorCode.INVALID_PRODUCER_EPOCH

@@ -24,6 +24,7 @@ LEDGER = Ledger(
 
 
 async def handle(broker: Broker, request: ListTransactionsRequest, context: RequestContext) -> ListTransactionsResponse:
+    """The transactions in the requested states that the client may describe."""
     unknown = [name for name in dict.fromkeys(request.state_filters) if name not in STATE_OF_TITLE]
     states = {STATE_OF_TITLE[name] for name in request.state_filters if name in STATE_OF_TITLE}
     producer_ids = frozenset(request.producer_id_filters)
@@ -51,4 +52,5 @@ async def handle(broker: Broker, request: ListTransactionsRequest, context: Requ
 def error_response(
     request: ListTransactionsRequest, context: RequestContext, error: KafkaError
 ) -> ListTransactionsResponse:
+    """The error at the top of the response."""
     return ListTransactionsResponse(error_code=error.code)

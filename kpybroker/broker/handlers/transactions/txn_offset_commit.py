@@ -1,7 +1,7 @@
 """TxnOffsetCommit 0-4: a group's offsets, as part of a transaction.
 
 They stay pending until the transaction's marker is in the group's partition of `__consumer_offsets`. From version 3 on
-the request says which member commits for which generation, so that one that has been left behind is refused.
+the request says which member commits for which generation, so that a member of an earlier generation is refused.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ Partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 
 
 async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+    """Keep each partition's offset pending until the transaction ends."""
     if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     authorize_group(context, Operation.READ, request.group_id)
@@ -123,5 +124,6 @@ def _code(code: ErrorCode, version: int) -> ErrorCode:
 def error_response(
     request: TxnOffsetCommitRequest, context: RequestContext, error: KafkaError
 ) -> TxnOffsetCommitResponse:
+    """The error at each partition."""
     partitions = ((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
     return _response(dict.fromkeys(partitions, error.code), context.api_version)

@@ -89,7 +89,7 @@ async def test_a_request_for_an_earlier_life_changes_nothing(handler: Any, make:
 
 
 @pytest.mark.parametrize(("handler", "make", "version"), CASES)
-async def test_not_from_just_anybody(handler: Any, make: Any, version: int) -> None:
+async def test_not_without_cluster_action(handler: Any, make: Any, version: int) -> None:
     denying = Denying([(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, None)])
     async with running_broker() as broker:
         response = await call(broker, handler, make(version), version, authorizer=denying)

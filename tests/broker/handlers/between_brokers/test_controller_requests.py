@@ -61,7 +61,7 @@ async def test_a_dead_broker_does_not_enter_the_isr(version: int, code: ErrorCod
         assert response.topics[0].partitions[0].error_code == code
 
 
-async def test_without_cluster_action_nothing_is_altered_and_nobody_shut_down() -> None:
+async def test_without_cluster_action_nothing_is_altered_or_shut_down() -> None:
     denying = Denying([(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, None)])
     async with running_broker() as broker:
         for handler, request in (
@@ -126,12 +126,12 @@ async def test_a_move_begins_is_listed_and_cancelled() -> None:
         request = AlterPartitionReassignmentsRequest(topics=[wish, other])
         response = await call(broker, alter_partition_reassignments, request, 0)
         assert (response.error_code, response.error_message) == (ErrorCode.NONE, "")
-        told = {
+        codes = {
             (t.name, p.partition_index): (p.error_code, p.error_message)
             for t in response.responses
             for p in t.partitions
         }
-        assert told == {
+        assert codes == {
             ("t", 0): (ErrorCode.NONE, None),
             ("u", 0): (
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -47,7 +47,7 @@ async def test_only_what_is_asked_for(tmp_path: Path) -> None:
         assert found(response.results[0]) == set()
 
 
-async def test_an_offline_directory_is_told_as_such(tmp_path: Path) -> None:
+async def test_an_offline_directory_is_reported_as_such(tmp_path: Path) -> None:
     dirs = f"{tmp_path / 'one'},{tmp_path / 'two'}"
     async with configured_broker(tmp_path, "a", log_dirs=dirs) as broker:
         first, second = broker.logs.dirs.configured
@@ -59,7 +59,7 @@ async def test_an_offline_directory_is_told_as_such(tmp_path: Path) -> None:
     }
 
 
-async def test_whoever_may_not_describe_the_cluster_sees_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_may_not_describe_the_cluster_sees_nothing(tmp_path: Path) -> None:
     denied = Denying([(Operation.DESCRIBE, ResourceType.CLUSTER, None)])
     async with configured_broker(tmp_path, "a") as broker:
         response = await call(broker, describe_log_dirs, DescribeLogDirsRequest(topics=None), 4, authorizer=denied)

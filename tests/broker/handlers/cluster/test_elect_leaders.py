@@ -36,7 +36,7 @@ async def test_what_is_led_needs_no_election(version: int) -> None:
         ("a", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("b", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    # Of all partitions only those with something to tell are told.
+    # Of all partitions only those with a result are in the response.
     assert outcome(everything) == {}
 
 
@@ -45,6 +45,7 @@ async def test_an_unclean_election_gives_a_partition_a_leader() -> None:
         # Replicas 0 and 7 with only 7 in sync, and 7 is gone.
         await broker.topics.create_topics([NewTopic("a", assignments={0: [7, 0]})], 1000)
         state = await broker.tree.get("/brokers/topics/a/partitions/0/state")
+        assert state.data is not None
         lost = state.data.replace(b'"isr":[0]', b'"isr":[7]').replace(b'"leader":0', b'"leader":7')
         await broker.tree.set("/brokers/topics/a/partitions/0/state", lost)
         context = broker.controller.machine.parts.context

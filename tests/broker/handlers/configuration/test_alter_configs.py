@@ -18,7 +18,7 @@ RECORDED = json.loads((Path(__file__).parent / "kafka_3_9_1_alter_configs.json")
 """[kind, [[type, name, entries]...], [[code, message, type, name]...]], all of them with validate_only."""
 
 OURS: dict[str, tuple[int, str]] = {
-    # A mistake of the client is told as one, where Kafka fails with a NoSuchElementException or a MatchError.
+    # A mistake of the client is reported as one, where Kafka fails with a NoSuchElementException or a MatchError.
     '["inc", [[2, "t", [["nope", 2, "5"]]]]]': (40, "Unknown config name: nope"),
     '["inc", [[4, "0", [["nope", 2, "compact"]]]]]': (40, "Unknown config name: nope"),
     '["inc", [[4, "0", [["leader.replication.throttled.rate", 2, "10"]]]]]': (
@@ -97,13 +97,13 @@ async def test_who_may_not_alter(
             assert [answer.error_code for answer in response.responses] == [code]
 
 
-async def test_a_failure_of_the_whole_request_is_told_for_each_resource(tmp_path: Path) -> None:
+async def test_a_failure_of_the_whole_request_is_reported_for_each_resource(tmp_path: Path) -> None:
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     for handler, request in (
         (alter_configs, legacy((TOPIC, "a", []), (BROKER, "0", []))),
         (incremental_alter_configs, incremental((TOPIC, "a", []), (BROKER, "0", []))),
     ):
-        response = handler.error_response(request, None, error)  # type: ignore[attr-defined]
+        response = handler.error_response(request, None, error)
         assert [(a.error_code, a.resource_type, a.resource_name) for a in response.responses] == [
             (error.code, TOPIC, "a"),
             (error.code, BROKER, "0"),

@@ -49,7 +49,7 @@ def rows(response: DescribeConfigsResponse) -> dict[str, list[Any]]:
     }
 
 
-def failure(response: DescribeConfigsResponse) -> tuple[ErrorCode, str]:
+def failure(response: DescribeConfigsResponse) -> tuple[ErrorCode, str | None]:
     (result,) = response.results
     assert result.configs == []
     return ErrorCode(result.error_code), result.error_message

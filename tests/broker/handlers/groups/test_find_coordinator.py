@@ -67,7 +67,7 @@ async def test_a_leader_is_waited_for_a_moment_only(autojump_clock: trio.testing
         assert trio.current_time() - started == pytest.approx(find_coordinator.CREATION_WAIT_S_MAX)
 
 
-async def test_a_leader_that_comes_in_time_is_named() -> None:
+async def test_a_leader_that_is_elected_in_time_is_named() -> None:
     async with fake_broker() as broker, trio.open_nursery() as nursery:
         broker.metadata.leaderless.add("__consumer_offsets")
 

@@ -1,4 +1,4 @@
-"""OffsetDelete: partitions nobody is subscribed to."""
+"""OffsetDelete: partitions that no member is subscribed to."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
+from kpybroker.wire.records.batch import Buffer
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, batch
 from tests.support.fake_broker import Denying
@@ -32,7 +33,7 @@ DAMAGED = CUT_OFF + b"\xff"
 OFFSET_5 = (5).to_bytes(8, "big") + GOOD[8:]
 NO_LENGTH = GOOD[:8] + bytes(4) + GOOD[12:]
 MAGIC_9 = GOOD[:16] + b"\x09" + GOOD[17:]
-TOPICS: dict[str, dict[str, str]] = {
+TOPICS: dict[str, dict[str, Any]] = {
     "plain": {},
     "flushed": {"flush_messages": "1"},
     "stamped": {"message_timestamp_type": "LogAppendTime"},
@@ -40,7 +41,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "squeezed": {"compression_type": "lz4"},
     "short": {"segment_bytes": "200"},
 }
-BATCHES = [
+BATCHES: list[Buffer] = [
     GOOD,
     batch(b"z" * 50, codec=Codec.ZSTD),
     batch(b"l" * 50, codec=Codec.LZ4),
@@ -59,14 +60,14 @@ BATCHES = [
 VERSIONS = range(5, 12)
 
 
-def request(topic: str, records: bytes, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+def request(topic: str, records: Buffer, *, index: int = 0, acks: int = 1) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
 
 
 class Scenario:
-    """What a broker is told, and all that it answers."""
+    """The requests that a broker receives, and all its responses."""
 
     def __init__(self, broker: Broker, version: int) -> None:
         self.broker = broker
@@ -74,11 +75,11 @@ class Scenario:
         self.heard: list[bytes] = []
         self.connection = PlainConnectionInfo(connection_id="scenario")
 
-    async def ask(self, topic: str, records: bytes, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+    async def ask(self, topic: str, records: Buffer, **changes: int) -> ProduceResponse.PartitionProduceResponse:
         response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
-        (answer,) = response.responses[0].partition_responses
-        return answer
+        written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+        return written
 
     def logs(self) -> list[bytes]:
         """What stands in every log, but for the times of appending."""
@@ -162,7 +163,7 @@ async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypat
         assert broker.dispatcher.requests[0, 9] == 2
 
 
-async def test_a_frame_that_is_lent_may_change_while_its_answer_waits(tmp_path: Path) -> None:
+async def test_a_borrowed_frame_may_change_while_its_response_waits(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "flushed", flush_messages="1")
         await create_topic(broker, "walked", cleanup_policy="compact")

@@ -22,7 +22,7 @@ from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
 from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import ask, create_topic, forget_what_was_told, running_broker
+from tests.support.running_broker import ask, create_topic, forget_metadata, running_broker
 
 ZERO = bytes(16)
 
@@ -47,7 +47,8 @@ def produce(topic: str, data: dict[int, bytes | bytearray | None], acks: int = 1
 
 async def write(broker: Broker, topic: str, *values: bytes, index: int = 0) -> ProduceResponse.PartitionProduceResponse:
     response = await ask(broker, produce(topic, {index: batch(*values)}), 9)
-    return response.responses[0].partition_responses[0]
+    written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+    return written
 
 
 def fetch(
@@ -87,13 +88,13 @@ def only(response: FetchResponse) -> FetchResponse.PartitionData:
     return data
 
 
-async def test_a_broker_that_was_told_nothing_yet_takes_records_when_it_was(
+async def test_a_broker_takes_records_after_its_first_metadata_update(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For as long as the producer waits; then the answer is Kafka's."""
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "a")
-        update = forget_what_was_told(broker.metadata)
+        update = forget_metadata(broker.metadata)
         with monkeypatch.context() as before_it_leads:
             before_it_leads.setattr(broker.replicas, "_partitions", {})
             refused = await write(broker, "a", b"refused")
@@ -222,7 +223,7 @@ async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path)
     ],
 )
 async def test_each_mistake_has_its_code(
-    tmp_path: Path, offsets: dict[int, int], changes: dict[str, int], code: ErrorCode
+    tmp_path: Path, offsets: dict[int, int], changes: dict[str, Any], code: ErrorCode
 ) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t")
@@ -230,7 +231,7 @@ async def test_each_mistake_has_its_code(
         assert only(await ask(broker, fetch("t", offsets, **changes), 12)).error_code == code
 
 
-async def test_topic_ids_unknown_and_of_a_topic_made_anew(tmp_path: Path) -> None:
+async def test_topic_ids_unknown_and_of_a_topic_created_again(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         old = await create_topic(broker, "t")
         await write(broker, "t", b"a")
@@ -242,7 +243,7 @@ async def test_topic_ids_unknown_and_of_a_topic_made_anew(tmp_path: Path) -> Non
         assert only(await ask(broker, fetch(new, {0: 0}), 13)).high_watermark == 0
 
 
-async def test_the_first_batch_comes_whole_though_it_exceeds_the_limits(tmp_path: Path) -> None:
+async def test_the_first_batch_is_sent_whole_though_it_exceeds_the_limits(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t", partitions=2)
         await write(broker, "t", b"x" * 1000)
@@ -258,7 +259,7 @@ async def test_a_fetch_below_the_first_offset_of_a_batch_brings_the_whole_batch(
         assert values(await ask(broker, fetch("t", {0: 2}), 12)) == {0: [b"a", b"b", b"c"]}
 
 
-async def test_a_session_tells_only_news_and_hears_of_every_append(tmp_path: Path) -> None:
+async def test_a_session_returns_only_changes_and_misses_no_append(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await create_topic(broker, "t", partitions=3)
         full = await ask(broker, fetch("t", {0: 0, 1: 0, 2: 0}, session=(0, 0)), 12)
@@ -340,7 +341,7 @@ async def test_a_fetch_does_not_wait_for_what_lies_in_a_later_segment(tmp_path: 
         assert scope.cancelled_caught
 
 
-async def test_a_session_begun_before_the_metadata_came_hears_of_every_append(
+async def test_a_session_begun_before_the_first_metadata_misses_no_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader hears of its topic by LeaderAndIsr, and its followers ask for it by id, before UpdateMetadata comes."""
@@ -439,7 +440,7 @@ async def test_a_follower_that_is_no_replica_is_sent_to_the_leader(tmp_path: Pat
         assert data.current_leader.leader_id == response.node_endpoints[0].node_id == broker.node_id
 
 
-async def test_a_session_tells_of_a_partition_it_had_no_room_for_though_nobody_asks_again(tmp_path: Path) -> None:
+async def test_a_session_returns_a_partition_it_had_no_room_for_without_being_asked_again(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t", partitions=2)
         for index in range(2):

@@ -69,7 +69,7 @@ async def test_what_one_may_not_delete() -> None:
     assert outcome(response) == [("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED), ("b", ErrorCode.NONE)]
 
 
-async def test_the_name_behind_an_id_is_not_told_to_who_may_not_describe_it() -> None:
+async def test_the_name_behind_an_id_is_hidden_from_a_client_that_may_not_describe_it() -> None:
     denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "a")])
     async with running_broker() as broker:
         await create(broker, "a")

@@ -17,7 +17,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.control_broker import ControlBroker, Denying, running_broker
-from tests.support.running_broker import forget_what_was_told
+from tests.support.running_broker import forget_metadata
 
 ALL_VERSIONS = range(13)
 Topic = MetadataResponse.MetadataResponseTopic
@@ -85,10 +85,10 @@ class TestAddresses:
             response = await ask(broker, MetadataRequest(topics=None), 12)
         assert [(b.host, b.port) for b in response.brokers] == [("reached.example", 19092)]
 
-    async def test_unless_it_is_told_what_to_advertise(self) -> None:
-        async with running_broker(advertised_listeners="PLAINTEXT://told.example:7") as broker:
+    async def test_unless_advertised_listeners_are_configured(self) -> None:
+        async with running_broker(advertised_listeners="PLAINTEXT://advertised.example:7") as broker:
             response = await ask(broker, MetadataRequest(topics=None), 12)
-        assert [(b.host, b.port) for b in response.brokers] == [("told.example", 7)]
+        assert [(b.host, b.port) for b in response.brokers] == [("advertised.example", 7)]
 
     @pytest.mark.parametrize(
         ("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)]
@@ -150,7 +150,7 @@ class TestAutoCreation:
             "b d": ErrorCode.INVALID_TOPIC_EXCEPTION,
         }
 
-    async def test_a_bad_name_beside_a_good_one(self) -> None:
+    async def test_a_bad_name_next_to_a_good_one(self) -> None:
         async with running_broker() as broker:
             response = await ask(broker, MetadataRequest(topics=names("b d", "good")), 12)
         assert codes(response) == {"b d": ErrorCode.INVALID_TOPIC_EXCEPTION, "good": ErrorCode.NONE}
@@ -288,7 +288,7 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
+async def test_of_all_topics_one_that_is_deleted_during_the_request_is_left_out(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_broker() as broker:
@@ -305,10 +305,10 @@ async def test_of_all_topics_one_that_goes_away_meanwhile_is_left_out(
     assert codes(response) == {"a": ErrorCode.NONE}
 
 
-async def test_a_broker_that_was_told_nothing_yet_answers_when_it_was(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_broker_responds_after_its_first_metadata_update(autojump_clock: trio.testing.MockClock) -> None:
     async with running_broker() as broker:
         await create(broker, "a")
-        update = forget_what_was_told(broker.metadata)
+        update = forget_metadata(broker.metadata)
 
         async def ask_early() -> None:
             assert codes(await ask(broker, MetadataRequest(topics=names("a")), 4)) == {"a": ErrorCode.NONE}

@@ -45,7 +45,7 @@ async def test_a_producer_and_its_transaction(tmp_path: Path) -> None:
 async def test_the_idle_are_forgotten_unless_they_have_something_open(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    keys = {"producer_id_expiration_ms": "3600000", "transaction_max_timeout_ms": "100000000"}
+    keys: dict[str, Any] = {"producer_id_expiration_ms": "3600000", "transaction_max_timeout_ms": "100000000"}
     async with transactional_broker(tmp_path, **keys) as broker:
         idle, opened = Producer(broker, "idle"), Producer(broker, "open", timeout_ms=100_000_000)
         for producer in (idle, opened):

@@ -28,7 +28,7 @@ async def test_commit_and_abort(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(end_txn))
-async def test_the_fenced_are_told_in_the_words_of_their_version(tmp_path: Path, version: int) -> None:
+async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
     async with transactional_broker(tmp_path) as broker:
         zombie, successor = Producer(broker), Producer(broker)
         await zombie.init()

@@ -44,7 +44,7 @@ async def test_without_a_transactional_id_every_call_gives_a_new_id(tmp_path: Pa
 
 
 @pytest.mark.parametrize("version", versions(init_producer_id, 3))
-async def test_the_fenced_are_told_in_the_words_of_their_version(tmp_path: Path, version: int) -> None:
+async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
     async with transactional_broker(tmp_path) as broker:
         producer = Producer(broker)
         await producer.init()

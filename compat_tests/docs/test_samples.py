@@ -1,0 +1,74 @@
+"""The samples of the docs that run Kafka's own tools, with the 3.9.1 jars, against a `kpybroker dev`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.support.tools import MAIN_CLASSES, Tools
+from tests.support.samples import DevBroker, dev_broker, run_sample
+
+
+@pytest.fixture(scope="module")
+def broker_of_samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
+    with dev_broker(tmp_path_factory.mktemp("samples") / "data") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with `kafka-topics.sh` and the others."""
+    directory = tmp_path_factory.mktemp("commands")
+    for name in MAIN_CLASSES:
+        words = [word for word in Tools("3.9.1", "-").command(name) if word not in ("--bootstrap-server", "-")]
+        script = directory / f"kafka-{name}.sh"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
+    return directory
+
+
+def places(broker: DevBroker, **renamed: str) -> dict[str, str]:
+    return {"127.0.0.1:9092": broker.bootstrap, **renamed}
+
+
+def test_retention_is_set_changed_and_shown(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
+    out = run_sample("tools/retention.sh", tmp_path, places(broker_of_samples), commands)
+    assert "Created topic clicks." in out
+    assert "Created topic accounts." in out
+    assert "retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000" in out
+
+
+def test_a_group_is_described_reset_and_deleted(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
+    run_sample("start/first_message.py", tmp_path, places(broker_of_samples))
+    out = run_sample("tools/groups.sh", tmp_path, places(broker_of_samples), commands)
+    assert "CURRENT-OFFSET" in out
+    assert "Deletion of requested consumer groups ('readers') was successful." in out
+
+
+def test_records_are_deleted_below_an_offset(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
+    run_sample("start/first_message.py", tmp_path, places(broker_of_samples, greetings="trimmed", readers="others"))
+    out = run_sample("tools/delete-records.sh", tmp_path, places(broker_of_samples, clicks="trimmed"), commands)
+    assert "trimmed:0:1" in out
+
+
+@pytest.mark.parametrize("sample", ["tools/cluster-health.sh", "tools/preferred-leaders.sh", "tools/transactions.sh"])
+def test_a_look_at_a_healthy_broker_finds_nothing(
+    broker_of_samples: DevBroker, commands: Path, tmp_path: Path, sample: str
+) -> None:
+    out = run_sample(sample, tmp_path, places(broker_of_samples), commands)
+    assert "Leader: none" not in out
+    assert "Exception" not in out
+
+
+def test_partitions_move_to_the_brokers_of_a_plan(commands: Path, tmp_path: Path) -> None:
+    with dev_broker(tmp_path / "data", "--brokers", "3") as cluster:
+        create = Tools("3.9.1", cluster.bootstrap)
+        create.run("topics", "--create", "--topic", "clicks", "--replica-assignment", "0,0,0")
+        out = run_sample("tools/reassign.sh", tmp_path, places(cluster), commands)
+        assert "Successfully started partition reassignments for clicks-0,clicks-1,clicks-2" in out
+        assert "Status of partition reassignment:" in out
+        described = create.run("topics", "--describe", "--topic", "clicks").out
+        assert {line.split("Replicas: ")[1].split()[0][:1] for line in described.splitlines()[1:]} == {"0", "1", "2"}

@@ -1,0 +1,199 @@
+"""Directives whose content is taken from the code and the benchmarks' data, so that pages cannot go stale.
+
+`{bench-chart} COMMAND`   a chart of one column of ratios     options: table, column, most, less-is-better
+`{bench-table} COMMAND`   the table itself                    options: table, columns
+`{bench-conditions} COMMAND`
+`{package} NAME`          a package's docstring, and one line for each of its modules
+`{api-table} NAME`         the public names of a module, with the first paragraph of each docstring
+`{command-help} WORDS`    what `kpybroker WORDS --help` prints
+`{error-codes}`           Kafka's error codes with the broker's texts
+`{exit-codes}`            the table of exit codes
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives
+from docutils.statemachine import StringList
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
+
+import charts  # noqa: E402
+
+
+class Generated(Directive):
+    """A directive that writes Markdown, which is then read like the page around it."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {
+        "table": directives.nonnegative_int,
+        "column": directives.nonnegative_int,
+        "columns": directives.unchanged,
+        "most": float,
+        "less-is-better": directives.flag,
+    }
+
+    def markdown(self) -> Iterator[str]:
+        """The lines of Markdown that stand in the directive's place."""
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes of `markdown()`."""
+        box = nodes.container()
+        self.state.nested_parse(StringList(list(self.markdown()), "generated"), self.content_offset, box)
+        return box.children
+
+
+class BenchChart(Generated):
+    """Ratios to Kafka as bars."""
+
+    def run(self) -> list[nodes.Node]:
+        """One raw SVG node."""
+        table = charts.load(self.arguments[0], self.options.get("table", 0))
+        column = self.options.get("column", table.head.index("ratio") if "ratio" in table.head else 0)
+        rows = [(row[0], charts.figure(row[column])) for row in table.rows if row[column]]
+        most = self.options.get("most", 4.0)
+        svg = charts.ratio_chart(rows, most=most, less_is_better="less-is-better" in self.options)
+        return [nodes.raw("", svg, format="html")]
+
+
+class BenchTable(Generated):
+    """The table that a chart is drawn from."""
+
+    def markdown(self) -> Iterator[str]:
+        """A Markdown table of the columns asked for, or all."""
+        table = charts.load(self.arguments[0], self.options.get("table", 0))
+        columns = [int(c) for c in self.options.get("columns", "").split()] or list(range(len(table.head)))
+        for row in (table.head, ["---"] * len(table.head), *table.rows):
+            yield "| " + " | ".join(row[column] for column in columns) + " |"
+
+
+class BenchConditions(Generated):
+    """When and how a benchmark was measured."""
+
+    def markdown(self) -> Iterator[str]:
+        """One paragraph."""
+        yield charts.conditions(self.arguments[0])
+
+
+class Package(Generated):
+    """A package as its docstrings describe it."""
+
+    def markdown(self) -> Iterator[str]:
+        """The package's docstring, then a table of its modules."""
+        folder = ROOT.joinpath(*self.arguments[0].split("."))
+        if text := docstring(folder / "__init__.py"):
+            yield from text.splitlines()
+            yield ""
+        yield "| module | what it is |"
+        yield "|---|---|"
+        for file in sorted(folder.iterdir()):
+            target = file / "__init__.py" if file.is_dir() else file
+            if (target.name.startswith("__") and target == file) or not target.is_file() or target.suffix != ".py":
+                continue
+            name = file.name if file.is_dir() else file.stem
+            yield f"| `{name}{'/' if file.is_dir() else ''}` | {cell(docstring(target))} |"
+
+
+class Module(Generated):
+    """The public names of a module."""
+
+    def markdown(self) -> Iterator[str]:
+        """A table: name or signature, first paragraph of the docstring."""
+        tree = ast.parse(ROOT.joinpath(*self.arguments[0].split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+        yield f"| `{self.arguments[0]}` | |"
+        yield "|---|---|"
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                signature = ast.unparse(node.args).replace("|", "\\|")
+                yield f"| `{node.name}({signature})` | {cell(ast.get_docstring(node))} |"
+            elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield f"| `{node.name}` | {cell(ast.get_docstring(node))} |"
+
+
+class CommandHelp(Generated):
+    """The help of a command, as it is printed."""
+
+    def markdown(self) -> Iterator[str]:
+        """One block of text."""
+        from click.testing import CliRunner
+
+        from kpybroker.cli.main import main
+
+        words = self.arguments[0].split()[1:]
+        result = CliRunner().invoke(main, [*words, "--help"], prog_name="kpybroker", terminal_width=90)
+        yield from ["```text", f"$ {' '.join(self.arguments[0].split())} --help", *result.output.splitlines(), "```"]
+
+
+class ErrorCodes(Generated):
+    """Every error code that has a name."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A table by code."""
+        from kpybroker.wire.errors import MESSAGES, ErrorCode
+
+        yield "| code | name | what it means |"
+        yield "|---|---|---|"
+        for code in ErrorCode:
+            yield f"| {int(code)} | `{code.name}` | {MESSAGES.get(code, '')} |"
+
+
+class ExitCodes(Generated):
+    """The exit codes of `kpybroker dev` and `kpybroker server`."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A table by code."""
+        from kpybroker.cli.exit_codes import EXIT_CODES
+
+        yield "| code | meaning |"
+        yield "|---|---|"
+        for code, meaning in EXIT_CODES:
+            yield f"| {code} | {meaning} |"
+        yield "| 130, 143 | ended at once by a second SIGINT or SIGTERM |"
+
+
+def docstring(file: Path) -> str | None:
+    """A module's docstring, without importing it."""
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def cell(text: str | None) -> str:
+    """A docstring's first paragraph as the text of a table's cell."""
+    return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def write_llms_txt(app: Any, failure: Exception | None) -> None:
+    """`llms.txt`: every page by its title, as Markdown, for programs that read the site."""
+    if failure is None and app.builder.name == "html":
+        titles = {name: title.astext() for name, title in sorted(app.env.titles.items())}
+        lines = [f"- [{title}](_sources/{name}.md)" for name, title in titles.items()]
+        Path(app.outdir, "llms.txt").write_text("\n".join(["# kpybroker", "", *lines]) + "\n", encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Sphinx's entry point."""
+    for name, directive in {
+        "bench-chart": BenchChart,
+        "bench-table": BenchTable,
+        "bench-conditions": BenchConditions,
+        "package": Package,
+        "api-table": Module,
+        "command-help": CommandHelp,
+        "error-codes": ErrorCodes,
+        "exit-codes": ExitCodes,
+    }.items():
+        app.add_directive(name, directive)
+    app.connect("build-finished", write_llms_txt)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,39 @@
+"""How Sphinx builds this site: `make docs` writes it to build/docs, and it works without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "kpybroker"
+author = "the kpybroker authors"
+copyright = "the kpybroker authors. Apache Kafka is a trademark of the Apache Software Foundation"
+extensions = ["myst_parser", "sphinx.ext.graphviz", "generated"]
+exclude_patterns = ["_ext", "samples/**.md"]
+source_suffix = {".md": "markdown"}
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence", "deflist"]
+
+html_theme = "furo"
+html_title = "kpybroker"
+html_show_sourcelink = True
+html_copy_source = True
+html_sourcelink_suffix = ""
+graphviz_output_format = "svg"
+graphviz_dot_args = [
+    "-Gbgcolor=transparent",
+    "-Gfontname=Helvetica",
+    "-Nfontname=Helvetica",
+    "-Efontname=Helvetica",
+    "-Nfontsize=11",
+    "-Efontsize=10",
+    "-Nshape=box",
+    "-Nstyle=rounded,filled",
+    "-Nfillcolor=#eef3f8",
+    "-Ncolor=#5b7a99",
+    "-Ecolor=#5b7a99",
+    "-Efontcolor=#5b7a99",
+]

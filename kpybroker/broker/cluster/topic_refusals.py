@@ -1,0 +1,137 @@
+"""What a client is refused when it creates or grows a topic, and with which text.
+
+The texts are Kafka's, because clients print them. Pure functions: those that check raise KafkaError, the others make
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kpybroker.core import topic_names
+from kpybroker.core.controller.events import ApiError
+from kpybroker.core.placement import Assignment
+from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.znodes import TopicAssignment
+
+
+def api_error(error: KafkaError) -> ApiError:
+    """`ApiError.fromThrowable`: without a text that only repeats the code, and without internal details."""
+    says_more = error.code is not ErrorCode.UNKNOWN_SERVER_ERROR and error.message != error.code.message
+    return ApiError(error.code, error.message if says_more else None)
+
+
+def already_exists(name: str) -> KafkaError:
+    """TOPIC_ALREADY_EXISTS."""
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+
+
+def marked_for_deletion(name: str) -> KafkaError:
+    """TOPIC_ALREADY_EXISTS, as long as the deletion of an older topic is not complete."""
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+
+
+def check_name(name: str) -> None:
+    """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for a name that no topic may have."""
+    reason = topic_names.invalid_reason(name)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+
+
+def check_collisions(name: str, existing: Sequence[str]) -> None:
+    """Raises KafkaError if the name would share metric names with an existing one (`a.b` and `a_b`), or exists."""
+    if name in existing:
+        raise already_exists(name)
+    colliding = [other for other in existing if topic_names.has_collision(name, other)]
+    if colliding:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
+        )
+
+
+def present_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """The configs of a new topic. Raises KafkaError(INVALID_CONFIG) if a value is None."""
+    missing = [name for name, value in configs.items() if value is None]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}")
+    return {name: value for name, value in configs.items() if value is not None}
+
+
+def check_growth(name: str, current: TopicAssignment, total_count: int) -> None:
+    """Raises KafkaError if the topic is being reassigned, or has as many partitions already."""
+    if any(a.adding_replicas or a.removing_replicas for a in current.partitions.values()):
+        raise KafkaError(
+            ErrorCode.REASSIGNMENT_IN_PROGRESS, f"A partition reassignment is in progress for the topic '{name}'."
+        )
+    count = len(current.partitions)
+    if total_count < count:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Topic currently has {count} partitions, which is higher than the requested {total_count}.",
+        )
+    if total_count == count:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partitions.")
+
+
+def check_assignments(assignments: Assignment) -> None:
+    """What AdminZkClient refuses in a manual assignment. Raises KafkaError(INVALID_REPLICA_ASSIGNMENT)."""
+    if len({len(replicas) for replicas in assignments.values()}) != 1:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
+    if any(len(replicas) != len(set(replicas)) for replicas in assignments.values()):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Duplicate replica assignment found: {_as_scala_prints(assignments)}",
+        )
+    if set(assignments) != set(range(len(assignments))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+
+
+def check_new_assignments(
+    assignments: Sequence[Sequence[int]],
+    old_count: int,
+    new_count: int,
+    replication_factor: int,
+    broker_ids: set[int],
+) -> Assignment:
+    """The assignment of the added partitions, `assignments` being of these in order.
+
+    Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for what ZkAdminManager.createPartitions and AdminZkClient refuse, in
+    their order.
+    """
+
+    def refuse(message: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    unknown = {broker_id for replicas in assignments for broker_id in replicas} - broker_ids
+    if unknown:
+        raise refuse(f"Unknown broker(s) in replica assignment: {', '.join(map(str, sorted(unknown)))}.")
+    increment = new_count - old_count
+    if len(assignments) != increment:
+        raise refuse(f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided.")
+    added = {old_count + index: list(replicas) for index, replicas in enumerate(assignments)}
+    for partition, replicas in added.items():
+        if not replicas:
+            raise refuse(f"Cannot have replication factor of 0 for partition id {partition}.")
+        if len(replicas) != len(set(replicas)):
+            raise refuse(
+                f"Duplicate brokers not allowed in replica assignment: {', '.join(map(str, replicas))} "
+                f"for partition id {partition}."
+            )
+    bad = {p: len(replicas) for p, replicas in added.items() if len(replicas) != replication_factor}
+    if bad:
+        raise refuse(
+            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while "
+            f"partitions [{', '.join(map(str, bad))}] have replication factors "
+            f"[{', '.join(map(str, bad.values()))}], respectively."
+        )
+    return added
+
+
+def _as_scala_prints(assignments: Mapping[int, Sequence[int]]) -> str:
+    """HashMap(0 -> ArrayBuffer(1, 2)), as in Kafka's text."""
+    places = (f"{index} -> ArrayBuffer({', '.join(map(str, brokers))})" for index, brokers in assignments.items())
+    return f"HashMap({', '.join(places)})"

@@ -1,0 +1,90 @@
+"""The coordinators of one broker, each built and imported when it is first used: a start needs none of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+
+if TYPE_CHECKING:
+    from kpybroker.broker.cluster.metadata_cache import MetadataCache
+    from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.coordinators.groups import GroupCoordinators
+    from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+    from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
+    from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.peers import Peers
+    from kpybroker.broker.replication.partition import Partition
+    from kpybroker.broker.replication.replicas import Replicas
+
+
+class Coordinators:
+    """`on_elected` and `on_resigned` follow this broker's leaderships."""
+
+    def __init__(
+        self, host: Host, metadata: MetadataCache, producer_ids: ProducerIds, peers: Peers, replicas: Replicas
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._producer_ids = producer_ids
+        self._peers = peers
+        self._replicas = replicas
+
+    @cached_property
+    def groups(self) -> GroupCoordinators:
+        """Built by the first request about a group or offset: its modules are a tenth of all that a start imports."""
+        from kpybroker.broker.coordinators.groups import GroupCoordinators
+
+        return GroupCoordinators(self._host, self._metadata, self._replicas)
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinators:
+        """Built by the first request about a transaction, or when this broker leads a transaction log."""
+        from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+
+        return TransactionCoordinators(self._host, self._metadata, self._replicas, self._producer_ids, self.markers)
+
+    @cached_property
+    def markers(self) -> TransactionMarkers:
+        """Built when the first transaction ends."""
+        from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
+
+        return TransactionMarkers(
+            self._host,
+            self._metadata,
+            self._replicas,
+            self._peers.ask,
+            lambda *completed: self.groups.on_transaction_completed(*completed),
+        )
+
+    @cached_property
+    def verifier(self) -> TransactionVerifier:
+        """Built when the first transactional batch arrives."""
+        from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
+
+        return TransactionVerifier(
+            self._host, self._metadata, self._replicas, self._peers.ask, lambda: self.transactions
+        )
+
+    def on_elected(self, partition: Partition) -> None:
+        """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""
+        if coordinator := self._coordinator_of(partition):
+            coordinator.on_elected(partition.index, partition.leader_epoch)
+
+    def on_resigned(self, partition: Partition) -> None:
+        """This broker no longer leads the partition: if a coordinator has it, it is unloaded."""
+        if coordinator := self._coordinator_of(partition):
+            coordinator.on_resigned(partition.index, partition.leader_epoch)
+
+    def _coordinator_of(self, partition: Partition) -> GroupCoordinators | TransactionCoordinators | None:
+        if partition.topic == GROUP_METADATA_TOPIC_NAME:
+            return self.groups
+        return self.transactions if partition.topic == TRANSACTION_STATE_TOPIC_NAME else None
+
+    def stop(self) -> None:
+        """Stop those that were built."""
+        for name in ("transactions", "groups"):
+            if name in self.__dict__:
+                getattr(self, name).stop()

@@ -1,0 +1,16 @@
+"""Values that have a meaning of their own in Kafka's protocol and files, and the largest int32."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ZERO_UUID: Final = bytes(16)
+"""A topic id that is not known, or a topic without one."""
+
+NO_TIMESTAMP: Final = -1
+"""Milliseconds: there is no timestamp."""
+
+UNKNOWN_OFFSET: Final = -1
+"""There is no offset, or it is not known."""
+
+INT32_MAX: Final = 2**31 - 1

@@ -1,0 +1,66 @@
+"""The data files of the charts: what the benchmarks write, and that the page has the same tables."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from compat_tests.bench import report
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = sorted((ROOT / "docs" / "speed" / "data").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def charts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_charts", ROOT / "docs" / "_ext" / "charts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_run_becomes_data_and_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- written by make bench: begin -->\nold\n<!-- written by make bench: end -->\nafter\n")
+    monkeypatch.setattr(report, "PAGE", page)
+    monkeypatch.setattr(report, "DATA", tmp_path)
+    sentence = "2026-11-23, two cores. " * 10
+    report.write_page("bench", [sentence.strip(), "### All", report.Table(["", "ratio"], [["raw", "1.40 (1 to 2)"]])])
+    written = json.loads((tmp_path / "bench.json").read_text())
+    assert written["conditions"] == sentence.strip()
+    assert written["tables"] == [{"title": "All", "head": ["", "ratio"], "rows": [["raw", "1.40 (1 to 2)"]]}]
+    assert "### All\n\n|  | ratio |\n| --- | --- |\n| raw | 1.40 (1 to 2) |\n<!--" in page.read_text()
+    assert max(map(len, page.read_text().splitlines())) <= 120
+
+
+@pytest.mark.parametrize("file", DATA, ids=lambda file: file.stem)
+def test_the_page_has_the_rows_of_the_data(file: Path) -> None:
+    page = (ROOT / "docs" / "internals" / "benchmarks.md").read_text(encoding="utf-8")
+    written = json.loads(file.read_text(encoding="utf-8"))
+    if f"<!-- written by make {written['command']}: begin -->" not in page:
+        pytest.skip("kept by hand")
+    for table in written["tables"]:
+        assert report.Table(table["head"], table["rows"]).markdown() in page
+
+
+def test_a_figure_is_what_a_cell_begins_with(charts: ModuleType) -> None:
+    assert charts.figure("57.1 (56.7 to 57.3)") == 57.1
+    assert charts.figure("1,245") == 1245
+    assert charts.figure("1.15 **missed**") == 1.15
+    with pytest.raises(ValueError, match="does not begin with a number"):
+        charts.figure("yes")
+
+
+def test_a_chart_has_a_bar_for_each_row(charts: ModuleType) -> None:
+    svg = charts.ratio_chart([("a & b", 0.5), ("c", 9.0)], most=4.0)
+    assert svg.count("<rect") == 2
+    assert "a &amp; b" in svg
+    assert svg.index(charts.WORSE) < svg.index(charts.BETTER)

@@ -1,0 +1,71 @@
+"""What holds for every page: samples are files that a test runs, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "samples" not in page.parts)
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+TESTS = [
+    ROOT / "tests" / "docs" / "test_samples.py",
+    ROOT / "compat_tests" / "docs" / "test_samples.py",
+    ROOT / "compat_tests" / "test_delivery.py",
+    ROOT / "compat_tests" / "spark" / "test_sample.py",
+]
+INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)", re.MULTILINE)
+COMMAND = re.compile(r"^\s*(make|python -m|python docs/|\.venv/bin/|kpybroker|\. \.venv|#|$)")
+
+
+def relative(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_code_on_a_page_is_a_file_but_for_commands_of_this_project(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```(python|yaml|docker|properties|sh)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    for language, code in blocks:
+        assert language == "sh", f"put the {language} into docs/samples and include it"
+        assert all(COMMAND.match(line) for line in code.splitlines()), code
+
+
+def test_every_sample_is_included_and_tested() -> None:
+    included = {
+        (page.parent / name).resolve() for page in PAGES for name in INCLUDED.findall(page.read_text(encoding="utf-8"))
+    }
+    tested = "".join(test.read_text(encoding="utf-8") for test in TESTS)
+    samples = [file for file in sorted((DOCS / "samples").rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    assert len(samples) > 20
+    for sample in samples:
+        if sample.name == "crash.py":
+            continue  # the harness of the delivery programs, a command of its own
+        assert sample in included, f"{sample} is on no page"
+        assert sample.name in tested or sample.stem in tested, f"{sample} is in no test"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=relative)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http", "#")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_paths_and_names_of_the_internals_exist() -> None:
+    for page in sorted((DOCS / "internals").rglob("*.md")) + sorted((DOCS / "concepts").glob("*.md")):
+        for path in re.findall(r"`(kpybroker/[\w/.]+)`", page.read_text(encoding="utf-8")):
+            assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), f"{relative(page)}: {path}"
+
+
+def test_each_of_the_twenty_questions_is_answered_by_a_name_in_a_file() -> None:
+    rows = re.findall(
+        r"^\| .*\? \| `(\S+)` \| `(\w+)` \|$", (DOCS / "internals" / "twenty-questions.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) >= 20
+    for path, name in rows:
+        assert re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8")), f"{path} has no {name}"

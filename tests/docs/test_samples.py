@@ -1,0 +1,145 @@
+"""The samples of the docs do what their pages say. Those that need Kafka's own tools: `compat_tests/docs`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kpybroker.config.interpret import interpret
+from kpybroker.config.sources.environment import keys_from_environment
+from kpybroker.config.sources.properties import load_properties
+from tests.support.samples import SAMPLES, DevBroker, dev_broker, environment, run_sample, text_of
+
+needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
+    with dev_broker(tmp_path_factory.mktemp("samples") / "data") as running:
+        yield running
+
+
+def places(broker: DevBroker) -> dict[str, str]:
+    return {"127.0.0.1:9092": broker.bootstrap, "~/.local/share/kpybroker": str(broker.data)}
+
+
+@needs_kcat
+def test_the_first_message_arrives_and_can_be_looked_at(broker: DevBroker, tmp_path: Path) -> None:
+    assert run_sample("start/first-message.sh", tmp_path, places(broker)) == "hello\n"
+    out = run_sample("start/look-inside.sh", tmp_path, places(broker))
+    assert "null => hello" in out
+    assert "1 record, 73 bytes; 0 errors" in out
+
+
+@needs_kcat
+def test_a_topic_goes_to_a_file_and_back(broker: DevBroker, tmp_path: Path) -> None:
+    assert run_sample("start/first_message.py", tmp_path, places(broker)).split()[::2] == ["greetings", "hello"]
+    run_sample("backup/topic.sh", tmp_path, places(broker))
+    assert "en\thello\n" in (tmp_path / "greetings.tsv").read_text()
+    out = run_sample("start/look-inside.sh", tmp_path, {**places(broker), "demo-0": "greetings-restored-0"})
+    assert "en => hello" in out
+
+
+def test_the_lag_of_a_group_is_shown(broker: DevBroker, tmp_path: Path) -> None:
+    run_sample("start/first_message.py", tmp_path, {**places(broker), "readers": "readers-of-lag"})
+    out = run_sample("tools/lag.py", tmp_path, {**places(broker), '"readers"': '"readers-of-lag"'})
+    assert re.fullmatch(r"greetings-0: \d+ behind\n", out)
+
+
+def test_the_fixture_for_ci_serves_a_test(tmp_path: Path) -> None:
+    for name in ("conftest.py", "test_orders.py"):
+        shutil.copy(SAMPLES / "ci" / name, tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path / "data"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_the_workflow_for_ci_installs_and_runs_the_tests() -> None:
+    steps = re.findall(r"- run: (.*)", text_of("ci/github-actions.yml", {}))
+    assert steps == ["pip install kpybroker confluent-kafka pytest", "python -m pytest"]
+
+
+def test_a_shell_script_can_wait_for_the_broker(tmp_path: Path) -> None:
+    script = text_of("ci/service.sh", {"--ephemeral": "--ephemeral --port 0"}) + "kill $!; wait $!\n"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path / "data"), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_container_starts_a_broker_from_its_environment(tmp_path: Path) -> None:
+    dockerfile = text_of(
+        "container/Dockerfile", {"\\\n": "", ":9092": "127.0.0.1:0", "/home/kafka/data": str(tmp_path / "data")}
+    )
+    variables = dict(
+        pair.split("=", 1) for line in re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE) for pair in line.split()
+    )
+    command = re.findall(r'^CMD \["(.*)"\]$', dockerfile, re.MULTILINE)[0].split('", "')
+    assert keys_from_environment(variables)[1] == []
+    assert unknown_or_without_effect(keys_from_environment(variables)[0]) == []
+    env = environment(tmp_path / "data", **variables)
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("kpybroker ready at 127.0.0.1:") for line in process.stdout)
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+def test_the_keys_of_the_compose_file_are_known() -> None:
+    variables = dict(re.findall(r"^ +(KAFKA_\w+): (.*)$", text_of("container/compose.yaml", {}), re.MULTILINE))
+    assert len(variables) == 4
+    assert keys_from_environment(variables)[1] == []
+    assert unknown_or_without_effect(keys_from_environment(variables)[0]) == []
+
+
+def test_the_keys_of_the_cluster_have_an_effect() -> None:
+    assert unknown_or_without_effect(load_properties(str(SAMPLES / "cluster" / "server.properties"))) == []
+
+
+def test_a_copy_of_a_stopped_brokers_directory_is_sound(tmp_path: Path) -> None:
+    with dev_broker(tmp_path / "data") as running:
+        run_sample("start/first_message.py", tmp_path, {"127.0.0.1:9092": running.bootstrap})
+    (tmp_path / "backup").mkdir()
+    replaced = {"~/.local/share/kpybroker": str(tmp_path / "data"), "/backup": str(tmp_path / "backup")}
+    assert ", 0 errors" in run_sample("backup/backup.sh", tmp_path, replaced).replace(";", ",")
+
+
+def test_a_broker_goes_on_with_the_files_of_another(tmp_path: Path) -> None:
+    with dev_broker(tmp_path / "data") as running:
+        run_sample("start/first_message.py", tmp_path, {"127.0.0.1:9092": running.bootstrap})
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"broker.id=0\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n")
+    script = text_of(
+        "moving/check.sh",
+        {"/var/lib/kafka/data": str(tmp_path / "data"), "/etc/kafka/server.properties": str(properties)},
+    )
+    env = environment(tmp_path / "data")
+    with subprocess.Popen(["bash", "-ec", script + "\n"], env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout)
+        assert any("0 errors" in line for line in lines)
+        assert any(line.startswith("kpybroker ready at") for line in lines)
+        process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("sample", "printed"),
+    [
+        ("python/codec.py", r"demo\n"),
+        ("python/records.py", r"0 b'en' b'hello'\n1 b'fr' b'bonjour'\n"),
+        ("python/embedded.py", r"serving at 127.0.0.1:\d+\n"),
+    ],
+)
+def test_what_the_python_api_does(tmp_path: Path, sample: str, printed: str) -> None:
+    assert re.fullmatch(printed, run_sample(sample, tmp_path, {}))
+
+
+def unknown_or_without_effect(properties: dict[str, str]) -> list[str]:
+    return [note.text for note in interpret(properties).notes]
