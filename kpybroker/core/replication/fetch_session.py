@@ -27,7 +27,7 @@ FINAL_EPOCH = -1
 EVICTION_MS = 120_000
 
 # (topic id, "", partition index) where the client speaks in topic ids, else (zero id, topic name, partition index)
-PartitionKey = tuple[bytes, str, int]
+FetchKey = tuple[bytes, str, int]
 
 
 class CachedPartition:
@@ -48,7 +48,7 @@ class CachedPartition:
 
     def __init__(
         self,
-        key: PartitionKey,
+        key: FetchKey,
         fetch_offset: int,
         max_bytes: int,
         current_leader_epoch: int = -1,
@@ -114,8 +114,8 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.partitions: dict[PartitionKey, CachedPartition] = {}
-        self.dirty: dict[PartitionKey, None] = {}
+        self.partitions: dict[FetchKey, CachedPartition] = {}
+        self.dirty: dict[FetchKey, None] = {}
         self.marks = 0
         self.positions_used = 0
         self.on_dirty: Callable[[int], None] | None = None
@@ -131,12 +131,12 @@ class FetchSession:
         known.take_position(partition)
         return False
 
-    def forget(self, key: PartitionKey) -> bool:
+    def forget(self, key: FetchKey) -> bool:
         """Remove a partition; whether it was there."""
         self.dirty.pop(key, None)
         return self.partitions.pop(key, None) is not None
 
-    def mark_dirty(self, key: PartitionKey, appended_bytes: int) -> None:
+    def mark_dirty(self, key: FetchKey, appended_bytes: int) -> None:
         """The partition has changed, by `appended_bytes` of records; a waiting fetch may be complete now."""
         if key in self.partitions:
             self.dirty[key] = None
@@ -144,7 +144,7 @@ class FetchSession:
             if self.on_dirty is not None:
                 self.on_dirty(appended_bytes)
 
-    def mention(self, key: PartitionKey) -> None:
+    def mention(self, key: FetchKey) -> None:
         """Name the partition in the next response without completing a waiting fetch: a follower's high watermark."""
         if key in self.partitions:
             self.dirty[key] = None
@@ -154,18 +154,18 @@ class FetchSession:
         self.positions_used += 1
         partition.queue_position = self.positions_used
 
-    def take_dirty(self) -> list[PartitionKey]:
+    def take_dirty(self) -> list[FetchKey]:
         """Partitions to visit, in queue order. Each visit begins with `visiting` and may end with `stays_dirty`."""
         dirty = list(self.dirty)
         if len(dirty) > 1:
             dirty.sort(key=lambda key: self.partitions[key].queue_position)
         return dirty
 
-    def visiting(self, key: PartitionKey) -> None:
+    def visiting(self, key: FetchKey) -> None:
         """Unmark a partition that is about to be read."""
         self.dirty.pop(key, None)
 
-    def stays_dirty(self, key: PartitionKey) -> None:
+    def stays_dirty(self, key: FetchKey) -> None:
         """The response has records or an error: visit the partition next time too."""
         self.dirty[key] = None
 
