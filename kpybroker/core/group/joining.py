@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from kpybroker.core.group.rebalance import (
     answer_join,
@@ -143,7 +144,8 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
             # Nothing that the assignment depends on has changed: no rebalance. But the new id must be in the log.
             assignment = {other.member_id: other.assignment for other in group.members.values()}
             undo = partial(_undo_replace, group, instance_id, old_member_id, member, before)
-            done = partial(_on_static_stored, group, member, old_leader, request.support_skipping_assignment, undo)
+            replacement = _Replacement(member, old_leader, request.support_skipping_assignment, undo)
+            done = partial(_on_static_stored, group, replacement)
             step.write([GroupRecord(group.group_id, group.to_stored(assignment))], done)
         else:
             maybe_prepare_rebalance(
@@ -186,15 +188,17 @@ def _undo_replace(
     _rename_static(step, group, instance_id, member.member_id, old_member_id)
 
 
-def _on_static_stored(
-    group: Group,
-    member: Member,
-    old_leader: str | None,
-    support_skipping_assignment: bool,
-    undo: partial[None],
-    step: GroupStep,
-    error: ErrorCode,
-) -> None:
+class _Replacement(NamedTuple):
+    """A static member's new instance whose id is being stored, and how to reply and to undo it."""
+
+    member: Member
+    old_leader: str | None
+    support_skipping_assignment: bool
+    undo: partial[None]
+
+
+def _on_static_stored(group: Group, replacement: _Replacement, step: GroupStep, error: ErrorCode) -> None:
+    member, old_leader, support_skipping_assignment, undo = replacement
     member_id = member.member_id
     if group.state is GroupState.DEAD or group.members.get(member_id) is not member:
         return  # it has left or was replaced since, and was answered then

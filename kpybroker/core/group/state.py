@@ -45,46 +45,21 @@ _VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
 }
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Member:
     """A member of a group. `heartbeat_at` is when its session ends; `timer_at` is the deadline of its timer entry."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "heartbeat_at",
-        "is_new",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "timer_at",
-    )
-
-    def __init__(
-        self,
-        *,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
-        self.is_new = False
-        self.heartbeat_at: float | None = None
-        self.timer_at: float | None = None
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    heartbeat_at: float | None = None
+    timer_at: float | None = None
 
     def metadata(self, protocol_name: str) -> bytes:
         """The member's metadata for a protocol that it supports."""

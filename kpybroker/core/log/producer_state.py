@@ -201,14 +201,7 @@ class VerificationEntry:
 class ProducerAppendInfo:
     """Batches of one producer in one append: checked one after the other, applied together."""
 
-    __slots__ = (
-        "_current",
-        "_origin",
-        "_partition",
-        "_verification",
-        "started_transactions",
-        "updated",
-    )
+    __slots__ = ("_current", "_origin", "_partition", "_verification", "started_transactions", "updated")
 
     def __init__(
         self,

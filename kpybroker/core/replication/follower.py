@@ -84,23 +84,24 @@ class FetchState:
         self.is_truncating = not is_complete
 
 
+class FollowerLog(NamedTuple):
+    """A follower's own log when it begins to follow; `latest_epoch` is -1 for a log without epochs."""
+
+    log_end_offset: int
+    high_watermark: int
+    latest_epoch: int
+
+
 def initial_state(
-    topic: str,
-    index: int,
-    topic_id: bytes,
-    leader_epoch: int,
-    *,
-    log_end_offset: int,
-    high_watermark: int,
-    latest_epoch: int,
-    truncates_on_fetch: bool,
+    topic: str, index: int, topic_id: bytes, leader_epoch: int, log: FollowerLog, *, truncates_on_fetch: bool
 ) -> FetchState:
     """How to begin to follow in a new leader epoch (ReplicaManager.initialFetchOffset, partitionFetchState)."""
-    knows_epochs = truncates_on_fetch and latest_epoch != UNDEFINED_EPOCH
-    state = FetchState(topic, index, topic_id, leader_epoch, log_end_offset if knows_epochs else high_watermark)
+    knows_epochs = truncates_on_fetch and log.latest_epoch != UNDEFINED_EPOCH
+    fetch_offset = log.log_end_offset if knows_epochs else log.high_watermark
+    state = FetchState(topic, index, topic_id, leader_epoch, fetch_offset)
     state.is_truncating = not knows_epochs
     if knows_epochs:
-        state.last_fetched_epoch = latest_epoch
+        state.last_fetched_epoch = log.latest_epoch
     return state
 
 

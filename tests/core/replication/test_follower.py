@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.core.replication.follower import (
     FetchState,
+    FollowerLog,
     OutOfRange,
     Truncation,
     fetcher_id,
@@ -29,16 +30,8 @@ UNKNOWN = EpochEndOffset(-1, -1)
 def test_how_a_follower_begins(
     latest_epoch: int, truncates_on_fetch: bool, offset: int, is_truncating: bool, last_fetched: int
 ) -> None:
-    state = initial_state(
-        "t",
-        0,
-        bytes(16),
-        4,
-        log_end_offset=10,
-        high_watermark=6,
-        latest_epoch=latest_epoch,
-        truncates_on_fetch=truncates_on_fetch,
-    )
+    log = FollowerLog(10, 6, latest_epoch)
+    state = initial_state("t", 0, bytes(16), 4, log, truncates_on_fetch=truncates_on_fetch)
     assert (state.fetch_offset, state.is_truncating, state.last_fetched_epoch) == (offset, is_truncating, last_fetched)
     assert not state.is_in_sync
 
