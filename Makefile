@@ -31,7 +31,7 @@ run: install     ## start a broker on 127.0.0.1:9092 and say what to do next
 	$(BIN)/kpybroker dev
 
 $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,tools,spark,console]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs,tools,spark,console]'
 	@touch $@
 
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
@@ -127,16 +127,12 @@ demo: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=p
 	$(BIN)/python -m compat_tests.deps jars
 	$(BIN)/python -m kpybroker.pipelines.demo --jars .cache/jvm/spark-4.0.0 $(if $(LOG),--log "$(LOG)")
 
-$(VENV)/.docs-stamp: pyproject.toml $(BIN)/kpybroker
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
-	@touch $@
-
-docs: $(VENV)/.docs-stamp  ## the site, into build/docs; warnings and broken links are errors; needs graphviz
+docs: $(VENV)/.test-stamp  ## the site, into build/docs; warnings and broken links are errors; needs graphviz
 	@command -v dot >/dev/null || { echo "docs: graphviz is missing: sudo apt-get install graphviz"; exit 2; }
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "docs: open build/docs/index.html"
 
-docs-check: $(VENV)/.docs-stamp  ## the same checks without writing the site
+docs-check: $(VENV)/.test-stamp  ## the same checks without writing the site
 	$(BIN)/python -m sphinx -W --keep-going -q -b dummy docs .cache/docs
 
 specs: $(VENV)/.test-stamp  ## write kpybroker/wire/messages from protocol_specs

@@ -129,7 +129,7 @@ class ProduceCalls:
         assert isinstance(answer, bytes)
 
     def encode(self) -> bytes:
-        return fast_produce.answer(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
+        return fast_produce.encode_response(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
 
     def append(self) -> None:
         self.reset()

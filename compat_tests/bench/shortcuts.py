@@ -32,7 +32,7 @@ from compat_tests.bench.workloads import (
     raw_batches,
 )
 from compat_tests.support.services import Broker
-from kpybroker.config.shortcuts import ALL
+from kpybroker.config.keys.own import SHORTCUTS
 
 ROUNDS = 5
 SCALE, QUICK_SCALE = 0.15, 0.02
@@ -40,7 +40,11 @@ SPARE_GB = 12.0
 LARGE_BATCH = {"records": 900, "record_bytes": 1000}
 
 WITH_ALL, WITHOUT_ANY = "all", "none"
-VALUES = {WITH_ALL: "all"} | {name: ",".join(sorted(ALL - {name})) for name in sorted(ALL)} | {WITHOUT_ANY: "none"}
+VALUES = (
+    {WITH_ALL: "all"}
+    | {name: ",".join(sorted(SHORTCUTS - {name})) for name in sorted(SHORTCUTS)}
+    | {WITHOUT_ANY: "none"}
+)
 """The value of `kpybroker.shortcuts` of each broker, by what it goes without."""
 
 WORKLOADS = (

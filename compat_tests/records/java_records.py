@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compat_tests.protocol.kafka_messages import kafka_jars
-from kpybroker.wire.records.batch import BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import Record, iter_records
 
 JAVA_SECONDS_MAX = 240

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from compat_tests.records.java_records import ask_java, dump
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import KafkaError
-from kpybroker.wire.records.append_rules import INT64_MAX, AppendRules
+from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import TimestampType, computed_crc, iter_batches, parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from kpybroker.wire.records.default_record import INT64_MAX
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
 from kpybroker.wire.records.record_errors import RecordValidationError

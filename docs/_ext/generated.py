@@ -126,10 +126,12 @@ class CommandHelp(Generated):
         """One block of text."""
         from click.testing import CliRunner
 
-        from kpybroker.cli.main import main
+        from kpybroker.cli.main import cli
 
         words = self.arguments[0].split()[1:]
-        result = CliRunner().invoke(main, [*words, "--help"], prog_name="kpybroker", terminal_width=90)
+        result = CliRunner().invoke(cli, [*words, "--help"], prog_name="kpybroker", terminal_width=90)
+        if result.exit_code:
+            raise self.error(f"{self.arguments[0]} --help ends with exit code {result.exit_code}")
         yield from ["```text", f"$ {' '.join(self.arguments[0].split())} --help", *result.output.splitlines(), "```"]
 
 

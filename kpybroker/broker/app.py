@@ -39,12 +39,11 @@ from kpybroker.broker.maintenance.roll_flusher import RollFlusher
 from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
-from kpybroker.broker.replication.links import Links
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.shortcuts import chosen
+from kpybroker.config.keys.own import chosen_shortcuts
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
@@ -97,7 +96,7 @@ class Broker:
         self.transport: Transport = transport or SocketTransport(
             config.get_int("socket.send.buffer.bytes"),
             config.get_int("socket.receive.buffer.bytes"),
-            chosen(config.get_list("kpybroker.shortcuts")),
+            chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
         )
         self.files: Files = files or OsFiles()
         self.random = random.Random(seed)
@@ -128,14 +127,13 @@ class Broker:
         )
         self._roll_flusher = RollFlusher(self)
         self.flush_soon = self._roll_flusher.flush_soon
-        links = Links(self.peers.connection_to, self.peers.controller_channel)
         events = ReplicaEvents(
             elected=lambda partition: self.coordinators.on_elected(partition),
             resigned=lambda partition: self.coordinators.on_resigned(partition),
             log_deleted=self._log_deleted,
             segment_rolled=self.flush_soon,
         )
-        self.replicas = Replicas(self, self.metadata, self.configs, links, events)
+        self.replicas = Replicas(self, self.metadata, self.configs, self.peers, events)
         self.fetch_service = FetchService(self, self.metadata, self.replicas)
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)

@@ -48,9 +48,9 @@ class FaultRates:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What happens to a batch: the first `answered` operations get their result, the writes up to `applied` happen."""
+    """What happens to a batch: the first `completed` operations get their result, the writes up to `applied` happen."""
 
-    answered: int
+    completed: int
     applied: int
     expire: bool = False
 
@@ -120,12 +120,12 @@ class FaultyTree(Tree):
 
     @property
     def session_id(self) -> int:
-        """As of `inner`."""
+        """The session id of `inner`."""
         return self._inner.session_id
 
     @property
     def generation(self) -> int:
-        """As of `inner`."""
+        """The generation of `inner`."""
         return self._inner.generation
 
     @property
@@ -135,7 +135,7 @@ class FaultyTree(Tree):
 
     @property
     def negotiated_timeout_ms(self) -> int:
-        """As of `inner`."""
+        """The session timeout of `inner`."""
         return self._inner.negotiated_timeout_ms
 
     def listen(self, listener: Listener) -> None:
@@ -171,22 +171,22 @@ class FaultyTree(Tree):
             return [t.ConnectionLoss(path_of(op)) for op in ops]
         cuts = self._cuts
         plan = self._plan(ops)
-        applied = [op for i, op in enumerate(ops[: plan.applied]) if i < plan.answered or isinstance(op, _WRITES)]
-        answers = await self._perform(applied)
+        applied = [op for i, op in enumerate(ops[: plan.applied]) if i < plan.completed or isinstance(op, _WRITES)]
+        results = await self._perform(applied)
         if plan.expire:
             await self._inner.expire()
-            answers += await self._perform(ops[plan.answered :])
+            results += await self._perform(ops[plan.completed :])
         elif self._cuts != cuts:
-            answers = []  # another call has cut the connection
-        elif plan.answered < len(ops):
-            del answers[plan.answered :]
-            self._take(ops, answers)
+            results = []  # another call has cut the connection
+        elif plan.completed < len(ops):
+            del results[plan.completed :]
+            self._take(ops, results)
             self.disconnect()
-            return answers + [t.ConnectionLoss(path_of(op)) for op in ops[len(answers) :]]
-        self._take(ops, answers)
-        return answers + [t.ConnectionLoss(path_of(op)) for op in ops[len(answers) :]]
+            return results + [t.ConnectionLoss(path_of(op)) for op in ops[len(results) :]]
+        self._take(ops, results)
+        return results + [t.ConnectionLoss(path_of(op)) for op in ops[len(results) :]]
 
-    # ------------------------------------------------------------------------------------------------------------------
+    # --- plans
 
     def _refuse(self) -> bool:
         """Count one refusal; True if it brings the connection back."""
@@ -230,13 +230,13 @@ class FaultyTree(Tree):
         finally:
             self._in_flight.subtract(watched)
 
-    def _take(self, ops: Sequence[t.Operation], answers: list[t.Result | t.TreeError]) -> None:
+    def _take(self, ops: Sequence[t.Operation], results: list[t.Result | t.TreeError]) -> None:
         """Deliver the delayed events before the results arrive, then note the watches that the results set."""
-        if answers:
+        if results:
             self.release()
-        for op, answer in zip(ops, answers, strict=False):
-            self._watches.keep(op, answer)
-        if answers:
+        for op, result in zip(ops, results, strict=False):
+            self._watches.keep(op, result)
+        if results:
             self.release()
 
     def _on_event(self, event: TreeEvent) -> None:

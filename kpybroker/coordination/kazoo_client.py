@@ -54,7 +54,7 @@ class ClientOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The result of the request that was sent with `ticket`: a kazoo value or a kazoo exception."""
 
     ticket: object
@@ -76,7 +76,7 @@ class StateChange:
     state: SessionState
 
 
-Signal = Answer | Fired | StateChange
+Signal = Response | Fired | StateChange
 
 
 class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc]
@@ -116,7 +116,7 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
     def __init__(self) -> None:
         super().__init__(logger, {})
         self.negotiated_timeout_ms = 0
-        self.last_warning = "no answer"
+        self.last_warning = "no response"
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if isinstance(msg, str) and msg.startswith("Session created"):
@@ -183,12 +183,12 @@ class Client:
         self._kazoo.start_async()
 
     def stop(self) -> None:
-        """Close the session and end the thread. Blocks, for seconds when the server does not answer."""
+        """Close the session and end the thread. Blocks, for seconds if the server does not respond."""
         self._kazoo.stop()
         self._kazoo.close()
 
     def send(self, op: t.Operation, ticket: object) -> None:
-        """Queue a request, which gets an `Answer` with `ticket`. Paths are the server's. Does not block."""
+        """Queue a request, which gets a `Response` with `ticket`. Paths are the server's. Does not block."""
         result = _SEND[type(op)](self, self._kazoo, op)
         result.rawlink(lambda done: self._on_done(ticket, done))
 
@@ -197,7 +197,7 @@ class Client:
         if isinstance(outcome, k.ConnectionLoss):
             # kazoo fails requests in flight before it calls its listeners; a caller that retries must find it lost.
             self._emit(StateChange(SessionState.DISCONNECTED))
-        self._emit(Answer(ticket, outcome))
+        self._emit(Response(ticket, outcome))
 
     def on_watch(self, event: WatchedEvent) -> None:
         """The watcher of all requests. Ignores EventType.NONE: `_on_state` reports the connection in more detail."""

@@ -28,10 +28,10 @@ import trio
 
 from kpybroker.coordination.client_watches import ClientWatches
 from kpybroker.coordination.kazoo_client import (
-    Answer,
     Client,
     ClientOptions,
     Fired,
+    Response,
     Signal,
     StateChange,
     end_session,
@@ -63,17 +63,17 @@ DEFAULT_OPTIONS = ClientOptions()
 
 
 class _Batch:
-    """The operations of one `submit_many`, answered one by one."""
+    """The operations of one `submit_many`, finished one by one."""
 
-    __slots__ = ("answers", "done", "left")
+    __slots__ = ("done", "left", "results")
 
     def __init__(self, size: int) -> None:
-        self.answers: list[t.Result | t.TreeError] = [None] * size
+        self.results: list[t.Result | t.TreeError] = [None] * size
         self.left = size
         self.done = trio.Event()
 
-    def answer(self, index: int, answer: t.Result | t.TreeError) -> None:
-        self.answers[index] = answer
+    def finish(self, index: int, result: t.Result | t.TreeError) -> None:
+        self.results[index] = result
         self.left -= 1
         if self.left == 0:
             self.done.set()
@@ -137,7 +137,7 @@ class ZooKeeperTree(Tree):
 
         self._watches = ClientWatches()
         self._rewatches = 0
-        self._deferred: list[tuple[Client, Answer]] = []  # until all watches are set again
+        self._deferred: list[tuple[Client, Response]] = []  # until all watches are set again
 
     # --- the contract
 
@@ -208,10 +208,10 @@ class ZooKeeperTree(Tree):
         for index, op in enumerate(ops):
             refusal = self._refuse_or_send(op, batch, index)
             if refusal is not None:
-                batch.answer(index, refusal)
+                batch.finish(index, refusal)
         if ops:
             await batch.done.wait()
-        return batch.answers
+        return batch.results
 
     # --- sending
 
@@ -221,7 +221,7 @@ class ZooKeeperTree(Tree):
         if not self._connected:
             return t.ConnectionLoss(path_of(op))
         if isinstance(op, t.Multi) and not op.ops:
-            batch.answer(index, ())
+            batch.finish(index, ())
             return None
         try:
             sent = self._on_server(op)
@@ -241,7 +241,7 @@ class ZooKeeperTree(Tree):
                 self._client.send(sent, ticket)
             else:
                 refusal = self._refusal or t.ConnectionLoss
-                ticket.batch.answer(ticket.index, refusal(path_of(ticket.op)))
+                ticket.batch.finish(ticket.index, refusal(path_of(ticket.op)))
 
     def _on_server(self, op: t.Operation) -> t.Operation:
         """`op` with the server's paths and a definite ACL, checked as far as it can be here."""
@@ -292,29 +292,29 @@ class ZooKeeperTree(Tree):
         while self._signals:
             client, signal = self._signals.popleft()
             match signal:
-                case Answer():
-                    self._on_answer(client, signal)
+                case Response():
+                    self._on_response(client, signal)
                 case Fired():
                     self._on_fired(client, signal)
                 case StateChange():
                     self._on_state(client, signal.state)
 
-    def _on_answer(self, client: Client, answer: Answer) -> None:
-        ticket = answer.ticket
+    def _on_response(self, client: Client, response: Response) -> None:
+        ticket = response.ticket
         if isinstance(ticket, _Rewatch):
             if self._is_current(client):
-                self._on_rewatched(ticket, answer)
+                self._on_rewatched(ticket, response)
             return
         assert isinstance(ticket, _Ticket)
         # kazoo may have kept a request across a reconnection and sent it before the watches.
         if self._rewatches and self._is_current(client) and ticket.connection != self._connections:
-            self._deferred.append((client, answer))
+            self._deferred.append((client, response))
             return
-        result = tree_result(ticket.op, answer.value, self._local)
+        result = tree_result(ticket.op, response.value, self._local)
         if self._is_current(client):
             self._watches.keep(ticket.op, result)
         if self._sent.pop(ticket, False):
-            ticket.batch.answer(ticket.index, result)
+            ticket.batch.finish(ticket.index, result)
         self._send_waiting()
 
     def _on_fired(self, client: Client, fired: Fired) -> None:
@@ -361,8 +361,8 @@ class ZooKeeperTree(Tree):
         for read in reads:
             client.send(read.op._replace(path=self._remote(read.op.path)), read)
 
-    def _on_rewatched(self, read: _Rewatch, answer: Answer) -> None:
-        missed = _missed(read, answer)
+    def _on_rewatched(self, read: _Rewatch, response: Response) -> None:
+        missed = _missed(read, response)
         if missed is not None:
             self._fire(missed, read.op.path)
         self._rewatches -= 1
@@ -371,8 +371,8 @@ class ZooKeeperTree(Tree):
 
     def _release(self) -> None:
         deferred, self._deferred = self._deferred, []
-        for client, answer in deferred:
-            self._on_answer(client, answer)
+        for client, response in deferred:
+            self._on_response(client, response)
 
     # --- sessions
 
@@ -408,10 +408,10 @@ class ZooKeeperTree(Tree):
         with trio.CancelScope(shield=True), trio.move_on_after(seconds) as waiting:
             await trio.to_thread.run_sync(_stop, client, abandon_on_cancel=True)
         if waiting.cancelled_caught and self._connections:
-            logger.warning("ZooKeeper did not answer the end of session 0x%x; it will expire", self.session_id)
-        unanswered, self._sent = self._sent, {}
-        for ticket in unanswered:
-            ticket.batch.answer(ticket.index, t.ConnectionLoss(path_of(ticket.op)))
+            logger.warning("ZooKeeper did not respond to the end of session 0x%x; it will expire", self.session_id)
+        unfinished, self._sent = self._sent, {}
+        for ticket in unfinished:
+            ticket.batch.finish(ticket.index, t.ConnectionLoss(path_of(ticket.op)))
 
     async def _ready(self) -> None:
         await self.wait_until_connected()
@@ -448,9 +448,9 @@ def split_connect(connect: str) -> tuple[str, str]:
     return hosts, chroot
 
 
-def _missed(read: _Rewatch, answer: Answer) -> WatchType | None:
+def _missed(read: _Rewatch, response: Response) -> WatchType | None:
     """The event that the watcher missed without a connection, if any (DataTree.setWatches)."""
-    result = tree_result(read.op, answer.value, lambda path: path)
+    result = tree_result(read.op, response.value, lambda path: path)
     children = isinstance(read.op, t.Children)
     if isinstance(result, t.ConnectionLoss | t.SessionExpired | t.AuthFailed):
         return None  # the watch is set again with the next connection

@@ -18,8 +18,7 @@ from typing import Final
 import cramjam
 
 from kpybroker.wire.errors import ErrorCode, KafkaError
-
-Buffer = bytes | bytearray | memoryview
+from kpybroker.wire.primitives import Buffer
 
 
 class Codec(IntEnum):

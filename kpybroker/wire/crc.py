@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any, Protocol
 
-Buffer = bytes | bytearray | memoryview
+from kpybroker.wire.primitives import Buffer
 
 
 class Checksum(Protocol):

@@ -31,11 +31,11 @@ _NO_TAGS = b"\0\0\0"
 
 # Frame size, correlation id, topics, length of the name; the name; partitions, index, error code, base offset, log
 # append time, log start offset, from version 8 on no record errors and no message, throttle time.
-_ANSWER_HEAD = struct.Struct(">iiih")
-_ANSWER_TAIL = struct.Struct(">iihqqqi")
-_ANSWER_TAIL_8 = struct.Struct(">iihqqqihi")
-_COMPACT_ANSWER_HEAD = struct.Struct(">iixBB")
-_COMPACT_ANSWER_TAIL = struct.Struct(">BihqqqBBxxix")
+_RESPONSE_HEAD = struct.Struct(">iiih")
+_RESPONSE_TAIL = struct.Struct(">iihqqqi")
+_RESPONSE_TAIL_8 = struct.Struct(">iihqqqihi")
+_COMPACT_RESPONSE_HEAD = struct.Struct(">iixBB")
+_COMPACT_RESPONSE_TAIL = struct.Struct(">BihqqqBBxxix")
 
 
 def read(frame: memoryview, position: int, version: int) -> FastProduce | None:
@@ -75,7 +75,7 @@ def _read_compact(frame: memoryview, position: int) -> FastProduce | None:
     return acks, timeout_ms, str(frame[position:name_end], "utf-8"), index, frame[records_at:records_end]
 
 
-def answer(
+def encode_response(
     version: int,
     correlation_id: int,
     topic: str,
@@ -88,10 +88,10 @@ def answer(
     name = topic.encode()
     size = len(name)
     if version >= _FLEXIBLE_FROM:
-        tail = _COMPACT_ANSWER_TAIL.pack(2, index, 0, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0)
-        return _COMPACT_ANSWER_HEAD.pack(7 + size + len(tail), correlation_id, 2, size + 1) + name + tail
+        tail = _COMPACT_RESPONSE_TAIL.pack(2, index, 0, base_offset, log_append_time_ms, log_start_offset, 1, 0, 0)
+        return _COMPACT_RESPONSE_HEAD.pack(7 + size + len(tail), correlation_id, 2, size + 1) + name + tail
     if version >= 8:
-        tail = _ANSWER_TAIL_8.pack(1, index, 0, base_offset, log_append_time_ms, log_start_offset, 0, -1, 0)
+        tail = _RESPONSE_TAIL_8.pack(1, index, 0, base_offset, log_append_time_ms, log_start_offset, 0, -1, 0)
     else:
-        tail = _ANSWER_TAIL.pack(1, index, 0, base_offset, log_append_time_ms, log_start_offset, 0)
-    return _ANSWER_HEAD.pack(10 + size + len(tail), correlation_id, 1, size) + name + tail
+        tail = _RESPONSE_TAIL.pack(1, index, 0, base_offset, log_append_time_ms, log_start_offset, 0)
+    return _RESPONSE_HEAD.pack(10 + size + len(tail), correlation_id, 1, size) + name + tail

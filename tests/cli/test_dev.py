@@ -1,4 +1,4 @@
-"""`kpybroker dev`: what it fills in."""
+"""`kpybroker dev`: its defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kpybroker dev --brokers N`: several brokers of one process on one tree, there again after a restart."""
+"""`kpybroker dev --brokers N`: several brokers of one process on one tree, which keep their data over a restart."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pyt
 
 async def nodes_seen_by(broker: Broker) -> list[Node]:
     """The brokers' addresses for a client that connected by another host name than the listeners'."""
-    connection = PlainConnectionInfo(local_host="reached.example", local_port=broker.bound[0].listener.address[1])
+    connection = PlainConnectionInfo(local=("reached.example", broker.bound[0].listener.address[1]))
     assert await broker.metadata.wait_until(lambda snapshot: len(snapshot.brokers) == 3, 10)
     nodes = broker.metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
     assert {node.host for node in nodes} == {"reached.example"}

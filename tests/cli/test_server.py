@@ -15,7 +15,7 @@ from kpybroker.cli.server import run_server
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
-    """Collects what would be run instead of running it, and leaves logging as it was."""
+    """Collects the plans instead of running them, and restores logging afterwards."""
     plans: list[run.Plan] = []
 
     def collect(plan: run.Plan) -> int:

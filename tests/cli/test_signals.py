@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT from outside: one stops the broker in order, whatever its clients wait for; two end it at once."""
+"""SIGTERM and SIGINT from outside: one stops the broker in order, even while clients wait; two end it at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 100
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
-# What holds up the broker: where, and how. It says so on standard output first.
+# Where and how the broker is stuck. It prints a line first.
 STUCK = {
     "the start, in a loop without a checkpoint": "LogManager.load = lambda *_: say() or spin()",
     "the stop, in a loop without a checkpoint": "LogManager.shutdown = lambda *_: say() or spin()",
@@ -84,7 +84,7 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path, where: str, fi
 
 
 def insist(process: subprocess.Popen[str], number: int) -> str:
-    """Send it until the process has ended: two of a kind that come before the first is looked at are one."""
+    """Send it until the process has ended: two of a kind count as one until Python has handled the first."""
     for _ in range(TRIES):
         process.send_signal(number)
         try:

@@ -1,4 +1,4 @@
-"""The contract of `kpybroker.coordination.tree`, kept alike by the embedded tree (in memory and in its file), by the
+"""The contract of `kpybroker.coordination.tree`, kept by the embedded tree (in memory and in its file), by the
 fault wrapper with no faults, and by real ZooKeeper."""
 
 from __future__ import annotations

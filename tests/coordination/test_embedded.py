@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Gate:
-    """Runs commits off the loop, but only while it is open."""
+    """Runs commits off the loop, but only while the gate is open."""
 
     def __init__(self) -> None:
         self.open = trio.Event()
@@ -163,7 +163,7 @@ def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
             for _ in range(300):
                 acknowledged.add(writer.stdout.readline().strip())
             writer.send_signal(signal.SIGKILL)
-            # The last line may be torn; the lines before it were answered.
+            # The last line may be torn; the lines before it were acknowledged.
             acknowledged.update(line.strip() for line in writer.stdout if line.endswith("\n"))
     db, image, _ = database.open_database(path)
     db.close()
@@ -292,7 +292,7 @@ async def test_a_full_disk_fails_the_waiting_and_is_survived(tmp_path: Path) -> 
     assert "full" in str(answers[0])
     assert log.watch_events == []
     connection.execute("PRAGMA max_page_count=1000000")
-    assert (await tree.get("/a")).stat.version == 1  # what was applied is saved now
+    assert (await tree.get("/a")).stat.version == 1  # the applied change is saved now
     assert len(log.watch_events) == 1
     await store.close()
     _, image, _ = database.open_database(path)

@@ -1,4 +1,4 @@
-"""The fault wrapper does what its plan says, keeps what ZooKeeper keeps, and does it again for the same seed."""
+"""The fault wrapper follows its plan, keeps ZooKeeper's guarantees, and repeats itself for the same seed."""
 
 from __future__ import annotations
 

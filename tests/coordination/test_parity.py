@@ -1,4 +1,4 @@
-"""The embedded tree and real ZooKeeper answer any sequence of operations alike, events included."""
+"""The embedded tree and real ZooKeeper give the same results and events for any sequence of operations."""
 
 from __future__ import annotations
 
@@ -109,6 +109,6 @@ def drain(log: EventLog) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("seed", range(3))
 async def test_every_tree_gives_the_same(seed: int, tmp_path: Path, zookeeper_server_shared: ZooKeeperServer) -> None:
     expected = await scenario("zookeeper", tmp_path, chroot_of(zookeeper_server_shared), seed)
-    assert len({str(answer) for answer in expected}) > 100  # the scenario is a rich one
+    assert len({str(answer) for answer in expected}) > 100  # the scenario is varied
     assert await scenario("memory", tmp_path, "", seed) == expected
     assert await scenario("sqlite", tmp_path, "", seed) == expected

@@ -1,4 +1,4 @@
-"""What only the client of a real ZooKeeper can show: broken connections, unknown outcomes, chroots, credentials."""
+"""What only a client of real ZooKeeper has: broken connections, unknown outcomes, chroots, credentials."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_missed_changes_are_announced_after_the_reconnection(
         )
         proxy.fix()
         await tree.wait_until_connected()
-        await tree.exists("/")  # the events come before any answer
+        await tree.exists("/")  # the events precede any result
         assert {(event.type, event.path) for event in log.watch_events} == {
             (WatchType.NODE_DATA_CHANGED, "/changed"),
             (WatchType.NODE_DELETED, "/deleted"),
@@ -311,7 +311,7 @@ async def test_too_large_a_request_is_refused_here(zookeeper_server_shared: ZooK
             ]
         )
         assert [type(answer) for answer in answers] == [t.TooLarge, t.TooLarge, t.Created]
-        # Larger than the server's own limit: it closes the connection, which is all that it says.
+        # Larger than the server's own limit: it closes the connection without a response.
         assert type((await tree.submit_many([t.SetData("/a", bytes(2 << 20))]))[0]) is t.ConnectionLoss
         await tree.wait_until_connected()
         assert (await tree.get("/a")).stat.version == 0
@@ -404,7 +404,7 @@ async def test_the_requests_in_flight_are_limited(limit: int, own_server: ZooKee
         answers = await tree.submit_many([t.Create("/a"), *(t.SetData("/a", b"%d" % n) for n in range(20))])
         assert [answer.version for answer in answers[1:] if isinstance(answer, t.Stat)] == list(range(1, 21))
         assert max(under_way) == limit
-        # Those that wait when the connection breaks have their answer too, and were not sent.
+        # Operations that wait when the connection breaks get their result too, and are not sent.
         sent = len(under_way)
         own_server.pause()
         async with trio.open_nursery() as nursery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,9 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
             assert (page.parent / target.partition("#")[0]).exists(), target
 
 
-def test_the_paths_and_names_of_the_internals_exist() -> None:
-    for page in sorted((DOCS / "internals").rglob("*.md")) + sorted((DOCS / "concepts").glob("*.md")):
-        for path in re.findall(r"`(kpybroker/[\w/.]+)`", page.read_text(encoding="utf-8")):
+def test_paths_in_the_code_exist() -> None:
+    for page in [*(page for page in PAGES if page.parent.name != "decisions"), ROOT / "CONTRIBUTING.md"]:
+        for path in re.findall(r"`((?:kpybroker|tests|compat_tests)/[\w/.]+)`", page.read_text(encoding="utf-8")):
             assert (ROOT / path).exists() or (ROOT / f"{path}.py").exists(), f"{relative(page)}: {path}"
 
 
@@ -69,3 +70,23 @@ def test_each_of_the_twenty_questions_is_answered_by_a_name_in_a_file() -> None:
     assert len(rows) >= 20
     for path, name in rows:
         assert re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8")), f"{path} has no {name}"
+
+
+def test_every_package_is_on_a_page() -> None:
+    rooms = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "internals" / "rooms").glob("*.md")))
+    shown = set(re.findall(r"^```\{package\} (\S+)$", rooms, re.MULTILINE))
+    packages = {
+        ".".join(file.relative_to(ROOT).parts[:-1]) for file in sorted((ROOT / "kpybroker").rglob("__init__.py"))
+    }
+    assert packages - shown == {"kpybroker", "kpybroker.wire.messages"}
+
+
+def test_the_map_names_the_packages_of_the_contracts() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = {one["containers"][0]: one["layers"] for one in contracts if one["type"] == "layers"}
+    text = (DOCS / "internals" / "architecture.md").read_text(encoding="utf-8")
+    for container in ("kpybroker", "kpybroker.broker"):
+        for name in " : ".join(layers[container]).split(" : "):
+            assert name == "__main__" or re.search(rf"^\| \[?`{name}(\.py)?`", text, re.MULTILINE), name

@@ -1,4 +1,4 @@
-"""What storage tests share."""
+"""Fixtures of the storage tests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import kpybroker.storage.segments.index as storage_index
 
 @pytest.fixture(params=["entries-wait", "entries-at-once"])
 def index_writes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an active index writes its entries, many together; and each with its append.
+    """With index entries written many together, as an active index does, and with each written at once.
 
-    A scripted load of some dozen batches never fills what an index keeps in memory, so only its rolls and flushes would
-    write to one, and no crash and no failure would meet an append there.
+    A scripted load of some dozen batches never fills what an index keeps in memory. Without the second way only its
+    rolls and flushes would write to an index, and no crash and no failure would hit an append there.
     """
     if request.param == "entries-at-once":
         monkeypatch.setattr(storage_index, "_UNWRITTEN_BYTES", 0)

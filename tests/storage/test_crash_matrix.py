@@ -1,7 +1,7 @@
-"""A power cut or a kill at every write, sync and rename of scripted loads, then a restart that owes what was promised.
+"""A power cut or a kill at each disk operation of scripted loads; the restart must keep all that was acknowledged.
 
-`make test` takes a slice of the places; `--whole` takes all of them, several times, and of recoveries too.
-Names are taken to reach the disk in the order in which they were changed, as ext4, XFS and btrfs write them.
+`make test` runs a sample of the positions; `--whole` runs all of them, several times, and also stops recoveries. The
+disk is taken to keep the order of name changes, as ext4, XFS and btrfs do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every file call of scripted loads fails once, with a full disk and with a broken one.
 
-A full disk refuses what was asked and nothing else. Any other failure ends its log directory, and nothing more is asked
-of it; the other directory serves on. A sync that failed is never tried again, whatever it said.
+A full disk fails the one operation and nothing else. Any other failure takes its log directory offline, which gets no
+further calls; the other directory stays in service. A failed sync is never retried.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ CHANGES = ("create", "pwrite", "truncate", "rename", "unlink", "mkdir", "rmdir",
 
 
 class Failure:
-    """Lets one call of a load's files fail. Nothing is to be changed in a directory that is offline."""
+    """Makes one file call of a load fail. Nothing may change in a directory that is offline."""
 
-    def __init__(self, load: BearingLoad, at: int, code: int) -> None:
+    def __init__(self, load: TolerantLoad, at: int, code: int) -> None:
         self._load = load
         self._at = at
         self._code = code
@@ -54,8 +54,8 @@ def directory_of(path: str) -> str:
     return next((found for found in DIRS if f"{path}/".startswith(f"{found}/")), path)
 
 
-class BearingLoad(Load):
-    """A load that does as a broker does when storage fails: what was refused was not done, a failed directory goes."""
+class TolerantLoad(Load):
+    """A load that reacts as a broker does: a refused call had no effect, a failed directory goes offline."""
 
     had_failures = True
 
@@ -67,7 +67,7 @@ class BearingLoad(Load):
         self.untouchable: set[str] = set()
         self.doing = ""
 
-    def bear(self, topic: str, action: Callable[[], None]) -> None:
+    def tolerate(self, topic: str, action: Callable[[], None]) -> None:
         if topic in self.known and self.logs.get(topic, 0) is None:
             return
         try:
@@ -94,50 +94,50 @@ class BearingLoad(Load):
             return  # it could not be deleted
         refused = self.refused
         self.accepted.pop(topic, None)
-        self.bear("", lambda: Load.create(self, topic, topic_id))
+        self.tolerate("", lambda: Load.create(self, topic, topic_id))
         if self.refused > refused:
             Load.create(self, topic, topic_id)
 
     def delete(self, topic: str) -> None:
-        self.bear(topic, lambda: Load.delete(self, topic))
+        self.tolerate(topic, lambda: Load.delete(self, topic))
 
     def append_record(self, topic: str, epoch: int, producer_id: int) -> None:
-        self.bear(topic, lambda: Load.append_record(self, topic, epoch, producer_id))
+        self.tolerate(topic, lambda: Load.append_record(self, topic, epoch, producer_id))
 
     def append_marker(self, topic: str, epoch: int, commit: bool) -> None:
-        self.bear(topic, lambda: Load.append_marker(self, topic, epoch, commit))
+        self.tolerate(topic, lambda: Load.append_marker(self, topic, epoch, commit))
 
     def flush(self, topic: str) -> None:
-        self.bear(topic, lambda: Load.flush(self, topic))
+        self.tolerate(topic, lambda: Load.flush(self, topic))
 
     def delete_records(self, topic: str, offset: int) -> None:
-        self.bear(topic, lambda: Load.delete_records(self, topic, min(offset, self.log(topic).high_watermark)))
+        self.tolerate(topic, lambda: Load.delete_records(self, topic, min(offset, self.log(topic).high_watermark)))
 
     def retention(self, topic: str, keep_bytes: int = -1) -> None:
-        self.bear(topic, lambda: Load.retention(self, topic, keep_bytes))
+        self.tolerate(topic, lambda: Load.retention(self, topic, keep_bytes))
 
     def truncate(self, topic: str, offset: int) -> None:
         self.doing = "truncation"
-        self.bear(topic, lambda: Load.truncate(self, topic, offset))
+        self.tolerate(topic, lambda: Load.truncate(self, topic, offset))
         self.doing = ""
 
-    def begin_anew(self, topic: str, offset: int) -> None:
+    def start_again(self, topic: str, offset: int) -> None:
         self.doing = "truncation"
-        self.bear(topic, lambda: Load.begin_anew(self, topic, offset))
+        self.tolerate(topic, lambda: Load.start_again(self, topic, offset))
         self.doing = ""
 
     def checkpoint(self, *kinds: str) -> None:
-        self.bear("", lambda: Load.checkpoint(self, *kinds))
+        self.tolerate("", lambda: Load.checkpoint(self, *kinds))
 
     def remove_deleted(self) -> None:
         for job in self.logs.deletions_due(FAR_FUTURE_MS):
-            self.bear("", job)
+            self.tolerate("", job)
 
     def _is_written(self, kind: str, dirs: list[str] | None = None) -> None:
-        """On a full disk the old one stays: any of those that were to be written may be there."""
+        """A full disk keeps the old checkpoint: any of the captured ones may be on disk."""
 
     def _starts_are_written(self, starts: Mapping[str, int]) -> None:
-        """Or they are not."""
+        """As above, or none."""
 
     def open(self) -> None:
         self.untouchable.clear()
@@ -148,12 +148,12 @@ class BearingLoad(Load):
         for topic, log in self.hosted().items():
             assert log.log_end_offset >= self.accepted.get(topic, 0)
             del self.known[topic].entries[log.log_end_offset :]
-            self.bear(topic, partial(log.assign_topic_id, self.known[topic].topic_id))
+            self.tolerate(topic, partial(log.assign_topic_id, self.known[topic].topic_id))
 
     def consume(self) -> None:
-        """All that is read of a log."""
+        """Read everything a log can be asked for."""
         for topic, log in self.hosted().items():
-            self.bear(topic, partial(read_everything, log))
+            self.tolerate(topic, partial(read_everything, log))
 
     def shutdown(self) -> None:
         self.consume()
@@ -163,7 +163,7 @@ class BearingLoad(Load):
         self._note_offline(set(self.logs.dirs.offline) - before)
 
     def check_hosted(self) -> None:
-        """What is served is what was accepted, no more and no less."""
+        """Exactly the accepted records are served."""
         counted, hook = self.files.operations, self.files.before_operation
         self.files.before_operation = None
         for topic, log in self.hosted().items():
@@ -173,7 +173,7 @@ class BearingLoad(Load):
 
 
 def read_everything(log: Log) -> None:
-    """What is read after the call, of slices and in threads, is the broker's to take care of."""
+    """Reads after the call, of slices and in threads, are the broker's task."""
     log.collect_aborted_transactions(log.log_start_offset, log.log_end_offset)
     try:
         read_all(log)
@@ -184,9 +184,9 @@ def read_everything(log: Log) -> None:
     log.legacy_offsets_before(NOW_MS, 10, NOW_MS)
 
 
-def run(scenario: Scenario, at: int, code: int) -> tuple[BearingLoad, Failure]:
-    """Play one whose call number `at` fails, check what is served, kill the broker, and check what comes back."""
-    load = BearingLoad()
+def run(scenario: Scenario, at: int, code: int) -> tuple[TolerantLoad, Failure]:
+    """Run one whose call number `at` fails; check what is served, kill the broker, and check what is recovered."""
+    load = TolerantLoad()
     failure = Failure(load, at, code)
     scenario(load)
     if not all(log.is_closed for log in load.logs):
@@ -197,7 +197,7 @@ def run(scenario: Scenario, at: int, code: int) -> tuple[BearingLoad, Failure]:
     return load, failure
 
 
-def check(scenario: Scenario, code: int, request: pytest.FixtureRequest) -> Iterator[tuple[BearingLoad, Failure]]:
+def check(scenario: Scenario, code: int, request: pytest.FixtureRequest) -> Iterator[tuple[TolerantLoad, Failure]]:
     """Every call of the scenario, or a slice of them."""
     load, _ = run(scenario, 0, code)
     everywhere = range(1, load.files.operations + 1)
@@ -217,7 +217,7 @@ def check(scenario: Scenario, code: int, request: pytest.FixtureRequest) -> Iter
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_full_disk_refuses_what_was_asked_and_nothing_else(name: str, request: pytest.FixtureRequest) -> None:
-    """But at a start, and in the middle of a truncation, where only half a log could go on."""
+    """Except at a start and within a truncation, where only half a log would be left."""
     for load, failure in check(SCENARIOS[name], errno.ENOSPC, request):
         if failure.directory not in DIRS:
             assert len(load.offline) == 1

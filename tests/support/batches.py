@@ -12,7 +12,8 @@ from kpybroker.storage.log.append import COORDINATOR, AppendInfo, ProducedBatche
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import Search, TimestampAndOffset
 from kpybroker.storage.log.settings import LogCheckpoints, LogSettings
-from kpybroker.wire.records.batch import Buffer, iter_batches
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import (
     ControlRecordType,
@@ -51,12 +52,19 @@ def open_log(files: Files, directory: str, config: LogConfig | None = None, **op
 
 def append(log: Log, *values: bytes, leader_epoch: int = 0, **options: Any) -> int:
     """Append a batch as leader; its first offset."""
-    return log.append_as_leader(ProducedBatches(batch(*values, **options), NOW_MS), leader_epoch).first_offset
+    return append_batch(log, batch(*values, **options), leader_epoch).first_offset
+
+
+def append_batch(
+    log: Log, records: Buffer, leader_epoch: int = 0, *, now_ms: int = NOW_MS, **options: Any
+) -> AppendInfo:
+    """Append batches as leader. `options`: the other fields of `ProducedBatches`."""
+    return log.append_as_leader(ProducedBatches(records, now_ms, **options), leader_epoch)
 
 
 def append_as_coordinator(log: Log, records: Buffer, leader_epoch: int = 0) -> AppendInfo:
     """Append a batch as a coordinator of this broker does: no sequence numbers, control batches allowed."""
-    return log.append_as_leader(ProducedBatches(records, NOW_MS, origin=COORDINATOR), leader_epoch)
+    return append_batch(log, records, leader_epoch, origin=COORDINATOR)
 
 
 def found_by(search: Search) -> TimestampAndOffset | None:

@@ -169,7 +169,7 @@ class ControlBroker:
 
     def context(self, api_key: int, version: int, authorizer: Authorizer | None = None) -> RequestContext:
         return RequestContext(
-            PlainConnectionInfo(local_host="reached.example", local_port=19092),
+            PlainConnectionInfo(local=("reached.example", 19092)),
             authorizer or self.authorizer,
             api_key,
             version,

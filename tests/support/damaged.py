@@ -23,7 +23,7 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs, decode_offsets
 from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.log.append import ProducedBatches
-from kpybroker.storage.segments.txn_index import ENTRY_SIZE
+from kpybroker.storage.segments.txn_index import ENTRY
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.delete_records import DeleteRecordsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -308,7 +308,7 @@ def damage(directory: Path, kind: str, chance: Random, *, flip: bool) -> Damage:
 
 def _is_believable(kind: str, data: bytes, *, was_cut: bool) -> bool:
     if kind == names.TXN_INDEX_SUFFIX:
-        return was_cut and len(data) % ENTRY_SIZE == 0
+        return was_cut and len(data) % ENTRY.size == 0
     decode = {
         names.LEADER_EPOCH_CHECKPOINT: decode_leader_epochs,
         names.RECOVERY_POINT_CHECKPOINT: decode_offsets,

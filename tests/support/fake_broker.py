@@ -201,7 +201,7 @@ class FakeTopics:
 
 
 class FakeBroker:
-    """Has what `GroupCoordinators` and the group handlers use of a Broker."""
+    """A `Host` for `GroupCoordinators`, with what else the group handlers use of a `Broker`."""
 
     def __init__(self, nursery: trio.Nursery, partitions: int = 1, **settings: str) -> None:
         self._nursery = nursery
@@ -264,8 +264,7 @@ async def memory_tree() -> AsyncIterator[Tree]:
 
 
 async def call(broker: FakeBroker, module: Any, request: Any, version: int, client_id: str | None = "c") -> Any:
-    """What dispatch does with a request: handle it, turn a KafkaError into the API's answer, and send that over the
-    wire of its version."""
+    """Do what dispatch does: handle the request, turn a KafkaError into the API's response, encode and decode it."""
     context = broker.context(module.LEDGER.api_key, version, client_id)
     assert module.LEDGER.min_version <= version <= module.LEDGER.max_version
     sent = decode(type(request), encode(request, version), version)

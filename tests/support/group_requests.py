@@ -1,4 +1,4 @@
-"""Requests to the group machine, as the tests of the coordinators' shell ask them."""
+"""Requests to the group machine, for the tests of the coordinators."""
 
 from __future__ import annotations
 

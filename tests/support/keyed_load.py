@@ -7,14 +7,13 @@ from random import Random
 from typing import NamedTuple
 
 from kpybroker.core.log.producer_state import AppendOrigin
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.default_record import Record
 from kpybroker.wire.records.legacy import build_message_set
-from tests.support.batches import NOW_MS, marker
+from tests.support.batches import NOW_MS, append_batch, marker
 from tests.support.cleaning import batches_of
 
 CODECS = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
@@ -88,7 +87,7 @@ class KeyedLoad:
 
     def end_transaction(self, log: Log, producer_id: int, *, commit: bool) -> None:
         batch = marker(commit=commit, producer_id=producer_id, producer_epoch=self._epochs[producer_id])
-        log.append_as_leader(ProducedBatches(batch, self.now_ms, origin=AppendOrigin.COORDINATOR), 0)
+        append_batch(log, batch, origin=AppendOrigin.COORDINATOR, now_ms=self.now_ms)
         self._open.discard(producer_id)
         if self.chance.random() < 0.3:
             self._epochs[producer_id] += 1
@@ -113,7 +112,7 @@ class KeyedLoad:
             self._open.add(producer_id)
 
     def _append(self, log: Log, batch: bytearray) -> None:
-        log.append_as_leader(ProducedBatches(batch, self.now_ms), 0)
+        append_batch(log, batch, now_ms=self.now_ms)
 
     def _append_legacy(self, log: Log) -> None:
         """As a replica takes them: a leader would convert them."""

@@ -12,9 +12,17 @@ from kpybroker.storage.disk.checkpoints import (
     encode_partition_metadata,
 )
 from kpybroker.storage.disk.files import Files, make_dirs, write_file
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
-from tests.support.batches import NOW_MS, append, append_as_coordinator, batch, log_config, marker, open_log
+from tests.support.batches import (
+    NOW_MS,
+    append,
+    append_as_coordinator,
+    append_batch,
+    batch,
+    log_config,
+    marker,
+    open_log,
+)
 
 PARTITION = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -63,7 +71,7 @@ def _fill(log: Log) -> None:
             base_sequence=n - ABORTED_FIRST,
             is_transactional=True,
         )
-        log.append_as_leader(ProducedBatches(records, NOW_MS), 3)
+        append_batch(log, records, 3)
     append_as_coordinator(log, marker(commit=False, producer_id=ABORTED_PRODUCER), 3)
     for n in range(ABORTED_MARKER + 1, END_OFFSET):
         append(log, b"value %d" % n, timestamp=NOW_MS + n, leader_epoch=3)

@@ -1,4 +1,4 @@
-"""One partition on three brokers as values: real `Partition`s on real logs in memory, and messages that can be held.
+"""One partition on three brokers as values: real `Partition`s on real logs in memory, and messages that can be delayed.
 
 `World` plays everything around a partition: the controller's state and orders, requests for ISR changes, fetches
 and their answers on their way, clocks. A broker that dies is killed, not unplugged: its files are as they were.
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The controller's state of the partition; on its way to a broker, a LeaderAndIsr."""
+    """The controller's state of the partition; what a LeaderAndIsr carries to a broker."""
 
     leader: int
     epoch: int
@@ -52,7 +52,7 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fetch:
-    """A follower's request on its way."""
+    """A follower's request in flight."""
 
     follower: int
     leader: int
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(eq=False)
 class Produced:
-    """A record that somebody waits for with acks=all."""
+    """A record that a producer waits for with acks=all."""
 
     value: int
     offset: int
@@ -118,7 +118,7 @@ class Node:
 
     @property
     def records(self) -> dict[int, Record]:
-        """By offset, as they stand in the log."""
+        """The records in the log, by offset."""
         log = self.log
         at = (log.log_start_offset, log.log_end_offset, log.truncations)
         if self._cached[0] != at:
@@ -128,7 +128,7 @@ class Node:
     # --- orders
 
     def obey(self, order: Order) -> None:
-        """LeaderAndIsr, as `Replicas` takes it."""
+        """Carry out an order, as `Replicas` does."""
         partition, log = self.partition, self.log
         if order.epoch <= partition.leader_epoch:
             return
@@ -151,13 +151,13 @@ class Node:
     def cut(self, offset: int, *, is_complete: bool = True) -> None:
         assert offset >= self.log.high_watermark, "what is committed was cut off"
         self.log.truncate_to(offset, now_ms=self._world.now)
-        self._stand_at(offset, is_complete=is_complete)
+        self._continue_at(offset, is_complete=is_complete)
 
-    def _stand_at(self, offset: int, *, is_complete: bool = True) -> None:
+    def _continue_at(self, offset: int, *, is_complete: bool = True) -> None:
         assert self.following is not None
         self.following.truncated(offset, self.log.latest_epoch, is_complete=is_complete)
 
-    def cut_where_it_parts(self, leader: EpochEndOffset) -> None:
+    def truncate_at_divergence(self, leader: EpochEndOffset) -> None:
         assert self.following is not None
         own = self.log.end_offset_for_epoch(leader.epoch)
         cut = truncation(leader, own, self.following.fetch_offset, self.log.log_end_offset)
@@ -179,9 +179,9 @@ class Node:
         if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._find_range()
         elif answer.error is not ErrorCode.NONE:
-            return  # asked again, or given up until the controller speaks
+            return  # retried, or given up until the next order
         elif diverging is not None:
-            self.cut_where_it_parts(EpochEndOffset(diverging.epoch, diverging.end_offset))
+            self.truncate_at_divergence(EpochEndOffset(diverging.epoch, diverging.end_offset))
         else:
             info = self.partition.append_as_follower(
                 memoryview(bytearray(answer.records)), data.high_watermark, data.log_start_offset
@@ -198,7 +198,7 @@ class Node:
             self.cut(step.truncate_to)
         elif step.restart_at is not None:
             self.log.truncate_fully_and_start_at(step.restart_at, now_ms=self._world.now)
-            self._stand_at(step.fetch_offset)
+            self._continue_at(step.fetch_offset)
 
     # --- as a leader, as `FetchService` does it
 
@@ -255,7 +255,7 @@ def _records_in(log: Log) -> list[tuple[int, Record]]:
 
 @dataclass
 class World:
-    """What stands around the partitions. It is their `PartitionHost`."""
+    """Everything around the partitions. It is their `PartitionHost`."""
 
     truncates_on_fetch: bool = True
     now: int = 1_000_000
@@ -278,7 +278,7 @@ class World:
         self.asked.append((partition, change))
 
     def leader_of(self, node: Node) -> Node | None:
-        """Who leads in the epoch that it follows in, if he can be reached."""
+        """The leader of the epoch that the node follows in, if it can be reached."""
         leader = self.nodes.get(node.partition.leader_id)
         if leader is None or not leader.is_up or not leader.leads:
             return None

@@ -1,4 +1,4 @@
-"""What a `Load` owes after a restart, checked on the log directories that it left."""
+"""What must hold of a `Load` after a restart, checked on the log directories that it left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEFTOVERS = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX, name
 
 
 def check_restart(load: Load, files: LossyFiles) -> None:
-    """Open what a crash left: everything promised is there, it can go on, and the next stop is a clean one."""
+    """Open what a crash left: everything acknowledged is there, appends work, and the next stop is clean."""
     if not load.had_failures:
         check_checkpoints(load, files)
     manager = open_manager(files)

@@ -1,7 +1,7 @@
 """Scripted loads on a `LogManager`, and what must be found of them when it is opened again.
 
-A `Load` does things to logs and notes what each of them promises. What may be gone (or back) is noted before an
-operation, what must be there after it, so that a load that is stopped anywhere knows exactly what a restart owes.
+A `Load` runs operations on logs and records what each of them guarantees: before an operation what may be lost (or
+restored), after it what must be there. So a load that is stopped anywhere knows exactly what a restart must find.
 `SCENARIOS` are loads, one for each kind of change.
 """
 
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 History = list[Entry | None]
-"""By offset. None below the offset where a log began again."""
+"""By offset. None below the offset at which a log started again."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Known:
 
 
 class Load:
-    """One run. `files` may stop it at any call; what it knows shows how far it got."""
+    """One run. `files` may stop it at any call; its fields say how far it got."""
 
     had_failures = False  # so that what should be in the checkpoints is not known
 
@@ -81,6 +81,12 @@ class Load:
         self.known: dict[str, Known] = {}
         self.checkpoints: dict[tuple[str, str], list[dict[TopicPartition, int]]] = {}
         self.manager: LogManager | None = None
+
+    def start(self, *topics: str) -> None:
+        """Open the empty directories and create topics."""
+        self.open()
+        for topic in topics:
+            self.create(topic)
 
     def open(self) -> None:
         self.manager = open_manager(self.files)
@@ -96,7 +102,7 @@ class Load:
         return found
 
     def hosted(self) -> dict[str, Log]:
-        """The logs of known topics, but those in offline directories."""
+        """The logs of known topics, except those in offline directories."""
         found = {topic: self.logs.get(topic, 0) for topic in self.known}
         return {topic: log for topic, log in found.items() if log is not None}
 
@@ -161,7 +167,7 @@ class Load:
         self.log(topic).increment_log_start_offset(offset)
 
     def retention(self, topic: str, keep_bytes: int = -1) -> None:
-        """What `retention.bytes` or the log start makes superfluous goes."""
+        """Remove segments by `retention.bytes` or the log start offset."""
         known, log = self.known[topic], self.log(topic)
         known.start_max = log.high_watermark
         log.update_config(dataclasses.replace(CONFIG, retention_bytes=keep_bytes))
@@ -180,7 +186,7 @@ class Load:
         self._prepare_truncation(topic, offset)
         log.truncate_to(offset, now_ms=NOW_MS)
 
-    def begin_anew(self, topic: str, offset: int) -> None:
+    def start_again(self, topic: str, offset: int) -> None:
         known, log = self.known[topic], self.log(topic)
         known.flushed, known.start_min, known.start_max = 0, 0, max(known.start_max, offset)
         known.histories.append([None] * offset)
@@ -250,7 +256,7 @@ class Load:
         self.open()
 
     def restart_killed(self) -> None:
-        """The process dies and comes back; the system lives on."""
+        """The process is killed and starts again; the system keeps running."""
         self.files.locked.clear()
         self.files.open_count = 0
         self.open()
@@ -273,9 +279,7 @@ def open_manager(files: Files) -> LogManager:
 
 def appends(load: Load) -> None:
     """Rolls, leader epochs, transactions; flushes and checkpoints in between."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    load.start("t", "u")
     for number in range(6):
         load.append("t", 4, epoch=number // 2)
         if number % 2:
@@ -290,8 +294,7 @@ def appends(load: Load) -> None:
 
 def restarts(load: Load) -> None:
     """Clean stops and kills; what was recovered is flushed, as what was appended is."""
-    load.open()
-    load.create("t")
+    load.start("t")
     load.append("t", 6)
     load.restart()
     load.append("t", 9, epoch=1)
@@ -306,9 +309,8 @@ def restarts(load: Load) -> None:
 
 
 def retention(load: Load) -> None:
-    """Segments go from the oldest on, and their files some time later."""
-    load.open()
-    load.create("t")
+    """Segments are removed from the oldest on, and their files some time later."""
+    load.start("t")
     load.append("t", 20)
     load.flush("t")
     load.checkpoint()
@@ -328,10 +330,8 @@ def retention(load: Load) -> None:
 
 
 def deleted_records(load: Load) -> None:
-    """DeleteRecords: the log start moves at once, the checkpoint follows, then whole segments go."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    """DeleteRecords: the log start moves at once, the checkpoint follows, then whole segments are removed."""
+    load.start("t", "u")
     load.append("t", 14)
     load.transaction("u", 4, commit=False)
     load.flush("t")
@@ -352,9 +352,8 @@ def deleted_records(load: Load) -> None:
 
 
 def truncation(load: Load) -> None:
-    """A follower truncates its log, continues with another history, and restarts at another offset."""
-    load.open()
-    load.create("t")
+    """A follower cuts its log, continues with another history, and starts again at another offset."""
+    load.start("t")
     load.append("t", 16)
     load.flush("t")
     load.checkpoint()
@@ -369,20 +368,18 @@ def truncation(load: Load) -> None:
     load.append("t", 7, epoch=3)
     load.checkpoint()
     load.remove_deleted()
-    load.begin_anew("t", 30)
+    load.start_again("t", 30)
     load.append("t", 6, epoch=4)
     load.flush("t")
     load.checkpoint()
-    load.begin_anew("t", 10)
+    load.start_again("t", 10)
     load.append("t", 5, epoch=5)
     load.shutdown()
 
 
 def topics(load: Load) -> None:
-    """Topics are made, deleted, and made again under the same name."""
-    load.open()
-    load.create("t")
-    load.create("u")
+    """Topics are created, deleted, and created again under the same name."""
+    load.start("t", "u")
     load.append("t", 3)
     load.append("u", 3)
     load.flush("u")

@@ -81,7 +81,7 @@ class Producer:
         }
 
     async def init(self, *, claims: bool = False, version: int = 4) -> ErrorCode:
-        """Until what was open before is over."""
+        """InitProducerId, repeated until the transaction before is complete."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.timeout_ms,
@@ -153,7 +153,7 @@ class Producer:
         return ErrorCode(answer.error_code)
 
     async def transact(self, *values: bytes, committed: bool = True, index: int = 0) -> None:
-        """A whole transaction, and everything that follows from it."""
+        """A whole transaction, until it is complete."""
         assert await self.add(index) is ErrorCode.NONE
         assert await self.write(*values, index=index) is ErrorCode.NONE
         assert await self.end(committed) is ErrorCode.NONE
@@ -161,7 +161,7 @@ class Producer:
 
 
 async def completed(broker: Broker, transactional_id: str = "x") -> str:
-    """The state in which the id comes to rest."""
+    """Wait until the transaction is complete; its final state."""
     while (state := broker.transactions.describe(transactional_id).state).startswith("Prepare"):
         await trio.lowlevel.checkpoint()
     return state
@@ -183,7 +183,7 @@ async def fetched(
 
 
 async def read(broker: Broker, *, index: int = 0) -> list[bytes]:
-    """What a read_committed consumer makes of the partition, as `FetchedRecords` of the Java client does."""
+    """The values that a read_committed consumer sees, filtered as `FetchedRecords` of the Java client does."""
     data = await fetched(broker, index=index)
     aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     ignored: set[int] = set()

@@ -2,9 +2,9 @@
 
     python -m tests.wire.fuzz_decode --executions 1000000 [--seed 7]    mutate the corpus
     python -m tests.wire.fuzz_decode --frame HEX                        run one frame, as a failure prints it
-    python -m tests.wire.fuzz_decode --write-corpus                     make the corpus anew from the specs
+    python -m tests.wire.fuzz_decode --write-corpus                     make the corpus again from the specs
 
-What a frame is put through: header, body, and if it decodes, encoding and decoding again, which must change nothing,
+The steps for each frame: header, body, and if it decodes, encoding and decoding again, which must change nothing,
 and the decoding in steps, which must agree. Frames that end in a way not seen before (API, version, kind of error) join
 the pool that is mutated, so that the search goes deeper than the corpus. A seed gives the same run again.
 
@@ -49,7 +49,7 @@ _INTERESTING_INT32 = (-(2**31), -2, -1, 0, 1, 127, 128, 255, 1000, 32767, 32768,
 
 
 class FuzzFailure(AssertionError):
-    """A frame that broke a rule; the text holds what to pass to --frame."""
+    """A frame that broke a rule; the message has the argument for --frame."""
 
 
 @dataclass
@@ -104,7 +104,7 @@ def _kind(error: ProtocolError) -> str:
 
 
 def _check_again(info: ApiInfo, message: Any, version: int) -> None:
-    """A decoded message encodes, and what that gives decodes to the same bytes again (NaN forbids comparing)."""
+    """A decoded message can be encoded, and those bytes read back the same (NaN prevents comparing values)."""
     try:
         encoded = encode(message, version)
     except ValueError as error:
@@ -153,7 +153,7 @@ def _seeds(info: ApiInfo) -> Iterator[tuple[int, bytes]]:
 
 
 class Mutator:
-    """One to a few small changes to a frame, biased to what length-prefixed formats get wrong."""
+    """One to a few small changes to a frame, biased towards the weak points of length-prefixed formats."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -169,7 +169,7 @@ class Mutator:
         ]
 
     def mutate(self, frame: bytes, other: bytes) -> bytes:
-        """Nine times out of ten the header stays whole, but perhaps for its version: bodies are the point."""
+        """In nine of ten frames the header stays valid, apart from its version: the bodies are to be tested."""
         keep = HEADER_BYTES if self.random.random() < 0.9 else 0
         data = bytearray(frame[keep:])
         if self.random.random() < 0.1:

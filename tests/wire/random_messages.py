@@ -1,4 +1,4 @@
-"""Messages made with a Random: for property tests (hypothesis hands in its own), Java and the fuzzer's seeds.
+"""Messages made with a Random: for property tests (hypothesis passes its own), Java and the fuzzer's seeds.
 
 Only fields that the version carries are set, so that a round trip must give back an equal message.
 """

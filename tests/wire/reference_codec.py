@@ -1,8 +1,7 @@
 """The slow, obvious codec that the compiled one is compared with.
 
-It reads and writes one field after the other, straight from the spec files (not from what the generated
-classes say), in the order in which Kafka's protocol guide tells it. It checks nothing: hostile bytes are
-the business of the real codec.
+It reads and writes one field after the other, straight from the spec files (not from the generated classes), in the
+order of Kafka's protocol guide. It checks nothing: hostile bytes are a matter of the real codec.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_table_and_classes_agree(info: ApiInfo) -> None:
 
 
 def test_no_message_module_is_imported_before_it_is_needed() -> None:
-    """A broker's start pays only for the APIs it meets."""
+    """A broker's start imports only the APIs that it uses."""
     program = (
         "import sys, kpybroker.wire.api, kpybroker.wire.codec, kpybroker.wire.headers;"
         "print(*sorted(name for name in sys.modules if 'wire.messages.' in name))"

@@ -124,7 +124,7 @@ def fetch_response(*records: Any) -> FetchResponse:
 
 @pytest.mark.parametrize("version", [4, 11, 12, 17])
 def test_file_slices_pass_through_as_parts_of_their_own(version: int) -> None:
-    """The bytes around a slice are those around the same number of bytes in memory."""
+    """The bytes around a slice equal those around as many bytes in memory."""
     small, large = FileSlice(100), FileSlice(1_000_000)
     parts = encode_parts(fetch_response(small, b"in memory", None, large), version)
     assert [part for part in parts if not isinstance(part, bytes)] == [small, large]
@@ -159,7 +159,7 @@ def test_a_field_the_version_lacks_is_refused_unless_it_is_ignorable_or_at_its_d
 
 
 def test_null_where_only_later_versions_allow_it_is_refused() -> None:
-    """Metadata 0 cannot ask for all topics with null: an empty list says it there."""
+    """Metadata 0 has no null for all topics: it has an empty list."""
     with pytest.raises(TypeError):
         encode(MetadataRequest(topics=None), 0)
     assert decode(MetadataRequest, encode(MetadataRequest(topics=None), 1), 1).topics is None
@@ -206,7 +206,7 @@ def test_a_tagged_struct_is_none_when_absent_and_absent_when_full_of_defaults() 
 
 
 def test_nullable_structs() -> None:
-    """KIP-893: a byte tells null from present."""
+    """KIP-893: a byte says whether it is null."""
     cursor = DescribeTopicPartitionsRequest.Cursor(topic_name="t", partition_index=4)
     for value in (None, cursor):
         request = DescribeTopicPartitionsRequest(cursor=value)

@@ -1,4 +1,4 @@
-"""What is read and answered without messages is what the codec makes of it, byte for byte."""
+"""Requests read and responses written without messages equal those of the codec, byte for byte."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_usual_request_with_any_values_is_read(
 def test_what_is_read_is_what_the_codec_reads(
     version: int, random: Random, fullness: float, data: st.DataObject
 ) -> None:
-    """Of any request, and of one with a few bytes changed, inserted or lost: the same or nothing."""
+    """For any request, and for one with a few bytes changed, inserted or lost: the same as the codec, or None."""
     if data.draw(st.booleans()):
         made = random_message(ProduceRequest, version, random, fullness)
     else:
@@ -83,7 +83,7 @@ def test_an_answer_is_what_the_codec_writes(
     topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[answer])]
     head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
     body = head + encode(ProduceResponse(responses=topics), version)
-    found = fast_produce.answer(version, correlation_id, topic, index, base_offset, append_time_ms, log_start)
+    found = fast_produce.encode_response(version, correlation_id, topic, index, base_offset, append_time_ms, log_start)
     assert found == len(body).to_bytes(4, "big") + body
 
 

@@ -1,4 +1,4 @@
-"""A slice of the fuzzer's work (`make fuzz` does fifty times as much), and proof that the fuzzer would notice."""
+"""A slice of the fuzzer's work (`make fuzz` does fifty times as much), and proof that the fuzzer notices faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders of the JVM's maps, as real ones gave them."""
+"""The orders of the JVM's maps, as observed in real ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def test_hashes_are_javas() -> None:
 
 
 def test_a_small_scala_hash_map_has_the_order_of_its_trie() -> None:
-    """Kafka 3.9.1 chose roundrobin of two protocols with one vote each, whoever joined first."""
+    """Kafka 3.9.1 chose roundrobin of two protocols with one vote each, whichever member joined first."""
     assert scala_hash_map_order(("range", "roundrobin")) == ("roundrobin", "range")
     assert scala_hash_map_order(("roundrobin", "range")) == ("roundrobin", "range")

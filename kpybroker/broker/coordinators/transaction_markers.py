@@ -84,7 +84,7 @@ class TransactionMarkers:
         if errors:
             logger.info(
                 "Couldn't find leader endpoint for partitions %s while trying to send transaction markers for %s, "
-                "these partitions are likely deleted already and hence can be skipped",
+                "these partitions are likely deleted already and hence can be skipped",  # Kafka's text
                 list(errors),
                 order.transactional_id,
             )

@@ -10,7 +10,7 @@ transaction that never ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
@@ -84,6 +84,14 @@ class Verification:
         raise VerificationError(code)
 
 
+class TransactionProducer(NamedTuple):
+    """A producer as its requests name it. An empty transactional id is refused."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
 class TransactionVerifier:
     """Asks coordinators, here or on other brokers. `coordinators` are this broker's own, built at the first call."""
 
@@ -139,24 +147,13 @@ class TransactionVerifier:
             )
         result = Verification()
         for (producer_id, producer_epoch), sequences in producers.items():
-            result = await self.verify(
-                request.transactional_id or "",
-                producer_id,
-                producer_epoch,
-                sequences,
-                knows_abortable=knows_abortable,
-            )
+            producer = TransactionProducer(request.transactional_id or "", producer_id, producer_epoch)
+            result = await self.verify(producer, sequences, knows_abortable=knows_abortable)
         result.errors |= unknown
         return result
 
     async def verify(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        sequences: Mapping[PartitionKey, int],
-        *,
-        knows_abortable: bool,
+        self, producer: TransactionProducer, sequences: Mapping[PartitionKey, int], *, knows_abortable: bool
     ) -> Verification:
         """Verify partitions of a producer's transaction; `sequences` has the first sequence of each one's batch.
 
@@ -168,14 +165,15 @@ class TransactionVerifier:
         now_ms = self._host.clock.time_ms()
         for key, sequence in sequences.items():
             try:
-                guard = self._replicas.hosted(*key).start_verification(producer_id, sequence, producer_epoch, now_ms)
+                partition = self._replicas.hosted(*key)
+                guard = partition.start_verification(producer.producer_id, sequence, producer.producer_epoch, now_ms)
             except KafkaError as error:
                 result.errors[key] = error.code
             else:
                 if guard is not NO_VERIFICATION:
                     result.guards[key] = guard
         if result.guards:
-            results = await self._ask_coordinator(transactional_id, producer_id, producer_epoch, result.guards)
+            results = await self._ask_coordinator(producer, result.guards)
             for key, code in results.items():
                 if code is ErrorCode.TRANSACTION_ABORTABLE and knows_abortable:
                     result.errors[key] = code
@@ -184,33 +182,24 @@ class TransactionVerifier:
         return result
 
     async def _ask_coordinator(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Collection[PartitionKey],
+        self, producer: TransactionProducer, partitions: Collection[PartitionKey]
     ) -> Mapping[PartitionKey, ErrorCode]:
         coordinators = self._coordinators()
-        index = coordinators.partition_for(transactional_id)
+        index = coordinators.partition_for(producer.transactional_id)
         leader, _ = self._metadata.leader_and_epoch(TRANSACTION_STATE_TOPIC_NAME, index) or (-1, -1)
         if not self._metadata.is_alive(leader):
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if leader != self._host.node_id:
-            return await self._ask_broker(leader, transactional_id, producer_id, producer_epoch, partitions)
-        if not transactional_id:
+            return await self._ask_broker(leader, producer, partitions)
+        if not producer.transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         try:
-            return coordinators.verify(transactional_id, producer_id, producer_epoch, partitions)
+            return coordinators.verify(*producer, partitions)
         except KafkaError as error:
             return dict.fromkeys(partitions, error.code)
 
     async def _ask_broker(
-        self,
-        leader: int,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: Collection[PartitionKey],
+        self, leader: int, producer: TransactionProducer, partitions: Collection[PartitionKey]
     ) -> Mapping[PartitionKey, ErrorCode]:
         from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -218,9 +207,9 @@ class TransactionVerifier:
         for topic, index in partitions:
             topics.setdefault(topic, []).append(index)
         transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
-            transactional_id=transactional_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
             verify_only=True,
             topics=[
                 AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=indexes)
@@ -241,7 +230,7 @@ class TransactionVerifier:
             return dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE if refused else code)
         return {
             (topic.name, result.partition_index): ErrorCode(result.partition_error_code)
-            for answered in response.results_by_transaction
-            for topic in answered.topic_results
+            for verified in response.results_by_transaction
+            for topic in verified.topic_results
             for result in topic.results_by_partition
         }

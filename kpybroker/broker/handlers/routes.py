@@ -20,6 +20,27 @@ if TYPE_CHECKING:
 
 def load(key: ApiKey) -> Handler:
     """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
+    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers):
+        handler = shelf(key)
+        if handler is not None:
+            return handler
+    raise KeyError(key)
+
+
+async def answer_locally(broker: Broker, key: ApiKey, message: Any, version: int) -> Any:
+    """The response of this broker to one of its own requests, without a socket or encoding.
+
+    A KafkaError of the handler is a response with its code; any other exception is raised.
+    """
+    handler = load(key)
+    context = RequestContext(PlainConnectionInfo(connection_id="controller"), AllowAll(), key, version)
+    try:
+        return await handler.handle(broker, message, context)
+    except KafkaError as error:
+        return handler.error_response(message, context, error)
+
+
+def _records(key: ApiKey) -> Handler | None:
     match key:
         case ApiKey.PRODUCE:
             from kpybroker.broker.handlers.records import produce
@@ -33,26 +54,20 @@ def load(key: ApiKey) -> Handler:
             from kpybroker.broker.handlers.records import list_offsets
 
             return list_offsets
-        case ApiKey.METADATA:
-            from kpybroker.broker.handlers.topics import metadata
+        case ApiKey.DELETE_RECORDS:
+            from kpybroker.broker.handlers.records import delete_records
 
-            return metadata
-        case ApiKey.LEADER_AND_ISR:
-            from kpybroker.broker.handlers.between_brokers import leader_and_isr
+            return delete_records
+        case ApiKey.OFFSET_FOR_LEADER_EPOCH:
+            from kpybroker.broker.handlers.records import offset_for_leader_epoch
 
-            return leader_and_isr
-        case ApiKey.STOP_REPLICA:
-            from kpybroker.broker.handlers.between_brokers import stop_replica
+            return offset_for_leader_epoch
+        case _:
+            return None
 
-            return stop_replica
-        case ApiKey.UPDATE_METADATA:
-            from kpybroker.broker.handlers.between_brokers import update_metadata
 
-            return update_metadata
-        case ApiKey.CONTROLLED_SHUTDOWN:
-            from kpybroker.broker.handlers.between_brokers import controlled_shutdown
-
-            return controlled_shutdown
+def _groups(key: ApiKey) -> Handler | None:
+    match key:
         case ApiKey.OFFSET_COMMIT:
             from kpybroker.broker.handlers.groups import offset_commit
 
@@ -89,30 +104,24 @@ def load(key: ApiKey) -> Handler:
             from kpybroker.broker.handlers.groups import list_groups
 
             return list_groups
-        case ApiKey.API_VERSIONS:
-            from kpybroker.broker.handlers.cluster import api_versions
+        case ApiKey.DELETE_GROUPS:
+            from kpybroker.broker.handlers.groups import delete_groups
 
-            return api_versions
-        case ApiKey.CREATE_TOPICS:
-            from kpybroker.broker.handlers.topics import create_topics
+            return delete_groups
+        case ApiKey.OFFSET_DELETE:
+            from kpybroker.broker.handlers.groups import offset_delete
 
-            return create_topics
-        case ApiKey.DELETE_TOPICS:
-            from kpybroker.broker.handlers.topics import delete_topics
+            return offset_delete
+        case _:
+            return None
 
-            return delete_topics
-        case ApiKey.DELETE_RECORDS:
-            from kpybroker.broker.handlers.records import delete_records
 
-            return delete_records
+def _transactions(key: ApiKey) -> Handler | None:
+    match key:
         case ApiKey.INIT_PRODUCER_ID:
             from kpybroker.broker.handlers.transactions import init_producer_id
 
             return init_producer_id
-        case ApiKey.OFFSET_FOR_LEADER_EPOCH:
-            from kpybroker.broker.handlers.records import offset_for_leader_epoch
-
-            return offset_for_leader_epoch
         case ApiKey.ADD_PARTITIONS_TO_TXN:
             from kpybroker.broker.handlers.transactions import add_partitions_to_txn
 
@@ -125,66 +134,10 @@ def load(key: ApiKey) -> Handler:
             from kpybroker.broker.handlers.transactions import end_txn
 
             return end_txn
-        case ApiKey.WRITE_TXN_MARKERS:
-            from kpybroker.broker.handlers.between_brokers import write_txn_markers
-
-            return write_txn_markers
         case ApiKey.TXN_OFFSET_COMMIT:
             from kpybroker.broker.handlers.transactions import txn_offset_commit
 
             return txn_offset_commit
-        case ApiKey.DESCRIBE_CONFIGS:
-            from kpybroker.broker.handlers.configuration import describe_configs
-
-            return describe_configs
-        case ApiKey.ALTER_CONFIGS:
-            from kpybroker.broker.handlers.configuration import alter_configs
-
-            return alter_configs
-        case ApiKey.ALTER_REPLICA_LOG_DIRS:
-            from kpybroker.broker.handlers.cluster import alter_replica_log_dirs
-
-            return alter_replica_log_dirs
-        case ApiKey.DESCRIBE_LOG_DIRS:
-            from kpybroker.broker.handlers.cluster import describe_log_dirs
-
-            return describe_log_dirs
-        case ApiKey.CREATE_PARTITIONS:
-            from kpybroker.broker.handlers.topics import create_partitions
-
-            return create_partitions
-        case ApiKey.DELETE_GROUPS:
-            from kpybroker.broker.handlers.groups import delete_groups
-
-            return delete_groups
-        case ApiKey.ELECT_LEADERS:
-            from kpybroker.broker.handlers.cluster import elect_leaders
-
-            return elect_leaders
-        case ApiKey.INCREMENTAL_ALTER_CONFIGS:
-            from kpybroker.broker.handlers.configuration import incremental_alter_configs
-
-            return incremental_alter_configs
-        case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
-            from kpybroker.broker.handlers.cluster import alter_partition_reassignments
-
-            return alter_partition_reassignments
-        case ApiKey.LIST_PARTITION_REASSIGNMENTS:
-            from kpybroker.broker.handlers.cluster import list_partition_reassignments
-
-            return list_partition_reassignments
-        case ApiKey.OFFSET_DELETE:
-            from kpybroker.broker.handlers.groups import offset_delete
-
-            return offset_delete
-        case ApiKey.ALTER_PARTITION:
-            from kpybroker.broker.handlers.between_brokers import alter_partition
-
-            return alter_partition
-        case ApiKey.DESCRIBE_CLUSTER:
-            from kpybroker.broker.handlers.cluster import describe_cluster
-
-            return describe_cluster
         case ApiKey.DESCRIBE_PRODUCERS:
             from kpybroker.broker.handlers.transactions import describe_producers
 
@@ -197,26 +150,117 @@ def load(key: ApiKey) -> Handler:
             from kpybroker.broker.handlers.transactions import list_transactions
 
             return list_transactions
+        case _:
+            return None
+
+
+def _topics(key: ApiKey) -> Handler | None:
+    match key:
+        case ApiKey.METADATA:
+            from kpybroker.broker.handlers.topics import metadata
+
+            return metadata
+        case ApiKey.CREATE_TOPICS:
+            from kpybroker.broker.handlers.topics import create_topics
+
+            return create_topics
+        case ApiKey.DELETE_TOPICS:
+            from kpybroker.broker.handlers.topics import delete_topics
+
+            return delete_topics
+        case ApiKey.CREATE_PARTITIONS:
+            from kpybroker.broker.handlers.topics import create_partitions
+
+            return create_partitions
         case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
             from kpybroker.broker.handlers.topics import describe_topic_partitions
 
             return describe_topic_partitions
+        case _:
+            return None
+
+
+def _configuration(key: ApiKey) -> Handler | None:
+    match key:
+        case ApiKey.DESCRIBE_CONFIGS:
+            from kpybroker.broker.handlers.configuration import describe_configs
+
+            return describe_configs
+        case ApiKey.ALTER_CONFIGS:
+            from kpybroker.broker.handlers.configuration import alter_configs
+
+            return alter_configs
+        case ApiKey.INCREMENTAL_ALTER_CONFIGS:
+            from kpybroker.broker.handlers.configuration import incremental_alter_configs
+
+            return incremental_alter_configs
+        case _:
+            return None
+
+
+def _cluster(key: ApiKey) -> Handler | None:
+    match key:
+        case ApiKey.API_VERSIONS:
+            from kpybroker.broker.handlers.cluster import api_versions
+
+            return api_versions
+        case ApiKey.ALTER_REPLICA_LOG_DIRS:
+            from kpybroker.broker.handlers.cluster import alter_replica_log_dirs
+
+            return alter_replica_log_dirs
+        case ApiKey.DESCRIBE_LOG_DIRS:
+            from kpybroker.broker.handlers.cluster import describe_log_dirs
+
+            return describe_log_dirs
+        case ApiKey.ELECT_LEADERS:
+            from kpybroker.broker.handlers.cluster import elect_leaders
+
+            return elect_leaders
+        case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
+            from kpybroker.broker.handlers.cluster import alter_partition_reassignments
+
+            return alter_partition_reassignments
+        case ApiKey.LIST_PARTITION_REASSIGNMENTS:
+            from kpybroker.broker.handlers.cluster import list_partition_reassignments
+
+            return list_partition_reassignments
+        case ApiKey.DESCRIBE_CLUSTER:
+            from kpybroker.broker.handlers.cluster import describe_cluster
+
+            return describe_cluster
+        case _:
+            return None
+
+
+def _between_brokers(key: ApiKey) -> Handler | None:
+    match key:
+        case ApiKey.LEADER_AND_ISR:
+            from kpybroker.broker.handlers.between_brokers import leader_and_isr
+
+            return leader_and_isr
+        case ApiKey.STOP_REPLICA:
+            from kpybroker.broker.handlers.between_brokers import stop_replica
+
+            return stop_replica
+        case ApiKey.UPDATE_METADATA:
+            from kpybroker.broker.handlers.between_brokers import update_metadata
+
+            return update_metadata
+        case ApiKey.CONTROLLED_SHUTDOWN:
+            from kpybroker.broker.handlers.between_brokers import controlled_shutdown
+
+            return controlled_shutdown
+        case ApiKey.WRITE_TXN_MARKERS:
+            from kpybroker.broker.handlers.between_brokers import write_txn_markers
+
+            return write_txn_markers
+        case ApiKey.ALTER_PARTITION:
+            from kpybroker.broker.handlers.between_brokers import alter_partition
+
+            return alter_partition
         case ApiKey.ALLOCATE_PRODUCER_IDS:
             from kpybroker.broker.handlers.between_brokers import allocate_producer_ids
 
             return allocate_producer_ids
         case _:
-            raise KeyError(key)
-
-
-async def answer_locally(broker: Broker, key: ApiKey, message: Any, version: int) -> Any:
-    """The response of this broker to one of its own requests, without a socket or encoding.
-
-    A KafkaError of the handler is a response with its code; any other exception is raised.
-    """
-    handler = load(key)
-    context = RequestContext(PlainConnectionInfo(connection_id="controller"), AllowAll(), key, version)
-    try:
-        return await handler.handle(broker, message, context)
-    except KafkaError as error:
-        return handler.error_response(message, context, error)
+            return None

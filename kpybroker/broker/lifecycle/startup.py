@@ -48,7 +48,9 @@ def lock_log_dirs(host: Host) -> LogManager:
         return LogManager(
             host.files,
             config.log_dirs,
-            LogSettings(walk_records=config.get_bool("kpybroker.validate.records"), random_below=host.random.randrange),
+            LogSettings(
+                check_every_record=config.get_bool("kpybroker.validate.records"), random_below=host.random.randrange
+            ),
             new_id=lambda: f"{host.random.getrandbits(128):032x}",
         )
     except LogDirLockedError as error:

@@ -45,11 +45,15 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     host.spawn("kafka-delete-logs", _remove_deleted, host)
     host.spawn("kafka-log-flusher", _flush_logs, host)
     for name, key, job in (
-        ("recovery-point", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
-        ("log-start-offset", "log.flush.start.offset.checkpoint.interval.ms", logs.log_start_offset_checkpoint),
-        ("high-watermark", "replica.high.watermark.checkpoint.interval.ms", logs.high_watermark_checkpoint),
+        ("kafka-recovery-point-checkpoint", "log.flush.offset.checkpoint.interval.ms", logs.recovery_point_checkpoint),
+        (
+            "kafka-log-start-offset-checkpoint",
+            "log.flush.start.offset.checkpoint.interval.ms",
+            logs.log_start_offset_checkpoint,
+        ),
+        ("highwatermark-checkpoint", "replica.high.watermark.checkpoint.interval.ms", logs.high_watermark_checkpoint),
     ):
-        host.spawn(f"kafka-{name}-checkpoint", _write_checkpoint, host, key, job)
+        host.spawn(name, _write_checkpoint, host, key, job)
     host.spawn("isr-expiration", replicas.shrink_isrs)
     host.spawn("garbage-collection", _collect_garbage)
 

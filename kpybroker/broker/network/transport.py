@@ -1,11 +1,11 @@
-"""The transport seam: bytes in and out of sockets, nothing about Kafka.
+"""The transport: bytes in and out of sockets, nothing about Kafka.
 
 `SocketTransport` works on raw non-blocking sockets: it tries the system call first and waits for readiness only
-when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How parts of an answer leave,
-bytes and slices of segment files, is `sending`'s; a slice that is cold is read in a thread first.
+when the kernel says so, which on one core costs half of what `trio.SocketStream` does. How the
+parts of a response are sent, bytes and slices of segment files, is in `sending`.
 
 Streams that a listener accepts are watched by its `Poller` while they wait for a request, or for room to send more of
-an answer; see there.
+a response; see there.
 
 Rule: `receive_into` fills the buffer and returns without a checkpoint in between, so that one scratch buffer can
 serve all connections.
@@ -23,7 +23,7 @@ import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config import shortcuts as shortcut
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
 
 if sys.platform != "win32":
     import resource
@@ -131,13 +131,13 @@ class SocketTransport:
         self,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
-        shortcuts: frozenset[str] = shortcut.ALL,
+        shortcuts: frozenset[str] = SHORTCUTS,
     ) -> None:
         is_default = send_buffer_bytes == KAFKAS_SEND_BUFFER_BYTES
         self._send_buffer_bytes = SEND_BUFFER_BYTES if is_default else send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
-        self._has_poller = shortcut.POLLER in shortcuts
-        self._has_sendfile = shortcut.SENDFILE in shortcuts
+        self._has_poller = POLLER in shortcuts
+        self._has_sendfile = SENDFILE in shortcuts
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind a TCP socket, to all addresses if `host` is empty. Raises OSError."""

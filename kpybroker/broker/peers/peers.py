@@ -27,7 +27,7 @@ class Directory(NamedTuple):
 
 
 class Peers:
-    """Makes connections and channels to other brokers. It keeps none of them: who makes one closes it."""
+    """Makes connections and channels to other brokers. It keeps none of them: the caller closes what it gets."""
 
     def __init__(self, host: Host, transport: Transport, directory: Directory, answer_locally: AnswerLocally) -> None:
         self._host = host

@@ -164,28 +164,24 @@ class FetchService:
             if before is not None:
                 release((before,))
             cached = session.partitions[key]
-            min_one = not has_records and not params.cuts_hard
-            visit = self._visit(session, cached, params, max(left, 0), min_one=min_one, is_first=before is None)
+            visit = visits[key] = Visit(
+                cached,
+                min(max(left, 0), cached.max_bytes),
+                min_one=not has_records and not params.cuts_hard,
+                is_first=before is None,
+            )
+            self._visit(session, visit, params)
             if visit.slice is not None and params.version < RECORD_BATCHES_FROM:
                 yield partial(self._convert, visit, params)
-            visits[key] = visit
             if visit.size or visit.is_special or visit.is_cut_short or visit.is_out_of_sync:
                 session.stays_dirty(key)
             left -= visit.size
             has_records = has_records or visit.size > 0
             yield from budget.steps()
 
-    def _visit(
-        self,
-        session: FetchSession,
-        cached: CachedPartition,
-        params: FetchParams,
-        left: int,
-        *,
-        min_one: bool,
-        is_first: bool,
-    ) -> Visit:
-        visit = Visit(cached, min(left, cached.max_bytes), min_one=min_one, is_first=is_first)
+    def _visit(self, session: FetchSession, visit: Visit, params: FetchParams) -> None:
+        """Read, or refuse."""
+        cached = visit.cached
         partition = self._resolve(session, cached)
         try:
             partition = self._check_access(cached, partition, params)
@@ -202,7 +198,6 @@ class FetchService:
         except LogDirError as error:
             self._host.log_dir_failed(error)
             self._refuse(visit, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), params)
-        return visit
 
     def _resolve(self, session: FetchSession, cached: CachedPartition) -> Partition | None:
         """The partition, which notifies the session from now on; None if it is not here.

@@ -1,8 +1,8 @@
 """Following one leader: Kafka's `ReplicaFetcherThread`, as a task with one connection.
 
 The task truncates what must be truncated, then fetches and appends, over and over. As long as there is nothing else to
-do, responses are taken without waking the task (`_answered`); it wakes up for everything that takes time. There is no
-checkpoint between reading a partition's state and appending to its log. A response counts only for partitions whose
+do, responses are taken without waking the task (`_on_response`); it wakes up for everything that takes time. There is
+no checkpoint between reading a partition's state and appending to its log. A response counts only for partitions whose
 position is still the one that was asked for. The rules of where to fetch and truncate are in
 `core.replication.follower`.
 
@@ -262,7 +262,7 @@ class FollowerFetcher:
         request = self._ask()
         if request is None:
             return False
-        await self._endpoint.fetch(request, self._answered)
+        await self._endpoint.fetch(request, self._on_response)
         if self._unfinished is not None:
             unfinished, self._unfinished = self._unfinished, None
             await unfinished
@@ -313,7 +313,7 @@ class FollowerFetcher:
             state.last_fetched_epoch if self._endpoint.truncates_on_fetch else UNDEFINED_EPOCH,
         )
 
-    def _answered(self, response: FetchResponse) -> Request | None:
+    def _on_response(self, response: FetchResponse) -> Request | None:
         """Take a response. Returns the next fetch, unless something must be done before it."""
         if not self._endpoint.session.answered(response.error_code, response.session_id):
             logger.info("%s Fetch was refused with %s", self._name, ErrorCode(response.error_code).name)

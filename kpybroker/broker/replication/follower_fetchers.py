@@ -17,16 +17,16 @@ from kpybroker.core.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.follower_fetcher import FollowedReplicas, FollowerFetcher
-    from kpybroker.broker.replication.links import Links
 
 
 class FollowerFetchers:
     """All fetchers of this broker, by leader and number. `len` counts those that run."""
 
-    def __init__(self, host: Host, links: Links, replicas: FollowedReplicas) -> None:
+    def __init__(self, host: Host, peers: Peers, replicas: FollowedReplicas) -> None:
         self._host = host
-        self._links = links
+        self._peers = peers
         self._replicas = replicas
         self._fetchers: dict[tuple[int, int], FollowerFetcher] = {}
         self._where: dict[TopicPartition, tuple[int, int]] = {}
@@ -59,7 +59,7 @@ class FollowerFetchers:
         from kpybroker.broker.replication.follower_fetcher import FollowerFetcher
         from kpybroker.broker.replication.leader_endpoint import LeaderEndpoint
 
-        endpoint = LeaderEndpoint(self._host, self._links, leader_id, number)
+        endpoint = LeaderEndpoint(self._host, self._peers, leader_id, number)
         return FollowerFetcher(self._host, self._replicas, endpoint, self._quota)
 
     def leave(self, keys: Iterable[TopicPartition]) -> None:

@@ -1,7 +1,7 @@
 """Asking the controller for changes of the ISR: Kafka's `AlterPartitionManager` (KIP-497).
 
 One request is in flight at a time; changes that are submitted in the meantime go into the next one together. A request
-is repeated until a controller has answered it, a partition's change until it is decided or void
+is repeated until a controller responds, a partition's change until it is decided or void
 (`core.replication.replica.LeaderState.refused`).
 
 Not here: when to ask for a change, and what its outcome does (`core.replication.replica`, `partition`).
@@ -25,7 +25,7 @@ from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, Alter
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.peers.controller_channel import ControllerChannel
-    from kpybroker.broker.replication.links import Links
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.partition import Partition
 
 logger = logging.getLogger("kafka.server.DefaultAlterPartitionManager")
@@ -44,9 +44,9 @@ class _Change(NamedTuple):
 class IsrChanges:
     """Pending changes, at most one a partition. `submit` never waits; `run` is the one task that sends them."""
 
-    def __init__(self, host: Host, links: Links) -> None:
+    def __init__(self, host: Host, peers: Peers) -> None:
         self._host = host
-        self._links = links
+        self._peers = peers
         self._pending: dict[PartitionKey, _Change] = {}
         self._submitted = trio.Event()
 
@@ -57,7 +57,7 @@ class IsrChanges:
 
     async def run(self) -> None:
         """Send what is submitted, for as long as the broker runs."""
-        channel = self._links.controller_channel("alter-partition")
+        channel = self._peers.controller_channel("alter-partition")
         try:
             while True:
                 await self._submitted.wait()

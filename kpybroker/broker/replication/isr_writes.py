@@ -70,11 +70,11 @@ class IsrWrites:
             reported = list(self._unreported)
             node = t.Create(znodes.isr_change_path(), znodes.encode_partitions(reported), sequential=True)
             try:
-                (answer,) = await retry_until_connected(self._host.tree, [node])
+                (result,) = await retry_until_connected(self._host.tree, [node])
             except t.SessionExpired:
                 continue
-            if isinstance(answer, t.TreeError):
-                raise answer
+            if isinstance(result, t.TreeError):
+                raise result
             self._reported_at = now
             for key in reported:
                 self._unreported.pop(key, None)
@@ -83,8 +83,8 @@ class IsrWrites:
         path = znodes.partition_state_path(partition.topic, partition.index)
         state = znodes.PartitionState(self._host.node_id, change.leader_epoch, change.isr, partition.controller_epoch)
         write = t.SetData(path, znodes.encode_partition_state(state), change.partition_epoch)
-        (answer,) = await retry_until_connected(self._host.tree, [write])
-        version = answer.version if isinstance(answer, t.Stat) else await self._version_of(path, state, answer)
+        (result,) = await retry_until_connected(self._host.tree, [write])
+        version = result.version if isinstance(result, t.Stat) else await self._version_of(path, state, result)
         leader = partition.leader
         if leader is None:
             return
@@ -99,11 +99,11 @@ class IsrWrites:
         if leader.agreed(change, change.leader_epoch, version, change.isr) is Verdict.COMMITTED:
             partition.isr_committed()
 
-    async def _version_of(self, path: str, state: znodes.PartitionState, answer: object) -> int | None:
+    async def _version_of(self, path: str, state: znodes.PartitionState, result: object) -> int | None:
         """The node's version if it already holds `state`, else None (checkLeaderAndIsrZkData)."""
-        if not isinstance(answer, t.BadVersion | t.NoNode):
-            assert isinstance(answer, t.TreeError), answer
-            raise answer
+        if not isinstance(result, t.BadVersion | t.NoNode):
+            assert isinstance(result, t.TreeError), result
+            raise result
         (found,) = await retry_until_connected(self._host.tree, [t.Get(path)])
         if not isinstance(found, t.NodeData):
             return None

@@ -20,7 +20,7 @@ from kpybroker.wire.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.broker.replication.links import Links
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 
 LATEST = -1
@@ -32,11 +32,11 @@ LIST_OFFSETS_V0_MAX = 1
 class LeaderEndpoint:
     """One connection of one fetcher to a leader. `session` is its fetch session."""
 
-    def __init__(self, host: Host, links: Links, leader_id: int, number: int) -> None:
+    def __init__(self, host: Host, peers: Peers, leader_id: int, number: int) -> None:
         self._host = host
         self.leader_id = leader_id
         self.number = number
-        self._connection = links.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
+        self._connection = peers.connection_to(leader_id, f"broker-{host.node_id}-fetcher-{number}")
         self.session = FollowerSession()
         version = mv.parse(host.config.get_str("inter.broker.protocol.version"))
         self._fetch_version = mv.fetch_version(version)
@@ -96,10 +96,10 @@ class LeaderEndpoint:
         response: OffsetForLeaderEpochResponse = await self._connection.ask(
             Request(ApiKey.OFFSET_FOR_LEADER_EPOCH, request, self._epoch_version), self._timeout_s()
         )
-        answers = {
+        ends = {
             TopicPartition(topic.topic, end.partition): end for topic in response.topics for end in topic.partitions
         }
-        return {key: end for key, end in answers.items() if key in wanted}
+        return {key: end for key, end in ends.items() if key in wanted}
 
     async def latest_offset(self, state: FetchState) -> int:
         """The leader's log end. Raises KafkaError."""
@@ -123,7 +123,7 @@ class LeaderEndpoint:
         response: ListOffsetsResponse = await self._connection.ask(
             Request(ApiKey.LIST_OFFSETS, request, self._list_version), self._timeout_s()
         )
-        answer = response.topics[0].partitions[0]
-        if answer.error_code:
-            raise KafkaError(ErrorCode(answer.error_code))
-        return answer.offset if self._list_version >= 1 else answer.old_style_offsets[0]
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(ErrorCode(found.error_code))
+        return found.offset if self._list_version >= 1 else found.old_style_offsets[0]

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.peers.peers import Peers
     from kpybroker.broker.replication.isr_changes import IsrChanges
     from kpybroker.broker.replication.isr_writes import IsrWrites
-    from kpybroker.broker.replication.links import Links
     from kpybroker.core.replication.replica import IsrChange
     from kpybroker.storage.log.log import Log
 
@@ -67,12 +67,12 @@ class Replicas:
     """All partitions hosted here. Iteration is over a copy; `len` counts offline ones as well."""
 
     def __init__(
-        self, host: Host, metadata: MetadataCache, configs: ConfigRepository, links: Links, events: ReplicaEvents
+        self, host: Host, metadata: MetadataCache, configs: ConfigRepository, peers: Peers, events: ReplicaEvents
     ) -> None:
         self._host = host
         self._metadata = metadata
         self._configs = configs
-        self._links = links
+        self._peers = peers
         self._events = events
         self._partitions: dict[tuple[str, int], Partition] = {}
         self.topic_names: dict[bytes, str] = {}
@@ -80,7 +80,7 @@ class Replicas:
         self.controller_epoch = 0
         self.state_change_lock = trio.Lock()
         self.flush_soon = events.segment_rolled
-        self.fetchers = FollowerFetchers(host, links, self)
+        self.fetchers = FollowerFetchers(host, peers, self)
         configs.on_broker_change(self.fetchers.resize)
         self.log_dir_moves = LogDirMoves(host, metadata, self.partition)
         self._isr_changes: IsrChanges | IsrWrites | None = None
@@ -101,7 +101,7 @@ class Replicas:
         return self._partitions.get((topic, index))
 
     def hosted(self, topic: str, index: int) -> Partition:
-        """The partition. Raises what Kafka answers for one that is not here, see `not_hosted`."""
+        """The partition. Raises the error of `not_hosted` for one that is not here."""
         partition = self._partitions.get((topic, index))
         if partition is None:
             raise self.not_hosted(topic, index)
@@ -141,7 +141,7 @@ class Replicas:
         if mv.is_alter_partition_supported(mv.parse(host.config.get_str("inter.broker.protocol.version"))):
             from kpybroker.broker.replication.isr_changes import IsrChanges
 
-            changes = IsrChanges(host, self._links)
+            changes = IsrChanges(host, self._peers)
             host.spawn("alter-partition", changes.run)
             return changes
         from kpybroker.broker.replication.isr_writes import IsrWrites

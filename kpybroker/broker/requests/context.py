@@ -55,19 +55,15 @@ class PlainConnectionInfo:
         self,
         *,
         connection_id: str = "",
-        client_host: str = "127.0.0.1",
-        client_port: int = 0,
-        local_host: str = "127.0.0.1",
-        local_port: int = 9092,
+        client: tuple[str, int] = ("127.0.0.1", 0),
+        local: tuple[str, int] = ("127.0.0.1", 9092),
         listener_name: str = "PLAINTEXT",
         security_protocol: str = "PLAINTEXT",
         principal: Principal = ANONYMOUS,
     ) -> None:
         self.connection_id = connection_id
-        self.client_host = client_host
-        self.client_port = client_port
-        self.local_host = local_host
-        self.local_port = local_port
+        self.client_host, self.client_port = client
+        self.local_host, self.local_port = local
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal

@@ -25,7 +25,7 @@ from kpybroker.broker.network.sending import BUFFERS, Part
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
-from kpybroker.config.shortcuts import FAST_PRODUCE, chosen
+from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -106,7 +106,7 @@ class Dispatcher:
 
     def __init__(self, broker: Host, load_handler: LoadHandler) -> None:
         self._broker = broker
-        self._has_fast_produce = FAST_PRODUCE in chosen(broker.config.get_list("kpybroker.shortcuts"))
+        self._has_fast_produce = FAST_PRODUCE in chosen_shortcuts(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
 

@@ -6,7 +6,7 @@ while a request is suspended (`steps`), which the poller answers as soon as its 
 sent as the client takes it, unless a part of it must be read from the disk first.
 
 Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the new one is
-closed), `connections.max.idle.ms` (also for a client that does not read its answer), `queued.max.request.bytes`
+closed), `connections.max.idle.ms` (also for a client that does not read its response), `queued.max.request.bytes`
 (reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
 Any failure on a connection ends that connection, never the broker.
 """
@@ -33,7 +33,7 @@ from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
-from kpybroker.config.shortcuts import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen
+from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
 from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
@@ -119,7 +119,7 @@ class Server:
         self._config = config
         self._dispatcher = dispatcher
         self._clock = clock
-        shortcuts = chosen(config.get_list("kpybroker.shortcuts"))
+        shortcuts = chosen_shortcuts(config.get_list("kpybroker.shortcuts"))
         self._answers_inline = INLINE_REQUESTS in shortcuts
         self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
@@ -288,7 +288,7 @@ class Server:
                 return
 
     async def _finish(self, connection: Connection, answer: Answer | Unfinished[Answer]) -> None:
-        """Wait for an answer and send it."""
+        """Wait for a response and send it."""
         if not isinstance(answer, bytes | tuple):
             connection.waiting_on_broker = True
             answer = await answer

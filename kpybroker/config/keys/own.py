@@ -1,16 +1,40 @@
-"""Keys of kpybroker that Kafka does not have. Rows as in `keys.definition`."""
+"""Keys of kpybroker that Kafka does not have, and the names that `kpybroker.shortcuts` takes. Rows: `keys.definition`.
+
+A shortcut is a place where the broker is harder to read because that is faster. Without it, requests take the plain
+path next to it, with the same results. docs/internals/shortcuts.md says what each does, what it saves, and when it
+falls back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kpybroker.config.keys.definition import LOW, READ_ONLY, Row
 from kpybroker.config.keys.status import HONOURED
-from kpybroker.config.shortcuts import ALL
 from kpybroker.config.values import ANYTHING, BOOLEAN, LIST, STRING, list_of
+
+POLLER: Final = "poller"
+"""One epoll serves all connections in trio's place."""
+INLINE_REQUESTS: Final = "inline-requests"
+"""Requests that need no waiting are answered without waking the task of their connection."""
+FAST_PRODUCE: Final = "fast-produce"
+"""A Produce of one batch is read and answered without making its messages."""
+SENDFILE: Final = "sendfile"
+"""Large slices of segments go from the page cache to the socket within the kernel."""
+RECEIVE_BUFFERS: Final = "receive-buffers"
+"""Large requests are received into buffers that are used again."""
+
+SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, RECEIVE_BUFFERS))
 
 ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
-    ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(ALL)), LOW, READ_ONLY, HONOURED),
+    ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
+
+
+def chosen_shortcuts(names: Iterable[str]) -> frozenset[str]:
+    """The shortcuts that a value of `kpybroker.shortcuts` leaves on: `all`, `none`, or a list of names."""
+    named = frozenset(names)
+    return SHORTCUTS if "all" in named else named & SHORTCUTS

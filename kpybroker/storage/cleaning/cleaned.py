@@ -1,7 +1,7 @@
-"""The log's side of a cleaning, on the loop: what the cleaner is told, and how its segments take their places.
+"""The log's side of a cleaning, on the loop: the job for the cleaner, and the swap of its segments into the log.
 
-While `log.cleaning` is set a cleaning is under way, and the log calls it off (`Log.abort_cleaning`) when its segments
-change in another way. What comes after that is not taken any more.
+`log.cleaning` is set while a cleaning is in progress; the log cancels it (`Log.abort_cleaning`) when its segments
+change in another way. Segments that the cleaner finishes after that are not used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger("kafka.log.LogCleaner")
 def cleaning_job(
     log: Log, target: LogToClean, *, now_ms: int, map_bytes: int, map_load_factor: float, io_bytes: int
 ) -> CleaningJob:
-    """What a cleaner must know to clean the log. Producers whose last record is not going to be met are left out."""
+    """The job for a cleaner. Leaves out producers whose last record is beyond the cleaned range."""
     config, end = log.config, target.first_uncleanable_offset
     return CleaningJob(
         log.directory,
@@ -57,12 +57,12 @@ def cleaning_job(
 def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None]:
     """Put a cleaned segment in the place of those it was made of.
 
-    What is returned syncs the directory, in a thread, before the checkpoint may say that the segment is clean. Both
-    raise LogDirError: half a swap is finished, or taken back, when the directory is loaded again.
+    Returns a job for a thread that syncs the directory; only after it may the checkpoint say that the segment is clean.
+    Both raise LogDirError: the next load of the directory finishes or undoes half a swap.
     """
     segments = log.segments_map
     old = [segment for base in cleaned.replaces if (segment := segments.get(base)) is not None]
-    assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without calling its cleaning off"
+    assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without aborting its cleaning"
     assert segments.active not in old, f"the active segment of {log} was cleaned"
     try:
         files = SegmentFiles(log.files, log.directory, cleaned.base_offset, names.CLEANED_SUFFIX)
@@ -83,14 +83,14 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
 
 def _sync_directory(files: Files, log_dir: str, directory: str) -> None:
     try:
-        with contextlib.suppress(FileNotFoundError):  # renamed for deletion meanwhile
+        with contextlib.suppress(FileNotFoundError):  # renamed for deletion since
             files.sync_dir(directory)
     except OSError as error:
         raise LogDirError(log_dir, error) from error
 
 
 def remove_leftovers(files: Files, directory: str) -> None:
-    """Remove what a cleaning that was stopped left. Only when nobody writes there any more."""
+    """Remove what a stopped cleaning left. Only when no cleaner writes there any more."""
     with contextlib.suppress(FileNotFoundError):
         for entry in files.listdir(directory):
             if entry.name.endswith(names.CLEANED_SUFFIX):

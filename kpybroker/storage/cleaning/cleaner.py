@@ -1,11 +1,12 @@
 """Cleaning one log's files: the reading and writing half of Kafka's Cleaner. Runs in a process of its own.
 
-`clean` reads segments and writes cleaned ones beside them (`.cleaned`), complete and synced, and says so step by step;
-it changes nothing that was there. Whoever runs the log puts each cleaned segment in its place when it hears of it
-(`cleaned.swap_in`), or removes it. So it may be stopped anywhere, and what it read may vanish meanwhile: then it fails.
+`clean` reads segments and writes cleaned ones next to them (`.cleaned`), complete and synced, and reports each step; it
+changes no existing file. The broker then puts each cleaned segment in its place (`cleaned.swap_in`), or removes it. So
+a cleaning may be stopped at any point. Files that it reads may vanish meanwhile: then it fails.
 
-Steps: map the last offset of each key in the dirty part, as far as the map's memory goes; group segments; copy each
-group into one segment through the filter. Every batch's CRC is checked (Kafka does not): what is damaged is not copied.
+Steps: map the last offset of each key in the dirty part, as far as the map's memory allows; group segments; copy each
+group into one segment through the filter. Every batch's CRC is checked (Kafka does not): damaged batches are not
+copied.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ WRITE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CleaningJob:
-    """All there is to know for cleaning a log; made on the loop (`cleaned.cleaning_job`), plain values only."""
+    """Everything needed to clean a log, as plain values; made on the loop (`cleaned.cleaning_job`)."""
 
     directory: str
     base_offsets: list[int]
-    """Of all segments, those too that are not to be cleaned: aborts of what lies below may be recorded in them."""
+    """Of all segments, also those that are not cleaned: they may record aborts of transactions below them."""
     first_dirty_offset: int
     first_uncleanable_offset: int
     now_ms: int
@@ -63,14 +64,14 @@ class Mapped(NamedTuple):
 
 
 class CleanedSegment(NamedTuple):
-    """`base_offset` is there as `.cleaned`, to replace the segments with these base offsets."""
+    """The segment `base_offset` exists as `.cleaned`, to replace the segments with these base offsets."""
 
     base_offset: int
     replaces: list[int]
 
 
 class Cleaned(NamedTuple):
-    """All is done: the first offset that is not cleaned, and what it took."""
+    """The cleaning is complete: the first offset that is not cleaned, and the work it took."""
 
     end_offset: int
     bytes_read: int
@@ -91,7 +92,10 @@ class Source(NamedTuple):
 
 
 def clean(files: Files, job: CleaningJob, tick: Tick) -> Iterator[Mapped | CleanedSegment | Cleaned]:
-    """Raises OSError, KafkaError (damaged data), SegmentOverflowError, ValueError (a map without room)."""
+    """Clean step by step.
+
+    Raises OSError, KafkaError (damaged data), SegmentOverflowError, ValueError (map too small).
+    """
     sources = _sources(files, job)
     offsets = OffsetMap(job.map_bytes, job.map_load_factor)
     mapped_bytes = build_map(files, job, sources, offsets, tick)
@@ -161,7 +165,7 @@ def _aborted(files: Files, job: CleaningJob, start: int, end: int) -> list[Abort
 
 
 def _legacy_delete_horizon(job: CleaningJob, sources: list[Source]) -> int:
-    """Tombstones of magic 0 and 1 go from segments that were last changed before this time."""
+    """Segments last changed before this time lose their tombstones of magic 0 and 1."""
     clean_ones = [source for source in sources if source.base_offset < job.first_dirty_offset]
     return clean_ones[-1].modified_ms - job.delete_retention_ms if clean_ones else 0
 
@@ -232,7 +236,7 @@ def _map_segment(
 
 
 def _keys(data: bytes, position: int, header: BatchHeader) -> tuple[list[tuple[bytes, int]], int]:
-    """Keys and offsets of a batch, and the bytes that the keys have at most."""
+    """Keys and offsets of a batch, and an upper bound of the bytes of the keys."""
     if header.magic < 2:
         records = iter_records(data, header, position)
         keys = [(record.key, record.offset) for record in records if record.key is not None]
@@ -253,7 +257,7 @@ def _keys(data: bytes, position: int, header: BatchHeader) -> tuple[list[tuple[b
 def _clean_group(
     files: Files, job: CleaningJob, members: list[Source], rules: Filter, legacy_horizon_ms: int, tick: Tick
 ) -> int:
-    """Copy what stays of neighbouring segments into one; the bytes written."""
+    """Copy what remains of neighbouring segments into one; the bytes written."""
     target = create_cleaned_segment(
         files,
         job.directory,

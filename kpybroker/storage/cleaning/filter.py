@@ -1,13 +1,13 @@
-"""What stays of a batch: `MemoryRecords.filterTo` with the cleaner's rules (Cleaner.cleanInto, shouldRetainRecord).
+"""What remains of a batch: `MemoryRecords.filterTo` with the cleaner's rules (Cleaner.cleanInto, shouldRetainRecord).
 
-A record stays if it has a key and no later record of that key was seen, unless it is a tombstone whose time is over.
-That time, the delete horizon, begins when a tombstone is first met by a cleaning: it is written into its batch
-(KIP-534). For magic 0 and 1, which have no place for it, the age of the segment decides. Offsets never change, and
-neither do a batch's first and last: with them the sequence numbers of its producer stay. A batch of which everything
-stays is copied as it is. What must not be lost is kept without records: the last batch of a live producer, and the last
+A record is kept if it has a key and no later record of that key was seen, unless it is a tombstone whose time is over.
+That time, the delete horizon, begins when a cleaning first meets the tombstone, and is written into its batch
+(KIP-534). For magic 0 and 1, which have no field for it, the age of the segment decides. Offsets never change, and
+neither do a batch's first and last offset, so its producer's sequence numbers stay. A batch of which everything is kept
+is copied unchanged. Two kinds of batches are kept even without records: the last batch of a live producer, and the last
 batch of the cleaned range.
 
-Records are not decoded: the walk finds keys, tombstones and borders, and what stays is put together from slices.
+Records are not decoded: the walk finds keys, tombstones and borders, and the result is put together from slices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from kpybroker.storage.cleaning.transactions import CleanedTransactions
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.constants import NO_TIMESTAMP
-from kpybroker.wire.records.batch import DELETE_HORIZON_MASK, RECORD_BATCH_OVERHEAD, BatchHeader, Buffer, TimestampType
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import DELETE_HORIZON_MASK, RECORD_BATCH_OVERHEAD, BatchHeader, TimestampType
 from kpybroker.wire.records.builder import empty_batch, rebuild_batch, varint
 from kpybroker.wire.records.default_record import invalid, read_long_varint
 from kpybroker.wire.records.legacy import build_message_set, read_wrapper
@@ -28,7 +29,7 @@ from kpybroker.wire.records.record import iter_records
 
 RECORDS_MAX_BYTES = 100 * 1024 * 1024
 """Of one compressed batch: above it the partition is not cleaned. As large as a request may be (the default), so that
-no batch stands for more that was accepted where its records were looked at."""
+no batch exceeds it whose records were looked at when it was appended."""
 
 NO_DATA_OFFSET = -1
 
@@ -45,6 +46,7 @@ class Section(NamedTuple):
 
 
 def section_of(data: bytes, position: int, header: BatchHeader) -> Section:
+    """The records of the batch at `position` of `data`, uncompressed. Raises KafkaError."""
     start, end = position + RECORD_BATCH_OVERHEAD, position + header.size
     if not header.is_compressed:
         return Section(data, start, end)
@@ -98,7 +100,7 @@ def iter_places(section: Section, count: int) -> Iterator[Place]:
 
 
 class KeptBatch(NamedTuple):
-    """What goes into the cleaned segment in a batch's place."""
+    """What the cleaned segment gets in place of a batch."""
 
     data: Buffer
     last_offset: int
@@ -106,14 +108,14 @@ class KeptBatch(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What a live producer wrote last: its data's last offset, or -1 where its last batch was a marker."""
+    """The last offset of a live producer's data, or -1 where its last batch was a marker."""
 
     data_offset: int
     producer_epoch: int
 
 
 class Filter:
-    """The rules of one cleaning. Counts what it reads and keeps."""
+    """The rules of one cleaning, with counts of records read and kept."""
 
     def __init__(
         self,
@@ -138,11 +140,11 @@ class Filter:
         self.invalid_messages = 0  # without a key
 
     def take_retained_transactions(self) -> list[AbortedTxn]:
-        """For the transaction index: those whose abort markers were kept since the last call."""
+        """Entries for the transaction index: those whose abort markers were kept since the last call."""
         return self._transactions.take_retained()
 
     def clean(self, data: bytes, position: int, header: BatchHeader) -> KeptBatch | None:
-        """What stays of the batch at `position`; None where nothing does. Raises KafkaError for what is no batch."""
+        """What remains of the batch at `position`; None if nothing. Raises KafkaError for bytes that are no batch."""
         may_discard = self._transactions.may_discard(data, position, header)
         is_over = header.has_delete_horizon and header.base_timestamp <= self._now_ms
         if may_discard and (is_over or not header.is_control):
@@ -161,8 +163,8 @@ class Filter:
     def _must_stay(self, header: BatchHeader) -> bool:
         """Whether the batch is needed even without records.
 
-        For the last sequence number of a live producer, for the last epoch of one whose last batch is a marker, or so
-        that the end of the cleaned range is not lost (KAFKA-17076).
+        For the last sequence number of a live producer, for the last epoch of one whose last batch is a marker, or to
+        keep the end of the cleaned range (KAFKA-17076).
         """
         if header.next_offset == self._first_uncleanable_offset:
             return True
@@ -217,7 +219,7 @@ class Filter:
         return _rebuilt(section, header, kept, None)
 
     def _clean_legacy(self, data: bytes, position: int, header: BatchHeader) -> KeptBatch | None:
-        """A message, or a wrapper, whose messages get its magic if they have another one (KAFKA-4298)."""
+        """A message, or a wrapper whose messages get its magic if they have another one (KAFKA-4298)."""
         if header.is_compressed:
             messages = read_wrapper(data, header, position, max_bytes=RECORDS_MAX_BYTES)
             records = [message.record for message in messages]
@@ -258,9 +260,9 @@ def _as_it_is(data: bytes, position: int, header: BatchHeader) -> KeptBatch:
 
 
 def _rebuilt(section: Section, header: BatchHeader, kept: list[Place], new_horizon: int | None) -> KeptBatch:
-    """The batch with these records only; with a new delete horizon, which takes the base timestamp's place.
+    """The batch with these records only; with a new delete horizon, which replaces the base timestamp.
 
-    Timestamps are differences to the base timestamp: where that changes, and with LogAppendTime, they are written anew.
+    Timestamps are differences to the base timestamp: where that changes, and with LogAppendTime, they are rewritten.
     """
     data = section.data
     by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME

@@ -1,9 +1,8 @@
-"""The cleaner's process: `python -m kpybroker.storage.cleaning.process`, started by the broker when a log is to be
-cleaned.
+"""The cleaner's process: `python -m kpybroker.storage.cleaning.process`, which the broker starts to clean a log.
 
-On stdin a job a line (JSON: the fields of CleaningJob and `io_max_bytes_per_second`), on stdout an event a line: the
-steps of `cleaner.clean`, then the next job may come. A job that fails ends with a Failed event. Whatever comes on stdin
-during a job, its end above all, ends the process at once: the broker is gone, or does not want the result.
+Stdin receives one job a line (JSON: the fields of CleaningJob and `io_max_bytes_per_second`). Stdout gets one event a
+line: the steps of `cleaner.clean`; then the next job may follow. A job that fails ends with a Failed event. Any input
+during a job, including the end of stdin, ends the process at once: the broker is gone, or no longer wants the result.
 
 It is niced, leaves interrupts to the broker, and imports no more than it needs.
 """
@@ -34,7 +33,7 @@ _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class Failed(NamedTuple):
-    """The job came to nothing. `kind`: NO_SPACE may be tried again, IO_ERROR is the disk's, OTHER the log's."""
+    """The job failed. `kind`: NO_SPACE may be tried again, IO_ERROR is of the disk, OTHER of the log."""
 
     kind: str
     message: str
@@ -46,30 +45,34 @@ EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Mapped, Clean
 
 
 def encode_event(event: Event) -> bytes:
+    """One line of stdout."""
     return json.dumps([type(event).__name__, *event]).encode() + b"\n"
 
 
 def decode_event(line: bytes) -> Event:
+    """The event in one line of stdout."""
     kind, *fields = json.loads(line)
     return EVENTS[kind](*fields)
 
 
 def encode_job(job: CleaningJob, io_max_bytes_per_second: float) -> bytes:
+    """One line of stdin."""
     fields = {name: getattr(job, name) for name in CleaningJob.__slots__}
     return json.dumps([fields, io_max_bytes_per_second]).encode() + b"\n"
 
 
 def decode_job(line: bytes) -> tuple[CleaningJob, float]:
+    """The job and its rate in bytes per second, from one line of stdin."""
     fields, rate = json.loads(line)
     return CleaningJob(**fields), rate
 
 
 class Unwanted(SystemExit):
-    """Stdin has something to say while a job is under way: the end."""
+    """Input on stdin during a job, which ends the process."""
 
 
 class Throttle:
-    """Holds reading and writing to a rate, and listens to stdin on the way."""
+    """Keeps reading and writing at a rate, and watches stdin meanwhile."""
 
     def __init__(self, bytes_per_second: float, stdin: Any) -> None:
         self._rate = bytes_per_second
@@ -88,23 +91,24 @@ class Throttle:
 
 
 def run_job(files: Files, job: CleaningJob, tick: Tick, output: BinaryIO) -> None:
-    """The events of one job, the last of which says how it ended."""
+    """Write the events of one job; the last one says how it ended."""
 
-    def tell(event: Event) -> None:
+    def write(event: Event) -> None:
         output.write(encode_event(event))
         output.flush()
 
     try:
         for event in clean(files, job, tick):
-            tell(event)
+            write(event)
     except OSError as error:
         kind = NO_SPACE if is_disk_full(error) or error.errno in _PASSING else IO_ERROR
-        tell(Failed(kind, str(error), traceback.format_exc()))
+        write(Failed(kind, str(error), traceback.format_exc()))
     except Exception as error:
-        tell(Failed(OTHER, str(error), traceback.format_exc()))
+        write(Failed(OTHER, str(error), traceback.format_exc()))
 
 
 def main() -> None:
+    """Run the jobs of stdin until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     files = OsFiles()

@@ -1,8 +1,8 @@
 """What the cleaner knows of transactions on its way through a log (Kafka's CleanedTransactionMetadata).
 
-Batches of aborted transactions go. A marker may go when nothing of its transaction is left; it then gets a delete
-horizon first (KIP-534), so that a reader in the middle of the transaction still meets it. Of aborted transactions whose
-batches were still there the transaction index keeps the entry: their markers stay for another round.
+Batches of aborted transactions are removed. A marker may be removed when nothing of its transaction is left; it first
+gets a delete horizon (KIP-534), so that a reader in the middle of the transaction still finds it. The transaction index
+keeps the entries of aborted transactions whose batches were still there: their markers stay until the next cleaning.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kpybroker.storage.segments.txn_index import AbortedTxn
-from kpybroker.wire.records.batch import BatchHeader, Buffer
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.record import iter_records
 
 
 class CleanedTransactions:
-    """Batches are shown to it in the order of their offsets. `retained` are the entries of the new index so far."""
+    """Receives batches in the order of their offsets. `retained`: the entries of the new index so far."""
 
     __slots__ = ("_aborted", "_committed", "_next", "_ongoing", "_seen", "retained")
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        """`aborted`: all aborted transactions that have a batch or a marker in the offsets to come."""
+        """`aborted`: all aborted transactions that have a batch or a marker in the cleaned range."""
         self._aborted = sorted(aborted, key=lambda transaction: transaction.first_offset)
         self._next = 0
         self._ongoing: dict[int, AbortedTxn] = {}
-        self._seen: set[int] = set()  # producers of which a batch of the ongoing aborted transaction came by
+        self._seen: set[int] = set()  # producers with a batch of the ongoing aborted transaction so far
         self._committed: set[int] = set()
         self.retained: list[AbortedTxn] = []
 
     def may_discard(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
-        """Whether the batch holds nothing that anybody needs: aborted data, or a marker without a transaction."""
+        """Whether no reader needs the batch: aborted data, or a marker without a transaction."""
         aborted = self._aborted
         while self._next < len(aborted) and aborted[self._next].first_offset <= header.last_offset:
             transaction = aborted[self._next]
@@ -66,5 +67,6 @@ class CleanedTransactions:
         return False
 
     def take_retained(self) -> list[AbortedTxn]:
+        """The entries retained since the last call."""
         retained, self.retained = self.retained, []
         return retained

@@ -1,7 +1,7 @@
 """One log directory: its lock, `meta.properties`, checkpoints and clean-shutdown marker.
 
-Opened (made, locked, metadata read) before anything in it is trusted; `close` gives the lock back. A
-directory that fails is taken offline by the manager, which then calls nothing here but `close`.
+A directory is opened (created, locked, metadata read) before anything in it is trusted; `close` releases the lock. The
+manager takes a directory that fails offline, and then calls nothing here but `close`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LogDirectory:
     """A locked log directory."""
 
     def __init__(self, files: Files, path: str) -> None:
-        """Make and lock it. Raises OSError, LogDirLockedError, CorruptCheckpointError."""
+        """Create and lock it. Raises OSError, LogDirLockedError, CorruptCheckpointError."""
         self._files = files
         self.path = path
         self.had_clean_shutdown = False
@@ -67,16 +67,18 @@ class LogDirectory:
             raise
 
     def file(self, name: str) -> str:
+        """The path of a file or directory in it."""
         return f"{self.path}/{name}"
 
     def write_meta(self, meta: MetaProperties) -> None:
+        """Replace `meta.properties`. Raises OSError."""
         replace_file(self._files, self.file(names.META_PROPERTIES), encode_meta_properties(meta))
         self.meta = meta
 
     # --- loading
 
     def take_clean_shutdown_marker(self) -> None:
-        """Note whether the last stop was clean, and remove the marker: a crash from here on is an unclean stop."""
+        """Read and remove the clean-shutdown marker: a crash from here on is an unclean stop. Raises OSError."""
         data = read_file(self._files, self.file(names.CLEAN_SHUTDOWN))
         if data is None:
             return
@@ -86,21 +88,22 @@ class LogDirectory:
         self._files.sync_dir(self.path)
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """An offset checkpoint; empty where there is none. One that cannot be read costs a longer recovery, no data."""
+        """An offset checkpoint; empty if missing. One that cannot be read costs a longer recovery, and no data."""
         path = self.file(name)
         try:
             offsets = decode_offsets(read_file(self._files, path) or b"", path)
         except CorruptCheckpointError as error:
-            logger.warning("Error occurred while reading %s, it is taken for empty: %s", path, error)
+            logger.warning("Cannot read %s, treating it as empty: %s", path, error)
             return {}
         self._on_disk[name] = 0, offsets
         return offsets
 
     def offsets_on_disk(self, name: str) -> Mapping[TopicPartition, int]:
-        """What was read from an offset checkpoint, or written to it last."""
+        """The content of an offset checkpoint, as it was last read or written."""
         return self._on_disk.get(name, (0, {}))[1]
 
     def partition_directories(self) -> list[str]:
+        """The names of all subdirectories that may hold a log, sorted. Raises OSError."""
         return sorted(
             entry.name
             for entry in self._files.listdir(self.path)
@@ -110,10 +113,10 @@ class LogDirectory:
     # --- checkpoints
 
     def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """A job that writes an offset checkpoint, for a thread; `offsets` must not change. It raises LogDirError.
+        """A job for a thread that writes an offset checkpoint; `offsets` must not change. It raises LogDirError.
 
-        On a full disk the old one stays: there is more to recover then, and nothing else. What was captured later is
-        not written over.
+        A full disk keeps the old checkpoint: then there is more to recover. An older capture never replaces a newer
+        one.
         """
         path = self.file(name)
         self._captures += 1
@@ -128,12 +131,12 @@ class LogDirectory:
             except OSError as error:
                 if not is_disk_full(error):
                     raise LogDirError(self.path, error) from error
-                logger.warning("No space left for %s: it stays as it was", path)
+                logger.warning("No space left for %s: keeping the old one", path)
 
         return write
 
     def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
-        """On a full disk there is none, and the next start recovers. Raises OSError."""
+        """Write the marker. A full disk leaves none, and the next start recovers. Raises OSError."""
         try:
             write_file(self._files, self.file(names.CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
         except OSError as error:
@@ -144,7 +147,7 @@ class LogDirectory:
         self._files.sync_dir(self.path)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         lock, self._lock = self._lock, None
         if lock is not None:
             with contextlib.suppress(OSError):
@@ -152,5 +155,5 @@ class LogDirectory:
 
 
 def absolute(files: Files, path: str) -> str:
-    """A path as we keep it: absolute and normal, links not resolved."""
+    """A path in the form used here: absolute and normal, links not resolved."""
     return os.path.normpath(os.path.abspath(path))

@@ -1,7 +1,7 @@
-"""The log directories of a broker: which serve, which failed, and what their `meta.properties` agree on.
+"""The log directories of a broker: which are live, which failed, and what their `meta.properties` agree on.
 
-Made and locked as one: a directory that cannot be is offline from the start, and a start without any is none.
-Which logs a directory has is the manager's business, and so is closing them when it fails.
+They are created and locked together: one that fails is offline from the start, and without any the start fails. The
+manager knows which logs a directory has, and closes them when it fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("kafka.log.LogManager")
 
 
 class LogDirs:
-    """`configured`: all paths, absolute. `live`: those that serve. `offline`: the others, and why."""
+    """`configured`: all paths, absolute. `live`: those in service. `offline`: the others, with the cause."""
 
     def __init__(self, files: Files, paths: Sequence[str]) -> None:
         """Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left."""
@@ -61,7 +61,7 @@ class LogDirs:
         logger.error("Stopping serving logs in dir %s: %s", path, reason)
 
     def _common_meta(self) -> MetaProperties:
-        """What the directories agree on: cluster id and broker id, each None where no directory says."""
+        """Cluster id and broker id that the directories agree on, each None where no directory has it."""
         found = [directory.meta for directory in self.live.values() if directory.meta is not None]
         clusters = {meta.cluster_id for meta in found if meta.cluster_id is not None}
         brokers = {meta.broker_id for meta in found if meta.broker_id is not None}
@@ -73,7 +73,7 @@ class LogDirs:
         return MetaProperties(cluster_id=next(iter(clusters), None), broker_id=next(iter(brokers), None))
 
     def check_meta(self, cluster_id: str, broker_id: int) -> None:
-        """Raises InconsistentClusterIdError or InconsistentBrokerIdError."""
+        """Raise InconsistentClusterIdError or InconsistentBrokerIdError for directories of another broker."""
         stored = self.meta
         if stored.cluster_id is not None and stored.cluster_id != cluster_id:
             raise InconsistentClusterIdError(
@@ -88,7 +88,7 @@ class LogDirs:
             )
 
     def write_meta(self, cluster_id: str, broker_id: int) -> None:
-        """Both ids where they are not yet, before logs are loaded. A directory that can't take them goes offline."""
+        """Write both ids where they are missing, before logs are loaded. A directory that fails goes offline."""
         self.meta = replace(self.meta, cluster_id=cluster_id, broker_id=broker_id)
         for directory in list(self.live.values()):
             known = directory.meta or MetaProperties()
@@ -100,7 +100,7 @@ class LogDirs:
                     self.take_offline(directory.path, error)
 
     def is_live(self, log_dir: str) -> bool:
-        """Whether it serves; LOG_DIR_NOT_FOUND where it is not configured."""
+        """Whether a directory is in service; LOG_DIR_NOT_FOUND where it is not configured."""
         path = absolute(self._files, log_dir)
         if path not in self.configured:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {log_dir} is not found in the config.")
@@ -114,12 +114,12 @@ class LogDirs:
             raise LogDirError(log_dir, error) from error
 
     def take_offline(self, path: str, cause: object) -> None:
-        """A live directory failed: it serves no more, and its lock is given up."""
+        """Take a live directory that failed out of service and release its lock."""
         directory = self.live.pop(path)
         self._note_offline(path, str(cause))
         directory.close()
 
     def close(self) -> None:
-        """Give the locks back."""
+        """Release all locks."""
         for directory in self.live.values():
             directory.close()

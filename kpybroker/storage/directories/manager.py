@@ -2,14 +2,14 @@
 
 Order at start: `LogManager(...)` opens the directories (`log_dirs`); the broker learns its cluster id;
 `dirs.check_meta` and `dirs.write_meta`; `load`. At the end `shutdown`. In between the broker runs, at Kafka's
-intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the checkpoints; what syncs comes as a job for a
+intervals, `cleanup_logs`, `deletions_due`, `flush_jobs` and the checkpoints; everything that syncs is a job for a
 thread.
 
-A directory that fails is taken offline by `take_offline`: its logs close and are gone from here. The
-clean-shutdown marker is written only where every log closed well.
+`take_offline` takes a directory that failed out of service: its logs are closed and forgotten. The clean-shutdown
+marker is written only where every log closed without error.
 
-Not here: the directories themselves (`log_dirs`, `log_dir`), what the checkpoints hold (`offset_checkpoints`),
-how files go (`deletions`).
+Not here: the directories themselves (`log_dirs`, `log_dir`), what the checkpoints hold (`offset_checkpoints`), how
+files are deleted (`deletions`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LogManager:
         self.dirs = LogDirs(files, log_dirs)
         self._logs: dict[TopicPartition, Log] = {}
         self._futures: dict[TopicPartition, Log] = {}
-        self._doomed = PendingDeletions()  # renamed directories of logs
+        self._to_delete = PendingDeletions()  # renamed directories of logs
         self._renamed_in: set[str] = set()  # log directories with deletions that are not durable yet
         self._reserved: dict[TopicPartition, str] = {}
 
@@ -90,7 +90,7 @@ class LogManager:
             path = directory.file(name)
             partition = names.parse_dir_name(path)
             if name.endswith(names.DELETE_DIR_SUFFIX):
-                self._doomed.add(now_ms, [path])
+                self._to_delete.add(now_ms, [path])
                 continue
             if name.endswith(names.STRAY_DIR_SUFFIX):
                 logger.warning("Found stray log: %s", path)
@@ -130,17 +130,18 @@ class LogManager:
         return iter(list(self._logs.values()))
 
     def _all(self) -> list[Log]:
-        """With the copies on their way to another directory."""
+        """All logs, including the copies on their way to another directory."""
         return [*self._logs.values(), *self._futures.values()]
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def get(self, topic: str, partition: int) -> Log | None:
+        """The log of a partition; None where this broker has none."""
         return self._logs.get(TopicPartition(topic, partition))
 
     def set_producer_rules(self, *, producer_id_expiration_ms: int, verification_enabled: bool) -> None:
-        """For every log, those to come too."""
+        """Change the settings of producer state for all logs, including later ones."""
         self._settings = self._settings._replace(
             producer_id_expiration_ms=producer_id_expiration_ms, verification_enabled=verification_enabled
         )
@@ -149,10 +150,11 @@ class LogManager:
             log.verification_enabled = verification_enabled
 
     def logs_of(self, topic: str) -> list[Log]:
-        """The topic's logs here; what `update_config` is to be called on."""
+        """The logs of a topic, whose `update_config` a changed configuration needs."""
         return [log for (name, _), log in self._logs.items() if name == topic]
 
     def logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
+        """The logs in one log directory."""
         return {partition: log for partition, log in self._logs.items() if log.log_dir == log_dir}
 
     def future_logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
@@ -160,7 +162,7 @@ class LogManager:
         return {partition: log for partition, log in self._futures.items() if log.log_dir == log_dir}
 
     def prefer_dir(self, topic: str, partition: int, log_dir: str) -> None:
-        """Where a log that does not exist yet is to be made (AlterReplicaLogDirs before creation)."""
+        """Choose the directory for a log that does not exist yet (AlterReplicaLogDirs before creation)."""
         key = TopicPartition(topic, partition)
         if key not in self._logs:
             self._reserved[key] = absolute(self._files, log_dir)
@@ -175,9 +177,9 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> Log:
-        """The log, made on the directory that has the fewest if it is not there.
+        """The log; if there is none, it is created in the directory with the fewest logs.
 
-        A log that is not new and not there while a directory is offline may be in that directory: KAFKA_STORAGE_ERROR.
+        KAFKA_STORAGE_ERROR for a log that is not new and not here while a directory is offline: it may be in that one.
         Raises INCONSISTENT_TOPIC_ID, LogDirError.
         """
         key = TopicPartition(topic, partition)
@@ -211,7 +213,7 @@ class LogManager:
         return log
 
     def _dir_that_has(self, partition: TopicPartition) -> str | None:
-        """Where an earlier attempt to make it ran out of space: with two directories of that name nobody starts."""
+        """Where an earlier attempt to create it ran out of space: two directories of one name stop the start."""
         if len(self.dirs.live) == 1:
             return None
         name = names.log_dir_name(partition)
@@ -227,15 +229,15 @@ class LogManager:
         if not self.dirs.live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directories available")
         if len(self.dirs.live) == 1:
-            return next(iter(self.dirs.live))  # 10 000 partitions: not to be counted for each of them
+            return next(iter(self.dirs.live))  # with 10 000 partitions, counting for each of them takes long
         counts = Counter(log.log_dir for log in self._all())
         return min(self.dirs.live, key=lambda path: counts[path])
 
     def prepare_truncation(self, offsets: Mapping[TopicPartition, int]) -> Job:
-        """A job, for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.
+        """A job for a thread, to be run before these logs are cut at these offsets: it writes their recovery points.
 
-        Else a power cut could leave a cut segment below the recovery point and the removed ones behind it, and nobody
-        would look for that hole. (Kafka writes them after the cut.)
+        Without it a power cut could leave a cut segment below the recovery point with the removed ones after it, and no
+        recovery would find that hole. (Kafka writes them after the cut.)
         """
         for partition, offset in offsets.items():
             self._logs[partition].prepare_truncation(offset)
@@ -243,7 +245,7 @@ class LogManager:
         return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT, [self.dirs.live[path] for path in affected])
 
     def delete(self, topic: str, partition: int, now_ms: int) -> bool:
-        """Take a log away; its directory is renamed now and removed after `file.delete.delay.ms`. False if none."""
+        """Delete a log: its directory is renamed now, removed after `file.delete.delay.ms`. False if there is none."""
         key = TopicPartition(topic, partition)
         log = self._logs.get(key)
         if log is None:
@@ -253,7 +255,7 @@ class LogManager:
                     f"Failed to delete log for {key} because it may be in one of the offline directories",
                 )
             return False
-        self._doom(key, log, now_ms)
+        self._mark_deleted(key, log, now_ms)
         del self._logs[key]
         self.remove_future(topic, partition, now_ms)
         return True
@@ -265,9 +267,9 @@ class LogManager:
         return self._futures.get(TopicPartition(topic, partition))
 
     def create_future(self, topic: str, partition: int, log_dir: str, now_ms: int) -> Log:
-        """An empty log in another directory, to be filled from the one there is and to replace it then.
+        """An empty log in another directory, to be filled from the current one and to replace it then.
 
-        Raises KAFKA_STORAGE_ERROR while a directory is offline, for it may hold such a log already; LogDirError.
+        Raises KAFKA_STORAGE_ERROR while a directory is offline, as it may hold such a log already; LogDirError.
         """
         key = TopicPartition(topic, partition)
         if self.dirs.offline:
@@ -281,16 +283,16 @@ class LogManager:
         return future
 
     def remove_future(self, topic: str, partition: int, now_ms: int) -> None:
-        """Give a copy up; its directory goes after `file.delete.delay.ms`."""
+        """Abandon a copy; its directory is removed after `file.delete.delay.ms`."""
         key = TopicPartition(topic, partition)
         future = self._futures.pop(key, None)
         if future is not None:
-            self._doom(key, future, now_ms)
+            self._mark_deleted(key, future, now_ms)
 
     def replace_with_future(self, topic: str, partition: int, now_ms: int) -> Log:
-        """The copy is the log from now on, and the old one goes (LogManager.replaceCurrentWithFutureLog).
+        """Make the copy the log, and delete the old one (LogManager.replaceCurrentWithFutureLog).
 
-        First the new name, then the old one's end: a crash in between leaves both, and nothing is lost.
+        The copy is renamed before the old log is deleted: a crash in between leaves both, and nothing is lost.
         """
         key = TopicPartition(topic, partition)
         source, future = self._logs[key], self._futures[key]
@@ -300,20 +302,20 @@ class LogManager:
         self._futures.pop(key)
         self._logs[key] = future
         self._renamed_in.add(future.log_dir)
-        self._doom(key, source, now_ms)
+        self._mark_deleted(key, source, now_ms)
         return future
 
-    def _doom(self, key: TopicPartition, log: Log, now_ms: int) -> None:
+    def _mark_deleted(self, key: TopicPartition, log: Log, now_ms: int) -> None:
         log.rename_directory(names.delete_dir_name(key, self._new_id()))
         self._renamed_in.add(log.log_dir)
         log.close_handlers()
-        self._doomed.add(now_ms + log.config.file_delete_delay_ms, [log.directory])
+        self._to_delete.add(now_ms + log.config.file_delete_delay_ms, [log.directory])
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", key, log.directory)
 
     def sync_deletions(self) -> Job:
-        """A job, for a thread, after which no power cut brings a deleted log back. It raises LogDirError.
+        """A job for a thread, after which no power cut brings a deleted log back. It raises LogDirError.
 
-        To be run before anyone is told that a log is gone: a topic of the same name may be made then.
+        Run it before the deletion is acknowledged: a topic of the same name may be created then.
         """
         renamed_in, self._renamed_in = self._renamed_in, set()
         return deletions.sync_job(self._files, renamed_in)
@@ -321,8 +323,10 @@ class LogManager:
     # --- what runs in the background
 
     def cleanup_logs(self, now_ms: int) -> Iterator[int]:
-        """Retention of every log that is not compacted only, and expiry of producers: the segments removed, step by
-        step, so that others may run in between."""
+        """Run retention on every log with a delete policy, and expire producers.
+
+        Yields the number of segments removed after each step, so that others may run in between.
+        """
         for log in self:
             log.remove_expired_producers(now_ms)
             yield 0
@@ -330,9 +334,10 @@ class LogManager:
                 yield from self.delete_old_segments(log, now_ms)
 
     def delete_old_segments(self, log: Log, now_ms: int) -> Iterator[int]:
-        """The same for one log, unless it is being cleaned: those segments have to stay until that is done.
+        """Run retention on one log, unless it is being cleaned: its segments have to stay until that is done.
 
-        What comes after the first step waits for the next time, or a producer of old records would never let it end.
+        Segments added after the first step wait for the next run: a producer of old records cannot keep this one
+        running.
         """
         end = log.log_end_offset
         while removed := self._delete_some(log, now_ms, end):
@@ -348,19 +353,19 @@ class LogManager:
             return 0
 
     def deletions_due(self, now_ms: int) -> list[Job]:
-        """Jobs, for a thread, that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
+        """Jobs for a thread that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
         jobs: list[Job] = []
         for log in self._all():
             paths = log.deletions_due(now_ms)
             if paths:
                 jobs.append(deletions.unlink_job(self._files, log.log_dir, paths))
-        jobs += [deletions.remove_log_job(self._files, path) for path in self._doomed.take_due(now_ms)]
+        jobs += [deletions.remove_log_job(self._files, path) for path in self._to_delete.take_due(now_ms)]
         return jobs
 
     def flush_jobs(self, now_ms: int) -> Iterator[FlushJob]:
-        """A job for each log that rolled a segment or is over its `flush.ms`, made when it is asked for.
+        """A job for each log that rolled a segment or is over its `flush.ms`, created when it is requested.
 
-        Run each, then `complete` it, whatever became of the others.
+        Run each, then `complete` it, even if others failed.
         """
         for log in self._all():
             if log.is_closed or not log.has_unflushed:
@@ -370,11 +375,11 @@ class LogManager:
                 yield log.prepare_flush()
 
     def recovery_point_checkpoint(self) -> Job:
-        """A job, for a thread, that writes every directory's recovery points."""
+        """A job for a thread that writes every directory's recovery points. It raises LogDirError."""
         return self._checkpoint(names.RECOVERY_POINT_CHECKPOINT)
 
     def log_start_offset_checkpoint(self) -> Job:
-        """The same for log start offsets, of the logs whose start is not simply their first segment's."""
+        """The same for log start offsets, of the logs whose start is not their first segment's base offset."""
         return self._checkpoint(names.LOG_START_OFFSET_CHECKPOINT)
 
     def high_watermark_checkpoint(self) -> Job:
@@ -382,7 +387,7 @@ class LogManager:
         return self._checkpoint(names.HIGH_WATERMARK_CHECKPOINT)
 
     def cleaner_offset_checkpoint(self) -> Job:
-        """The same for how far logs are cleaned, in directories where that has changed."""
+        """The same for the offsets up to which logs are cleaned, in directories where they changed."""
         return self._checkpoint(names.CLEANER_OFFSET_CHECKPOINT)
 
     def _checkpoint(self, name: str, directories: Sequence[LogDirectory] | None = None) -> Job:
@@ -391,7 +396,7 @@ class LogManager:
     # --- failures and the end
 
     def take_offline(self, log_dir: str, cause: object) -> list[TopicPartition]:
-        """A directory failed: close its logs, forget them and give up its lock; which partitions that were."""
+        """A directory failed: close and forget its logs and release its lock; the partitions that were lost."""
         if log_dir not in self.dirs.live:
             return []
         lost = []
@@ -399,12 +404,12 @@ class LogManager:
             for partition in [key for key, log in logs.items() if log.log_dir == log_dir]:
                 logs.pop(partition).close_handlers()
                 lost.append(partition)
-        self._doomed.forget(log_dir)
+        self._to_delete.forget(log_dir)
         self.dirs.take_offline(log_dir, cause)
         return lost
 
     def shutdown(self, broker_epoch: int = -1) -> None:
-        """Close every log, write the checkpoints, and the clean-shutdown marker where all went well."""
+        """Close every log, write the checkpoints, and the clean-shutdown marker where no log failed to close."""
         for directory in list(self.dirs.live.values()):
             try:
                 self._shut_directory(directory, broker_epoch)
@@ -416,7 +421,7 @@ class LogManager:
     def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs = [log for log in self._all() if log.log_dir == directory.path]
         if not directory.is_loaded:
-            # The start failed. Checkpoints and marker are of the run before, and know logs that were not opened now.
+            # The start failed. Checkpoints and marker are of the run before, and include logs that were not opened now.
             for log in logs:
                 log.close_handlers()
             return
@@ -425,7 +430,7 @@ class LogManager:
             try:
                 log.close()
             except KafkaError as error:
-                logger.error("%s is to be recovered by the next start: %s", log.partition, error)
+                logger.error("The next start recovers %s: %s", log.partition, error)
                 is_clean = False
         for name in OFFSET_OF:
             checkpoint_job(name, [directory], logs)()

@@ -28,13 +28,13 @@ OFFSET_OF: dict[str, Callable[[Log], int | None]] = {
     # A copy on its way to another directory is never cleaned.
     names.CLEANER_OFFSET_CHECKPOINT: lambda log: None if log.is_future else log.cleaner_offset,
 }
-"""By checkpoint; a log that has None is not in it."""
+"""The offset that each checkpoint keeps of a log; a log with None is left out."""
 
 WRITTEN_WHEN_CHANGED = frozenset({names.CLEANER_OFFSET_CHECKPOINT})
 
 
 def checkpoint_job(name: str, directories: Collection[LogDirectory], logs: Iterable[Log]) -> Job:
-    """A job, for a thread, that writes a checkpoint of these directories. It raises LogDirError."""
+    """A job for a thread that writes a checkpoint of these directories. It raises LogDirError."""
     by_dir: dict[str, dict[TopicPartition, int]] = {directory.path: {} for directory in directories}
     offset_of = OFFSET_OF[name]
     for log in logs:
@@ -50,7 +50,7 @@ def checkpoint_job(name: str, directories: Collection[LogDirectory], logs: Itera
 
 
 def _run_all(jobs: Sequence[Job]) -> None:
-    """Each, whatever became of the others; the first failure is told then."""
+    """Run each, even if others fail; then raise the first failure."""
     failure: LogDirError | None = None
     for job in jobs:
         try:

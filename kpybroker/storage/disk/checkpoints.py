@@ -1,9 +1,8 @@
-"""Small text files of a log directory: checkpoints, `meta.properties`, `partition.metadata`, the
-clean-shutdown marker.
+"""Small text files of a log directory: checkpoints, `meta.properties`, `partition.metadata`, the clean-shutdown marker.
 
-Formats are Kafka's: a checkpoint is a version line (0), a line with the number of entries, and a line an
-entry (`topic partition offset`, or `epoch start_offset`). Functions encode to bytes and decode from bytes;
-writing is atomic and done by the caller (`files.replace_file`), mostly in a flush job.
+Formats are Kafka's: a checkpoint is a version line (0), a line with the number of entries, and a line an entry
+(`topic partition offset`, or `epoch start_offset`). Functions encode to bytes and decode from bytes; the caller writes
+atomically (`files.replace_file`), mostly in a flush job.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def decode_offsets(data: bytes, path: str) -> dict[TopicPartition, int]:
-    """Raises CorruptCheckpointError."""
+    """The offsets of an offset checkpoint. Raises CorruptCheckpointError."""
     offsets = {}
     for fields in _decode_lines(data, path):
         try:
@@ -72,7 +71,7 @@ def encode_leader_epochs(entries: Iterable[EpochEntry]) -> bytes:
 
 
 def decode_leader_epochs(data: bytes, path: str) -> list[EpochEntry]:
-    """Raises CorruptCheckpointError."""
+    """The entries of a leader-epoch checkpoint. Raises CorruptCheckpointError."""
     entries = []
     for fields in _decode_lines(data, path):
         try:
@@ -91,7 +90,7 @@ def uuid_to_text(value: bytes) -> str:
 
 
 def uuid_from_text(text: str) -> bytes:
-    """Raises ValueError."""
+    """The 16 bytes of a Uuid. Raises ValueError."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(value) != 16:
         raise ValueError(f"Input string `{text}` decoded as {len(value)} bytes, which is not equal to 16 bytes")
@@ -125,7 +124,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> int | None:
-    """The broker epoch; None where the file, as before 3.7, does not say."""
+    """The broker epoch; None where the file, as before 3.7, does not have it."""
     try:
         epoch = json.loads(data)["brokerEpoch"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -159,6 +158,7 @@ _KEYS = _Keys()
 
 
 def encode_meta_properties(meta: MetaProperties) -> bytes:
+    """`meta.properties` as Java's Properties writes it, without the comment lines."""
     id_key = _KEYS.broker_id if meta.version == 0 else _KEYS.node_id
     values: dict[str, str | None] = {
         _KEYS.version: str(meta.version),
@@ -171,7 +171,7 @@ def encode_meta_properties(meta: MetaProperties) -> bytes:
 
 
 def decode_meta_properties(data: bytes, path: str) -> MetaProperties:
-    """Raises CorruptCheckpointError."""
+    """The fields of `meta.properties`. Raises CorruptCheckpointError."""
     values: dict[str, str] = {}
     for line in data.decode("latin-1").splitlines():
         text = line.strip()

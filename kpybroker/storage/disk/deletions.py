@@ -1,7 +1,7 @@
-"""What is renamed now and removed later, after `file.delete.delay.ms`: files of a log, directories of logs.
+"""Deletion in two steps: files of a log and directories of logs are renamed now, removed after `file.delete.delay.ms`.
 
-Removing is a job for a thread, and raises LogDirError. On a full disk nothing is lost but space: the next start removes
-what is left.
+Removing is a job for a thread and raises LogDirError. A full disk loses nothing but space: the next start removes what
+is left.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class PendingDeletions:
         self._entries: list[tuple[int, str]] = []
 
     def add(self, at_ms: int, paths: Iterable[str]) -> None:
+        """Remove these paths from `at_ms` on."""
         self._entries += [(at_ms, path) for path in paths]
 
     def take_due(self, now_ms: int) -> list[str]:
-        """The paths whose time has come; they are the caller's now."""
+        """The paths that are due, which the caller now has to remove."""
         if not self._entries:
             return []
         due = [path for at_ms, path in self._entries if at_ms <= now_ms]
@@ -38,16 +39,17 @@ class PendingDeletions:
         return due
 
     def forget(self, directory: str) -> None:
-        """What is directly below a directory is left where it is."""
+        """Do not remove what is directly below a directory."""
         self._entries = [entry for entry in self._entries if parent(entry[1]) != directory]
 
 
 def parent(path: str) -> str:
+    """The directory of a path."""
     return path.rpartition("/")[0]
 
 
 def unlink_job(files: Files, log_dir: str, paths: Iterable[str]) -> Job:
-    """Remove files of a log of this directory."""
+    """A job that removes files of a log in this log directory."""
 
     def unlink() -> None:
         for path in paths:
@@ -57,7 +59,7 @@ def unlink_job(files: Files, log_dir: str, paths: Iterable[str]) -> Job:
 
 
 def remove_log_job(files: Files, path: str) -> Job:
-    """Remove a log's directory and what is in it."""
+    """A job that removes a log's directory with its files."""
 
     def remove() -> None:
         if files.stat(path) is not None:
@@ -80,7 +82,7 @@ def _guarded(log_dir: str, action: Job) -> Job:
 
 
 def sync_job(files: Files, log_dirs: Iterable[str]) -> Job:
-    """Make the renames in these directories durable."""
+    """A job that makes the renames in these directories durable."""
 
     def run() -> None:
         for path in log_dirs:

@@ -1,8 +1,8 @@
-"""What storage raises besides `KafkaError`: conditions that a client cannot cause and cannot fix.
+"""What storage raises in addition to `KafkaError`: conditions that a client cannot cause and cannot fix.
 
 `LogDirError` is the one that the broker acts on while it runs: the directory goes offline (Kafka's
-LogDirFailureChannel). The others stop the start of the broker, or are handled inside this room (corrupt
-index, corrupt snapshot, overflowing segment).
+LogDirFailureChannel). The others stop the start of the broker, or are handled inside storage (corrupt
+index, corrupt snapshot).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LogDirError(StorageError):
 
 
 class LogDirLockedError(StorageError):
-    """Another broker, this one's JVM cousin included, holds the `.lock` file."""
+    """Another broker holds the `.lock` file; a Kafka broker counts too."""
 
     def __init__(self, log_dir: str) -> None:
         super().__init__(
@@ -52,11 +52,11 @@ class InconsistentBrokerIdError(StorageError):
 
 
 class DuplicateLogError(StorageError):
-    """One partition was found in two log directories."""
+    """Two log directories hold a log of the same partition."""
 
 
 class UnknownLogDirectoryError(StorageError):
-    """A directory whose name is not of a partition lies in a log directory."""
+    """A log directory contains a directory whose name is not that of a partition."""
 
 
 class CorruptCheckpointError(StorageError):
@@ -64,4 +64,4 @@ class CorruptCheckpointError(StorageError):
 
 
 class CorruptIndexError(StorageError):
-    """An index contradicts itself; it is rebuilt from its segment."""
+    """An index contradicts itself or its segment; it is rebuilt from the segment."""

@@ -1,11 +1,10 @@
-"""The only access to the operating system's files. Everything storage does to a disk is one of the calls
-here.
+"""The only access to the operating system's files: everything storage does to a disk is one of these calls.
 
-Rules. The calls are few and primitive, so that a wrapper can count them, fail the Nth one, or keep what was
-written in memory and lose what was not synced (issue B's crash matrix). They raise `OSError` and nothing
-else; what an error means is decided above. No call retries, caches or buffers. `File` knows no position:
-reads and writes say where. What is composed of primitives (whole-file read, atomic replace) stands below as
-functions over the Protocol, so a fake gets them for free.
+Rules. The calls are few and primitive, so that a wrapper can count them, fail the Nth one, or keep what was written in
+memory and lose what was not synced (the crash matrix of the tests). They raise `OSError` and nothing else; the caller
+decides what an error means. No call retries, caches or buffers. `File` has no position: reads and writes name theirs.
+What is composed of primitives (whole-file read, atomic replace) is a function over the Protocol, so that a fake has it
+too.
 
 Not here: reference counting and sizes (`slice`), names (`names`), formats (all others).
 """
@@ -56,53 +55,61 @@ class File(Protocol):
         """Bytes written, which may be fewer than given (a full disk)."""
         ...
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Set the length; a longer file is filled with zeros."""
 
     def sync(self) -> None:
         """Data and length are on the device when this returns. May be called from a thread."""
         ...
 
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The length in bytes."""
 
     def fileno(self) -> int:
         """The descriptor, for sendfile. Raises OSError(EBADF) where there is none (in-memory fakes)."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
 
 
 class FileLock(Protocol):
-    """A held lock; `release` gives it back."""
+    """A lock that is held until `release`."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Release the lock."""
 
 
 class Files(Protocol):
     """The file system."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """With `create`, a missing file is made; without, it raises FileNotFoundError."""
+        """Open a file. If it is missing, `create` creates it; without `create`, FileNotFoundError is raised."""
         ...
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces the target."""
         ...
 
-    def unlink(self, path: str) -> None: ...
+    def unlink(self, path: str) -> None:
+        """Remove a file. Raises FileNotFoundError."""
 
-    def listdir(self, path: str) -> list[DirEntry]: ...
+    def listdir(self, path: str) -> list[DirEntry]:
+        """All entries of a directory, in no order."""
 
     def mkdir(self, path: str) -> None:
         """One level. Raises FileExistsError."""
         ...
 
-    def rmdir(self, path: str) -> None: ...
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
 
     def stat(self, path: str) -> FileStat | None:
         """None where nothing has that name."""
         ...
 
-    def set_mtime(self, path: str, mtime_ms: int) -> None: ...
+    def set_mtime(self, path: str, mtime_ms: int) -> None:
+        """Set the time of the last change, in milliseconds since the epoch."""
 
     def sync_dir(self, path: str) -> None:
         """The directory's entries are on the device when this returns. May be called from a thread."""
@@ -112,7 +119,8 @@ class Files(Protocol):
         """An exclusive lock that a JVM's FileChannel.tryLock sees; None where another process holds it."""
         ...
 
-    def disk_usage(self, path: str) -> DiskUsage: ...
+    def disk_usage(self, path: str) -> DiskUsage:
+        """Total and usable bytes of the volume that holds `path`."""
 
     def real_path(self, path: str) -> str:
         """Absolute, without symbolic links."""
@@ -128,24 +136,31 @@ class OsFile:
         self._fd = fd
 
     def pread(self, size: int, position: int) -> bytes:
+        """One `pread`."""
         return os.pread(self._fd, size, position)
 
     def pwrite(self, data: Buffer, position: int) -> int:
+        """One `pwrite`."""
         return os.pwrite(self._fd, data, position)
 
     def truncate(self, size: int) -> None:
+        """`ftruncate`."""
         os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
+        """`fdatasync`, or `fsync` where there is none."""
         _sync_fd(self._fd)
 
     def size(self) -> int:
+        """The length by `fstat`."""
         return os.fstat(self._fd).st_size
 
     def fileno(self) -> int:
+        """The descriptor; -1 once the file is closed."""
         return self._fd
 
     def close(self) -> None:
+        """Close the descriptor; a second call does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -164,6 +179,7 @@ class OsFileLock:
         self._fd = fd
 
     def release(self) -> None:
+        """Close the descriptor, which drops the lock; a second call does nothing."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -182,28 +198,35 @@ class OsFiles:
         self._locked: dict[tuple[int, int], OsFileLock] = {}
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
+        """Open a file as mode 0644, close-on-exec."""
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         if create:
             flags |= os.O_CREAT
         return OsFile(os.open(path, flags, 0o644))
 
     def rename(self, source: str, target: str) -> None:
+        """`rename(2)`, which replaces the target."""
         os.replace(source, target)
 
     def unlink(self, path: str) -> None:
+        """`unlink(2)`."""
         os.unlink(path)
 
     def listdir(self, path: str) -> list[DirEntry]:
+        """The entries by `scandir`."""
         with os.scandir(path) as entries:
             return [DirEntry(entry.name, entry.is_dir()) for entry in entries]
 
     def mkdir(self, path: str) -> None:
+        """`mkdir(2)` with mode 0755."""
         os.mkdir(path, 0o755)
 
     def rmdir(self, path: str) -> None:
+        """`rmdir(2)`."""
         os.rmdir(path)
 
     def stat(self, path: str) -> FileStat | None:
+        """`stat(2)`; None where nothing has that name."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -211,9 +234,11 @@ class OsFiles:
         return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, stat.S_ISDIR(found.st_mode))
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
+        """Set access and modification time, to the millisecond."""
         os.utime(path, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
 
     def sync_dir(self, path: str) -> None:
+        """`fsync` of the directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -221,6 +246,7 @@ class OsFiles:
             os.close(fd)
 
     def lock(self, path: str) -> OsFileLock | None:
+        """`lockf` on the whole file, which is created if missing; None where it is locked already."""
         known = os.stat(path) if os.path.exists(path) else None
         if known is not None:
             held = self._locked.get((known.st_dev, known.st_ino))
@@ -240,10 +266,12 @@ class OsFiles:
         return lock
 
     def disk_usage(self, path: str) -> DiskUsage:
+        """Bytes by `statvfs`; usable are those that a process without privileges can fill."""
         found = os.statvfs(path)
         return DiskUsage(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def real_path(self, path: str) -> str:
+        """The path with all symbolic links resolved."""
         return os.path.realpath(path)
 
 
@@ -312,7 +340,7 @@ def replace_file(files: Files, path: str, data: bytes) -> None:
 
 
 def unlink_if_exists(files: Files, path: str) -> bool:
-    """False where there was nothing."""
+    """Remove a file; False if there was none."""
     try:
         files.unlink(path)
     except FileNotFoundError:
@@ -321,7 +349,7 @@ def unlink_if_exists(files: Files, path: str) -> bool:
 
 
 def make_dirs(files: Files, path: str) -> bool:
-    """Make a directory and its parents, each durable in its parent; False where it was there."""
+    """Create a directory and its parents, each durable in its parent; False if it existed."""
     if files.stat(path) is not None:
         return False
     parent = os.path.dirname(path)
@@ -335,7 +363,7 @@ def make_dirs(files: Files, path: str) -> bool:
 
 
 def remove_tree(files: Files, path: str, names: Sequence[DirEntry] | None = None) -> None:
-    """Remove a directory and all it holds. What vanishes meanwhile is fine."""
+    """Remove a directory and all it holds. Entries that vanish during the call are ignored."""
     for entry in files.listdir(path) if names is None else names:
         child = os.path.join(path, entry.name)
         if entry.is_dir:

@@ -1,5 +1,4 @@
-"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read
-them.
+"""Names of files and directories in a log directory, as Kafka's LogFileUtils and LocalLog build and read them.
 
 Pure string work; no file is touched. A random id, where a name needs one, is an argument.
 """
@@ -46,7 +45,7 @@ MAX_NAME_LENGTH = 255
 
 _MARKED_DIR = re.compile(r"^(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)$")
 _MARKED_SUFFIXES = (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)
-_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 def segment_file(directory: str, base_offset: int, suffix: str) -> str:
@@ -61,11 +60,13 @@ def offset_of(name: str) -> int | None:
 
 
 def is_log_file(name: str) -> bool:
+    """Whether a name is that of a segment's `.log` file."""
     return name.endswith(LOG_SUFFIX)
 
 
 def is_index_file(name: str) -> bool:
-    return name.endswith(_INDEX_SUFFIXES)
+    """Whether a name is that of one of a segment's three indexes."""
+    return name.endswith(INDEX_SUFFIXES)
 
 
 def replace_suffix(path: str, old: str, new: str) -> str:
@@ -76,18 +77,22 @@ def replace_suffix(path: str, old: str, new: str) -> str:
 
 
 def log_dir_name(partition: TopicPartition) -> str:
+    """The directory of a partition's log."""
     return f"{partition.topic}-{partition.partition}"
 
 
 def delete_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The name that a log's directory gets when the log is deleted."""
     return _capped_dir_name(partition, unique_id, DELETE_DIR_SUFFIX)
 
 
 def stray_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The name that Kafka gives the directory of a log that no longer belongs to the broker."""
     return _capped_dir_name(partition, unique_id, STRAY_DIR_SUFFIX)
 
 
 def future_dir_name(partition: TopicPartition, unique_id: str) -> str:
+    """The directory of a log's copy on its way to another log directory (AlterReplicaLogDirs)."""
     return f"{log_dir_name(partition)}.{unique_id}{FUTURE_DIR_SUFFIX}"
 
 

@@ -1,11 +1,11 @@
 """Counted open files, and the slices of them that leave storage.
 
-A slice is what a fetch answers with: a range of a segment's file, to be sent by `os.sendfile(socket,
-slice.fileno(), ...)` or read. It holds the file open until `release`, whatever happens to the segment
-meanwhile: an unlinked or renamed file keeps its bytes, and a truncation under a reader gives the segment a
-new file and leaves the reader the old one (`FileRecords.truncate_to`).
+A fetch responds with slices: a slice is a range of a segment's file, sent by `os.sendfile(socket, slice.fileno(), ...)`
+or read. It keeps the file open until `release`, whatever happens to the segment: an unlinked or renamed file keeps its
+bytes, and a truncation while a reader has the file gives the segment a new file and leaves the old one to the reader
+(`FileRecords.truncate_to`).
 
-Counts are changed on the loop only. A flush job in a thread uses a file that it acquired before.
+Counts are changed on the loop only. A flush job in a thread uses a file that was acquired for it before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kpybroker.storage.disk.files import File, Files, read_exactly
 
 
 class SharedFile:
-    """An open file that closes when its last holder lets go. Made with one holder."""
+    """An open file that closes when its last holder releases it. A new one has one holder."""
 
     __slots__ = ("file", "holders")
 
@@ -23,11 +23,13 @@ class SharedFile:
         self.holders = 1
 
     def acquire(self) -> SharedFile:
+        """Add a holder."""
         assert self.holders > 0, "acquire of a closed file"
         self.holders += 1
         return self
 
     def release(self) -> None:
+        """Remove a holder; the last one closes the file."""
         assert self.holders > 0, "release of a closed file"
         self.holders -= 1
         if self.holders == 0:
@@ -74,7 +76,7 @@ class LazyFile:
 
 
 class FileSlice:
-    """`size` bytes from `position` of a segment's file. Whoever got it calls `release` once."""
+    """`size` bytes from `position` of a segment's file. The caller that receives it calls `release` once."""
 
     __slots__ = ("_shared", "position", "size")
 
@@ -90,6 +92,7 @@ class FileSlice:
         return f"FileSlice(position={self.position}, size={self.size})"
 
     def fileno(self) -> int:
+        """The descriptor of the file, for sendfile. Raises ValueError once released."""
         return self._open_file().fileno()
 
     def read(self, offset: int = 0, size: int | None = None) -> bytes:
@@ -100,7 +103,7 @@ class FileSlice:
         return read_exactly(self._open_file(), wanted, self.position + offset)
 
     def release(self) -> None:
-        """Idempotent, as a connection may fail while it sends."""
+        """Release the file. Idempotent, as a connection may fail while it sends."""
         shared, self._shared = self._shared, None
         if shared is not None:
             shared.release()

@@ -1,11 +1,11 @@
 """Walking the batches of a log file for `kpybroker log`: read-only, in bulk, within bounded memory.
 
-A walk ends at the file's length at its start, so it may run beside a broker that appends. Where the bytes are no
-batches it raises `Damage`, which says what kind: a batch that is cut off at the end of the file may be one that is
-being written, zeros may be space that `preallocate` took; everything else is corruption. A length that leads beyond the
-end while the next batch can be found before it is corruption too.
+A walk ends at the file's length at its start, so it may run while a broker appends. Where the bytes are no batches it
+raises `Damage` with its kind: a batch that is cut off at the end of the file may be one that is being written, zeros
+may be space that `preallocate` took; everything else is corruption. A length that leads beyond the end although the
+next batch can be found before it is corruption too.
 
-Not here: what is said of a batch (`dump_segment`), and what must hold between batches (`verify_checks`).
+Not here: rows about a batch (`dump_segment`), and what must hold between batches (`verify_checks`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kpybroker.wire.records.batch import (
 
 WINDOW = 4 * 1024 * 1024
 WHOLE_BATCH_MAX = 128 * 1024 * 1024
-"""Larger batches are not held in memory: their CRC is computed piece by piece, their records are not looked at."""
+"""Larger batches are not held in memory: their CRC is computed piece by piece, their records are not checked."""
 
 _CRC_COVERS_FROM = (MAGIC_OFFSET, MAGIC_OFFSET, 21)  # by magic
 _INT64 = struct.Struct(">q")
@@ -41,6 +41,8 @@ Placed = tuple[int, BatchHeader, memoryview | None]
 
 
 class DamageKind(Enum):
+    """Why a walk ended before the end of the file."""
+
     CORRUPT = "corrupt"
     INCOMPLETE = "incomplete"  # a batch begins, and the file ends within it
     ZEROS = "zeros"  # nothing but zeros to the end of the file

@@ -1,7 +1,7 @@
 """`kpybroker log dump`: every file of a log as rows of plain values. Read-only.
 
 A path is a file, known by its name, a partition's directory, or a log directory. Every file gives a row of type `file`
-and then its own; every row has the `file` it is from. What is damaged gives rows of type `error`, and the dump goes on.
+and then its own; every row has the `file` it is from. Damage gives rows of type `error`, and the dump continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from kpybroker.storage.disk.files import File, Files
 from kpybroker.storage.inspection.dump_files import SMALL_FILES, index_rows, small_file_rows, snapshot_rows
 from kpybroker.storage.inspection.dump_segment import Row, Selection, error_row, segment_rows
 
-_INDEX_SUFFIXES = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX, names.TXN_INDEX_SUFFIX)
 _REPLACED_SUFFIXES = (names.DELETED_SUFFIX, names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 _PARTITION_FILES = (names.LEADER_EPOCH_CHECKPOINT, names.PARTITION_METADATA)
 
@@ -26,7 +25,7 @@ class NotALogError(StorageError):
 
 
 def kind_of(path: str) -> str | None:
-    """What a file holds, by its name: a suffix, or the name of a small file. Files on their way out count too."""
+    """The kind of a file by its name: a suffix, or the name of a small file. Files being removed count too."""
     name = os.path.basename(path)
     for suffix in _REPLACED_SUFFIXES:
         name = name.removesuffix(suffix)
@@ -38,7 +37,7 @@ def kind_of(path: str) -> str | None:
 
 
 def is_partition_dir(files: Files, path: str) -> bool:
-    """Whether a directory holds a partition's files (its name alone may deceive: /tmp/kafka-logs-0)."""
+    """Whether a directory holds a partition's files (the name alone may mislead: /tmp/kafka-logs-0)."""
     return any(
         not entry.is_dir and (entry.name in _PARTITION_FILES or kind_of(entry.name) in names.SEGMENT_SUFFIXES)
         for entry in files.listdir(path)
@@ -108,7 +107,7 @@ def _partition(files: Files, directory: str, wanted: Selection) -> Iterator[Row]
 
 
 def _segment_order(name: str) -> tuple[int, str, int]:
-    """Within a segment: snapshot (the state before it), log, indexes; what is on its way out after what counts."""
+    """Within a segment: snapshot (the state before it), log, indexes; files being removed after current ones."""
     kind = kind_of(name) or ""
     order = (names.SNAPSHOT_SUFFIX, *names.SEGMENT_SUFFIXES)
     return names.offset_of(name) or 0, name.rpartition(kind)[2], order.index(kind)
@@ -137,6 +136,6 @@ def _rows(file: File, path: str, wanted: Selection) -> Iterator[Row]:
         return segment_rows(file, path, wanted)
     if kind == names.SNAPSHOT_SUFFIX:
         return snapshot_rows(file, path)
-    if kind in _INDEX_SUFFIXES:
+    if kind in names.INDEX_SUFFIXES:
         return index_rows(file, path, kind)
     return small_file_rows(file, path, SMALL_FILES[kind])

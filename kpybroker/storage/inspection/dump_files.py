@@ -1,12 +1,11 @@
-"""What `kpybroker log dump` says of the files beside the `.log`: indexes, snapshots, checkpoints, metadata.
+"""Rows of `kpybroker log dump` for all files except the `.log`: indexes, snapshots, checkpoints, metadata.
 
 Index files are read piece by piece; the others are small in any log that a broker wrote, and refused when they are not.
-The iterators over index entries serve `verify` too.
+`verify` uses the iterators over index entries too.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -23,25 +22,18 @@ from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.storage.disk.files import File, read_exactly
 from kpybroker.storage.inspection.dump_segment import Row, error_row
 from kpybroker.storage.log.producer_snapshots import decode_snapshot
-from kpybroker.storage.segments.index import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
-from kpybroker.storage.segments.txn_index import ENTRY_SIZE as TXN_ENTRY_SIZE
+from kpybroker.storage.segments.index import OFFSET_ENTRY, TIME_ENTRY
+from kpybroker.storage.segments.txn_index import ENTRY as TXN_ENTRY
 from kpybroker.storage.segments.txn_index import VERSION as TXN_VERSION
 
 SMALL_FILE_MAX: Final = 256 * 1024 * 1024
 _ENTRIES_AT_ONCE = 8192
 
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
-_TXN_ENTRY = struct.Struct(">hqqqq")
-
 _STRUCTS: Final = {
-    names.INDEX_SUFFIX: _OFFSET_ENTRY,
-    names.TIME_INDEX_SUFFIX: _TIME_ENTRY,
-    names.TXN_INDEX_SUFFIX: _TXN_ENTRY,
+    names.INDEX_SUFFIX: OFFSET_ENTRY,
+    names.TIME_INDEX_SUFFIX: TIME_ENTRY,
+    names.TXN_INDEX_SUFFIX: TXN_ENTRY,
 }
-assert _OFFSET_ENTRY.size == OFFSET_ENTRY_SIZE
-assert _TIME_ENTRY.size == TIME_ENTRY_SIZE
-assert _TXN_ENTRY.size == TXN_ENTRY_SIZE
 
 
 def index_entries(file: File, suffix: str, size: int) -> Iterator[tuple[int, ...]]:
@@ -66,6 +58,7 @@ def rest_of(suffix: str, size: int) -> int:
 
 
 def index_rows(file: File, path: str, suffix: str) -> Iterator[Row]:
+    """A row for every entry of an index, by its suffix. Raises OSError."""
     size = file.size()
     base = names.offset_of(path.rpartition("/")[2]) or 0
     make = _ENTRY_ROWS[suffix]
@@ -171,6 +164,7 @@ SMALL_FILES: Final[dict[str, SmallFileRows]] = {
 
 
 def small_file_rows(file: File, path: str, rows: SmallFileRows) -> Iterator[Row]:
+    """The rows of a small file, or an error row where it cannot be read as what its name says. Raises OSError."""
     try:
         yield from rows(read_small(file), path)
     except CorruptCheckpointError as error:
@@ -178,11 +172,12 @@ def small_file_rows(file: File, path: str, rows: SmallFileRows) -> Iterator[Row]
 
 
 def snapshot_rows(file: File, path: str) -> Iterator[Row]:
+    """A row for every producer in a snapshot. Raises OSError."""
     yield from small_file_rows(file, path, _snapshot_rows)
 
 
 def read_small(file: File) -> bytes:
-    """Raises CorruptCheckpointError for a file that is too large to be what its name says."""
+    """The content. Raises CorruptCheckpointError for a file too large for its kind."""
     size = file.size()
     if size > SMALL_FILE_MAX:
         raise CorruptCheckpointError(f"{size} bytes are more than such a file can have")

@@ -1,9 +1,8 @@
 """The records of `__consumer_offsets` and `__transaction_state` as plain values, for `kpybroker log dump`.
 
-Every version of every key and value that Kafka 3.9 has is read by its generated message; names of fields are Kafka's.
-A key or value that cannot be read is given as it is, with the reason: a dump never fails for what it finds.
-What a group with the consumer protocol stores of its members (subscription, assignment) is decoded as well, as
-DumpLogSegments does.
+Every version of every key and value that Kafka 3.9 has is read by its generated message; names of fields are Kafka's. A
+key or value that cannot be read is shown as it is, with the reason: a dump never fails for what it finds. What a group
+with the consumer protocol stores of its members (subscription, assignment) is decoded too, as by DumpLogSegments.
 
 Not here: what the coordinators make of these records (`core.group.records`).
 """
@@ -67,7 +66,7 @@ _KINDS: Final[dict[str, Kinds]] = {
     },
     TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
 }
-"""By topic and version of the key: what key and value are."""
+"""The messages of key and value, by topic and version of the key."""
 
 _TRANSACTION_STATES: Final = (
     "Empty",
@@ -126,7 +125,7 @@ def _decode(message_class: type[Message], data: bytes) -> Json | None:
 
 
 def _embedded(message_class: type[Message], data: bytes) -> Json | str:
-    """What a member told the others; later versions begin as the last one that is known, other bytes stay bytes."""
+    """A member's subscription or assignment. Later versions are read as the last known one; other bytes stay bytes."""
     version = _version(data)
     if version is not None and version >= 0:
         known = min(version, message_class.VERSIONS[1])

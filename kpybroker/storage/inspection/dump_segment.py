@@ -1,7 +1,7 @@
-"""What `kpybroker log dump` says of a `.log` file: a row for every batch and, where asked for, for every record.
+"""Rows of `kpybroker log dump` for a `.log` file: one for every batch and, if requested, for every record.
 
-Rows are plain dicts; their fields are listed in docs/internals/disk-format.md and are named as DumpLogSegments
-names them. A damaged place becomes a row of type `error`, and the walk goes on where it can.
+Rows are plain dicts; their fields are listed in docs/internals/disk-format.md and have the names of DumpLogSegments. A
+damaged place becomes a row of type `error`, and the walk continues where it can.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kpybroker.wire.records.record import Record, iter_records
 Row = dict[str, Any]
 
 UNCOMPRESSED_MAX = 100 * 1024 * 1024
-"""A compressed batch that stands for more is named, and its records are not shown."""
+"""Records of a compressed batch that holds more are not shown."""
 
 _SPACES = str.maketrans("", "", "\t\r\n")
 
@@ -35,7 +35,7 @@ DECODERS = {"auto": None, "offsets": GROUP_METADATA_TOPIC_NAME, "transactions": 
 
 @dataclass(slots=True)
 class Selection:
-    """What is to be shown. `batches_left` counts down over the segments of one partition."""
+    """What to show. `batches_left` counts down over the segments of one partition."""
 
     records: bool = False
     offset: int = 0
@@ -44,6 +44,7 @@ class Selection:
 
     @property
     def is_over(self) -> bool:
+        """Whether all requested batches were shown."""
         return self.batches_left is not None and self.batches_left <= 0
 
 
@@ -67,7 +68,7 @@ def segment_rows(file: File, path: str, wanted: Selection) -> Iterator[Row]:
 
 
 def internal_topic(path: str, decoder: str) -> str | None:
-    """Whose records the file holds, of the topics that are decoded; by the directory's name unless told."""
+    """The decoded topic that the file belongs to, by its directory unless `decoder` names one; None for others."""
     if decoder != "auto":
         return DECODERS[decoder] or None
     try:
@@ -78,6 +79,7 @@ def internal_topic(path: str, decoder: str) -> str | None:
 
 
 def error_row(message: str, position: int | None = None) -> Row:
+    """A row of type `error`, with the position in the file where there is one."""
     return {"type": "error", "position": position, "message": message}
 
 
@@ -115,6 +117,7 @@ def _timestamp_type(header: BatchHeader) -> str:
 
 
 def codec_name(header: BatchHeader) -> str:
+    """The name of a batch's compression, or `unknown(id)`."""
     number = header.attributes & CODEC_MASK
     return Codec(number).name.lower() if number < len(Codec) else f"unknown({number})"
 
@@ -163,7 +166,7 @@ def _control_row(record: Record) -> Row:
 
 
 def shown(name: str, data: bytes | None) -> Row:
-    """`name` with text, where it is text that can be printed, or null; else `nameBase64`."""
+    """`name` with printable text or null; otherwise `nameBase64`."""
     if data is None:
         return {name: None}
     try:

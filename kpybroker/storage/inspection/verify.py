@@ -1,12 +1,11 @@
-"""`kpybroker log verify`: whether a log is what its files say. Read-only, beside a running broker too.
+"""`kpybroker log verify`: whether the files of a log agree with each other. Read-only; a broker may be running.
 
-A finding is an error, or a note: something that is in order but may be worth knowing (offsets that compaction left out,
-a batch that is being written). `verify_log` looks at a partition; here are paths, log directories and their
-checkpoints.
+A finding is an error or a note. A note is in order but may be worth knowing (offsets that compaction left out, a batch
+that is being written). `verify_log` checks a partition; here are paths, log directories and checkpoints.
 
-A log changes under the eyes of a reader, so errors count only if a second look at the partition finds them again.
-Without `.kafka_cleanshutdown` in the log directory a broker runs on it or was killed: then a batch cut off at the very
-end of a log, and a leader-epoch checkpoint that lags behind, are notes, since every start fixes them.
+A log may change while it is read, so errors count only if a second look at the partition finds them again. Without
+`.kafka_cleanshutdown` in the log directory a broker is running or was killed: then a batch cut off at the very end of a
+log, and a leader-epoch checkpoint that lags behind, are notes, since every start fixes them.
 
 Not here: repairing anything; what the records mean.
 """
@@ -32,7 +31,7 @@ __all__ = ["ERROR", "NOTE", "Finding", "Totals", "verify"]
 
 @dataclass(slots=True)
 class _Root:
-    """What a log directory says of its partitions."""
+    """What the files of a log directory say about its partitions."""
 
     path: str
     is_clean: bool
@@ -41,7 +40,7 @@ class _Root:
 
 
 def verify(files: Files, path: str, totals: Totals, *, is_deep: bool = True) -> Iterator[Finding]:
-    """The findings in a path that `dump.check_path` has accepted; adds up in `totals` what was looked at."""
+    """The findings in a path that `dump.check_path` has accepted; adds the work to `totals`."""
     found = files.stat(path)
     directory = path.rpartition("/")[0]
     if found is None or not found.is_dir:
@@ -53,7 +52,7 @@ def verify(files: Files, path: str, totals: Totals, *, is_deep: bool = True) -> 
 
 
 def _verify_file(files: Files, path: str, totals: Totals, is_deep: bool) -> Iterator[Finding]:
-    """One file by itself. An index means its segment, and a segment its indexes."""
+    """One file by itself: an index with its segment, a segment with its indexes."""
     directory, _, name = path.rpartition("/")
     base = names.offset_of(name)
     if base is None or not name.endswith(names.SEGMENT_SUFFIXES):
@@ -68,7 +67,7 @@ def _verify_file(files: Files, path: str, totals: Totals, is_deep: bool) -> Iter
 
 
 def _unreadable(files: Files, path: str, is_deep: bool) -> Iterator[Finding]:
-    """A file without others beside it that would have to agree: what cannot be dumped."""
+    """A file that no other file has to agree with: only what cannot be dumped is a finding."""
     for row in dump(files, path, Selection(records=is_deep)):
         if row["type"] == "error":
             yield Finding(ERROR, "file", path, row["message"], position=row["position"])
@@ -78,7 +77,7 @@ def _unreadable(files: Files, path: str, is_deep: bool) -> Iterator[Finding]:
 
 
 def _verify_partition(files: Files, directory: str, root: _Root, totals: Totals, is_deep: bool) -> LogLook:
-    """Look; where there are errors, look again, and keep what was seen twice."""
+    """Look; where there are errors, look again, and keep those seen twice."""
     look = _look(files, directory, root, is_deep)
     if any(finding.severity == ERROR for finding in look.report.findings):
         before = set(look.report.findings)
@@ -103,7 +102,7 @@ def _look(files: Files, directory: str, root: _Root, is_deep: bool) -> LogLook:
 
 
 def _checkpointed(root: _Root, directory: str) -> dict[str, int]:
-    """What each checkpoint has for a partition; nothing for a directory whose name is of none."""
+    """The offset each checkpoint has for a partition; empty for a directory that is not a partition's."""
     try:
         partition = names.parse_dir_name(directory)
     except UnknownLogDirectoryError:
@@ -132,7 +131,7 @@ def _verify_root(files: Files, path: str, totals: Totals, is_deep: bool) -> Iter
 
 
 def _read_root(files: Files, path: str) -> _Root:
-    """Before the logs are looked at, since they only grow."""
+    """Read before the logs, since those only grow."""
     look = LogLook(files, path, is_deep=False, is_clean=_is_clean(files, path))
     offsets = {name: decoded(look, name, decode_offsets) for name in OFFSET_CHECKPOINTS}
     decoded(look, names.META_PROPERTIES, decode_meta_properties)

@@ -1,11 +1,11 @@
-"""What must hold of a segment's batches and of the files beside them: small observers of one walk over the log.
+"""What must hold of a segment's batches and of the files next to it: small observers of one walk over the log.
 
 A check sees every batch in order and the segment's end, and reports to a `Report`. None of them holds more than a few
-entries of its file, so memory does not grow with the log (but for the producers with an open transaction).
+entries of its file, so memory does not grow with the log (except for producers with an open transaction).
 
 Rules, as Kafka's readers rely on them: an offset index entry names the position of a batch, and the last offset of it
-or of a later one appended together with it; a time index entry names the batch with which the largest timestamp so far
-came; an aborted transaction names its marker. What compaction may have removed is no finding.
+or of a later one appended together with it; a time index entry names the batch that first had the largest timestamp so
+far; an aborted transaction names its marker. What compaction may have removed is no finding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kpybroker.wire.records.record import iter_records
 Entries = Iterator[tuple[int, ...]]
 
 FINDINGS_MAX: Final = 100
-"""Findings of one kind that are told one by one for one file; the rest are counted."""
+"""Findings of one kind that are reported one by one for one file; the rest are counted."""
 
 ERROR: Final = "error"
 NOTE: Final = "note"
@@ -39,7 +39,7 @@ NOTE: Final = "note"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be, or, as a note, that one may want to know."""
+    """An error, or a note: something in order that may be worth knowing."""
 
     severity: str
     check: str
@@ -68,13 +68,14 @@ class Report:
         position: int | None = None,
         offset: int | None = None,
     ) -> None:
+        """Add a finding. `position` is in bytes within the file."""
         key = (severity, check, file)
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count <= FINDINGS_MAX:
             self.findings.append(Finding(severity, check, file, message, position, offset))
 
     def keep(self, condition: Callable[[Finding], bool]) -> None:
-        """Forget the findings that do not meet the condition."""
+        """Drop the findings that do not meet the condition."""
         self.findings = [finding for finding in self.findings if condition(finding)]
 
     def close(self) -> list[Finding]:
@@ -87,7 +88,7 @@ class Report:
 
 @dataclass(slots=True)
 class LogSummary:
-    """What the segments of one log hand on to each other."""
+    """What the checks of one segment pass on to those of the next."""
 
     end_offset: int | None = None  # after the last batch seen
     latest_epoch: int = -1
@@ -99,6 +100,7 @@ class LogSummary:
     open_transactions: dict[int, int] = field(default_factory=dict)  # producer id -> first offset
 
     def note_gap(self, file: str, start: int, end: int, missing: int) -> None:
+        """Count offsets that are missing between two batches."""
         self.gaps += 1
         self.missing += missing
         self.last_gap_end = end
@@ -113,6 +115,7 @@ class OffsetsCheck:
         self._base, self._next_base = base, next_base
 
     def batch(self, position: int, header: BatchHeader) -> None:
+        """Check the next batch."""
         state = self._state
         expected = self._base if state.end_offset is None else state.end_offset
         first, last = header.base_offset, header.last_offset
@@ -148,6 +151,7 @@ class RecordsCheck:
         self.records = 0
 
     def batch(self, position: int, header: BatchHeader, data: memoryview) -> None:
+        """Check the records of the next batch."""
         try:
             wrong = self._v2(header, data) if header.magic == 2 else self._legacy(header, data)
         except KafkaError as error:
@@ -216,6 +220,7 @@ class OffsetIndexCheck:
         self._report.add(ERROR, "index", self._file, message, position=position, offset=offset)
 
     def batch(self, position: int, header: BatchHeader) -> None:
+        """Check the entries that name the next batch."""
         while self._next is not None and self._next[1] <= position:
             offset, at = self._next
             if at < position:
@@ -234,7 +239,7 @@ class OffsetIndexCheck:
             self._pending = None
 
     def end(self, size: int) -> None:
-        """The log ends; entries that are left point behind it."""
+        """The log ends at `size` bytes; remaining entries point beyond it."""
         while self._next is not None:
             offset, at = self._next
             self._wrong(offset, at, f"the entry for offset {offset} names position {at} of a log of {size} bytes")
@@ -244,7 +249,7 @@ class OffsetIndexCheck:
 
 
 class TimeIndexCheck:
-    """Entries rise; each names the batch with which its timestamp, the largest so far, came."""
+    """Entries rise; each names the batch that first had its timestamp, the largest so far."""
 
     def __init__(self, report: Report, file: str, base: int, entries: Entries) -> None:
         self._report, self._file, self._base = report, file, base
@@ -273,6 +278,7 @@ class TimeIndexCheck:
         self._report.add(ERROR, "timeindex", self._file, message, offset=offset)
 
     def batch(self, header: BatchHeader) -> None:
+        """Check the entries that name the next batch."""
         while self._next is not None and self._next[1] <= header.last_offset:
             timestamp, offset = self._next
             if header.max_timestamp != timestamp or (header.magic == 2 and offset < header.base_offset):
@@ -313,7 +319,7 @@ class TransactionsCheck:
                 wrong = f"unknown version {version}"
             elif entry.last_offset <= last or not 0 <= entry.first_offset < entry.last_offset:
                 wrong = f"offsets {entry.first_offset} to {entry.last_offset} after {last}"
-            elif entry.last_stable_offset > entry.last_offset + 1:  # a follower's of Kafka
+            elif entry.last_stable_offset > entry.last_offset + 1:  # written by a Kafka follower
                 self._to_begin[entry.last_stable_offset] = entry
             if wrong is not None:
                 self._wrong(entry.last_offset, f"entry {slot}: {wrong}")
@@ -325,6 +331,7 @@ class TransactionsCheck:
         self._report.add(ERROR, "txnindex", self._file, message, offset=offset)
 
     def batch(self, position: int, header: BatchHeader, data: memoryview | None) -> None:
+        """Check the entries up to the next batch; `data` is None where the batch is too large to read."""
         if not header.is_transactional:
             return
         if not header.is_control:
@@ -364,6 +371,7 @@ class TransactionsCheck:
             self._next = next(self._entries, None)
 
     def end(self) -> None:
+        """The log ends; remaining entries name markers that are not there."""
         self._passed(2**63)
         for offset, entry in self._to_begin.items():
             if offset > self._state.last_gap_end:
@@ -378,7 +386,7 @@ def _marker(header: BatchHeader, data: memoryview | None) -> EndTransactionMarke
     return None
 
 
-class EpochCheckpoint(NamedTuple):
+class EpochsFile(NamedTuple):
     """A leader-epoch checkpoint, and what it has to cover: from the log start offset, all of it if `is_clean`."""
 
     file: str
@@ -393,13 +401,14 @@ class EpochsCheck:
     def __init__(
         self,
         report: Report,
-        checkpoint: EpochCheckpoint,
+        checkpoint: EpochsFile,
         log_file: str,
         state: LogSummary,
     ) -> None:
         self._report, self._checkpoint, self._log_file, self._state = report, checkpoint, log_file, state
 
     def batch(self, position: int, header: BatchHeader) -> None:
+        """Check the leader epoch of the next batch."""
         epoch = header.partition_leader_epoch
         if header.magic < 2 or epoch < 0:
             return
@@ -412,7 +421,7 @@ class EpochsCheck:
             self._compare(epoch, header)
 
     def _compare(self, epoch: int, header: BatchHeader) -> None:
-        """Below the log start offset epochs are forgotten; what is not yet in the file is told once."""
+        """Below the log start offset epochs are forgotten. An epoch missing from the checkpoint is reported once."""
         offset = max(header.base_offset, self._checkpoint.log_start_offset)
         slot = bisect_right(self._checkpoint.entries, offset, key=_start_of)
         expected = self._checkpoint.entries[slot - 1].epoch if slot else None

@@ -1,7 +1,7 @@
 """One look at one partition for `kpybroker log verify`: a single walk over its segments feeds every check.
 
-Files are listed before they are read and indexes are measured before the log, so that what a broker appends meanwhile
-is not missed by one file and seen by the other. A file that has gone since is a note.
+Files are listed before they are read and indexes are measured before the log, so that no file misses what a broker
+appends meanwhile while another one has it. A file that was removed since is a note.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kpybroker.storage.inspection.verify_checks import (
     ERROR,
     NOTE,
     Entries,
-    EpochCheckpoint,
     EpochsCheck,
+    EpochsFile,
     LogSummary,
     OffsetIndexCheck,
     OffsetsCheck,
@@ -38,13 +38,12 @@ from kpybroker.storage.log.producer_snapshots import decode_snapshot
 
 T = TypeVar("T")
 
-_INDEX_SUFFIXES = (names.INDEX_SUFFIX, names.TIME_INDEX_SUFFIX, names.TXN_INDEX_SUFFIX)
 _LEFTOVERS = (names.CLEANED_SUFFIX, names.SWAP_SUFFIX)
 
 
 @dataclass(slots=True)
 class Totals:
-    """What was looked at."""
+    """How much was checked."""
 
     partitions: int = 0
     segments: int = 0
@@ -53,13 +52,14 @@ class Totals:
     bytes: int = 0
 
     def add(self, other: Totals) -> None:
+        """Add the numbers of another look."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(slots=True)
 class LogLook:
-    """One look at a partition's directory, and what came of it."""
+    """One look at a partition's directory, and its results."""
 
     files: Files
     directory: str
@@ -96,7 +96,7 @@ def look_at(look: LogLook) -> None:
 def decoded(
     look: LogLook, name: str, decode: Callable[[bytes, str], T], *, severity: str = ERROR, excuse: str = ""
 ) -> T | None:
-    """What a small file says; None where it is missing or, reported, unreadable."""
+    """The content of a small file; None where it is missing or, reported, unreadable."""
     path = f"{look.directory}/{name}"
     try:
         file = look.files.open(path, writable=False)
@@ -115,7 +115,7 @@ def decoded(
 
 
 def _read_snapshots(look: LogLook, listed: list[str]) -> dict[str, list[ProducerStateEntry]]:
-    """The newest one is being written where a broker runs, and may be cut short where one was killed."""
+    """A running broker may be writing the newest one, and a killed one may have left it incomplete."""
     found = {}
     for name in listed:
         if name == listed[-1] and not look.is_clean:
@@ -135,7 +135,7 @@ def look_at_segment(look: LogLook, base: int, next_base: int | None) -> None:
     """Verify one segment and its indexes, with what the segments before it left in `look.state`."""
     path = names.segment_file(look.directory, base, names.LOG_SUFFIX)
     with ExitStack() as stack:
-        indexes = {suffix: _open(look, stack, base, suffix) for suffix in _INDEX_SUFFIXES}
+        indexes = {suffix: _open(look, stack, base, suffix) for suffix in names.INDEX_SUFFIXES}
         try:
             log = look.files.open(path, writable=False)
             stack.callback(log.close)
@@ -189,7 +189,7 @@ def _walk_segment(look: LogLook, segment: _Segment, indexes: dict[str, tuple[Fil
     txn_file = segment.index_path(names.TXN_INDEX_SUFFIX)
     transactions = TransactionsCheck(report, txn_file, file, state, entries(names.TXN_INDEX_SUFFIX))
     epoch_file = f"{look.directory}/{names.LEADER_EPOCH_CHECKPOINT}"
-    checkpoint = EpochCheckpoint(epoch_file, look.epochs, look.log_start_offset, look.is_clean)
+    checkpoint = EpochsFile(epoch_file, look.epochs, look.log_start_offset, look.is_clean)
     epochs = EpochsCheck(report, checkpoint, file, state)
     look.totals.segments += 1
     try:
@@ -206,7 +206,7 @@ def _walk_segment(look: LogLook, segment: _Segment, indexes: dict[str, tuple[Fil
             transactions.batch(position, header, data)
             epochs.batch(position, header)
             if data is None:
-                message = f"the records of a batch of {header.size} bytes were not looked at"
+                message = f"the records of a batch of {header.size} bytes were not checked"
                 report.add(NOTE, "records", file, message, position=position, offset=header.base_offset)
             elif look.is_deep:
                 records.batch(position, header, data)
@@ -232,7 +232,7 @@ def _report_damage(look: LogLook, segment: _Segment, damage: Damage) -> None:
         return
     look.is_cut = True
     left = segment.size - damage.position
-    message = f"{damage}; the last {left} bytes of the segment were not looked at"
+    message = f"{damage}; the last {left} bytes of the segment were not checked"
     look.report.add(ERROR, "batch", segment.path, message, position=damage.position, offset=offset)
 
 
@@ -253,7 +253,7 @@ def _check_index_files(
             look.report.add(NOTE, suffix[1:], path, message, position=slots * entry_size)
 
 
-# --- what stands beside the segments
+# --- files next to the segments
 
 
 def _look_around(look: LogLook, listed: list[str], bases: set[int]) -> None:

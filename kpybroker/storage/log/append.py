@@ -1,8 +1,8 @@
 """Appending to a log: the order of checks, the write, and what follows it (UnifiedLog.append).
 
-Nothing of the log changes before everything was checked, and producer state changes only after the bytes are
-written, so a refused or failed append leaves no trace. A repeated batch of an idempotent producer is answered
-with the offsets of the first time before anything else is decided about it.
+Nothing of the log changes before everything is checked, and producer state changes only after the bytes are written, so
+an append that is refused or fails leaves no trace. A batch that an idempotent producer repeats is answered with the
+offsets of the first time before any other check of its producer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from kpybroker.storage.log.recovery import aborted_transactions, complete_transa
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
 from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
 
@@ -38,7 +39,7 @@ COORDINATOR = AppendOrigin.COORDINATOR
 
 
 class AppendInfo(NamedTuple):
-    """What an append did. Offsets of the records, not of batches; times in milliseconds, -1 for none.
+    """The result of an append. Offsets of the records, not of batches; times in milliseconds, -1 for none.
 
     `duplicate`: nothing was written, the offsets are those of the first time. `flush_required`: `flush.messages` is
     reached, so the acknowledgement waits for a flush job. `rolled`: a segment was rolled; flush it soon.
@@ -60,7 +61,7 @@ class ProducedBatches(NamedTuple):
 
     `records` is stamped in place where it is writable. `request_version` is Produce's, None for a coordinator.
     `guard` proves that a transaction was verified (KIP-890). `checked` is the result of validating `records` for
-    offset 0, where that was done beforehand (`wire.records.expensive`).
+    offset 0, where that was done beforehand (`wire.records.slow_validation`).
     """
 
     records: Buffer
@@ -133,7 +134,7 @@ def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int
 
 
 def find_duplicate(log: LogState, records: Buffer) -> AppendInfo | None:
-    """Where a batch lies already, if it is one of its producer's last five; None as well for what is damaged."""
+    """The offsets a batch has already, if it is one of its producer's last five; None as well for a damaged batch."""
     try:
         position, header = next(iter_batches(records), (0, None))
         if header is None or header.producer_id < 0 or position + header.size != len(records):
@@ -153,7 +154,7 @@ def _duplicate_info(log: LogState, duplicate: BatchMetadata) -> AppendInfo:
         duplicate.timestamp,
         log.log_start_offset,
         duplicate=True,
-        # The first time may still be waiting for the disk.
+        # The first append may still be waiting for its flush.
         flush_required=_is_flush_due(log),
     )
 
@@ -190,7 +191,7 @@ def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Append
 
 
 def _note_epoch(log: LogState, header: BatchHeader) -> None:
-    """Batches without an epoch (magic 0/1) make the whole cache useless."""
+    """Record the leader epoch of a batch. A batch without one (magic 0/1) invalidates the whole cache."""
     epoch = header.partition_leader_epoch
     if header.magic < 2:
         log.epochs.clear()
@@ -228,7 +229,7 @@ def _check_producers(
 
 
 def _lacks_verification(state: ProducerState, header: BatchHeader, guard: VerificationGuard) -> bool:
-    """KIP-890: the first batch of a transaction must come with the guard of a verification that succeeded."""
+    """KIP-890: the first batch of a transaction needs the guard of a verification that succeeded."""
     return (
         header.is_transactional
         and not header.is_control
@@ -238,7 +239,7 @@ def _lacks_verification(state: ProducerState, header: BatchHeader, guard: Verifi
 
 
 def _write(log: LogState, records: ValidatedRecords, now_ms: int, aborted: Sequence[AbortedTxn] = ()) -> bool:
-    """Roll if needed, write, and move the log end; whether it rolled. `aborted` are the transactions it ends."""
+    """Roll if needed, write, and move the log end offset; whether it rolled. `aborted`: the transactions it ends."""
     data, _, first_offset, last_offset, max_timestamp, offset_of_max_timestamp, _, _, _ = records
     config = log.config
     size = len(data)
@@ -274,7 +275,7 @@ def _append_marker(
     max_timestamp: int,
     aborted: Sequence[AbortedTxn],
 ) -> None:
-    """The index first, as its entries can be taken back: on a full disk it is both or neither."""
+    """Write the index first, as its entries can be removed again: on a full disk both are written or neither."""
     try:
         for transaction in aborted:
             segment.txn_index.append(transaction)
@@ -285,7 +286,7 @@ def _append_marker(
 
 
 def _apply(log: LogState, changes: ProducerChanges, indexed: LogSegment | None) -> None:
-    """Producer state and first unstable offset follow the log, and the transaction index of a segment where given."""
+    """Update producer state, first unstable offset and, where given, the transaction index of a segment."""
     for info in changes.updates.values():
         log.producers.update(info)
     if changes.completed:
@@ -302,7 +303,7 @@ def _analyze_follower(
 ) -> tuple[list[tuple[BatchHeader, Buffer]], ValidatedRecords | None]:
     """Check batches from a leader: whole, sound, in order, and not below the log end offset. None where there are none.
 
-    An incomplete last batch is left out, as a fetch may end in one.
+    An incomplete last batch is left out, as a fetch response may end in one.
     """
     batches: list[tuple[BatchHeader, Buffer]] = []
     view = memoryview(records)

@@ -1,14 +1,13 @@
 """Making a log durable in three steps, so that no fsync runs on the loop.
 
-`log.prepare_flush()` on the loop captures what is dirty: open files (held, so that nothing closes them),
-names of files and directories that are new, and the leader epochs. `job.run()` may run in a thread; it
-touches nothing but the disk and keeps the first error. `job.complete()` on the loop lets the files go and
-moves the recovery point, or raises. A failed sync is never retried: the kernel may have dropped
-the pages that it could not write and would report success.
+`log.prepare_flush()` on the loop captures what is dirty: open files (acquired, so that nothing closes them), names of
+files and directories that are new, and the leader epochs. `job.run()` may run in a thread; it touches nothing but the
+disk and keeps the first error. `job.complete()` on the loop releases the files and moves the recovery point, or raises.
+A failed sync is never retried: the kernel may have dropped the pages that it could not write and would report success.
 
-What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may
-overlap: the recovery point only grows, and of two captures of the leader epochs the older one is not written
-over the newer. A log that is closed waits for the jobs that it prepared, and fails if one of them did.
+What is appended while a job runs is not covered by it and stays dirty for the next one. Jobs of one log may overlap:
+the recovery point only grows, and of two captures of the leader epochs the older one never replaces the newer. Closing
+a log waits for the jobs that it prepared, and fails if one of them did.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class FlushJob:
         self._truncations = log.truncations
 
     def run(self) -> None:
-        """Sync everything, once. Safe in a thread; an error waits for `complete`."""
+        """Sync everything, once. Safe in a thread; an error is raised by `complete`."""
         with self._running:
             if not self._was_run:
                 self._was_run = True
@@ -113,14 +112,14 @@ class FlushJob:
                 with contextlib.suppress(FileNotFoundError):
                     self._files.sync_dir(directory)
             if self._epochs is not None:
-                # The directory may have been renamed for deletion; then nobody needs the file.
+                # The directory may have been renamed for deletion; then the file is not needed.
                 with contextlib.suppress(FileNotFoundError):
                     self._write_epochs(*self._epochs)
         except OSError as error:
             self._error = error
 
     def _write_epochs(self, version: int, data: bytes) -> None:
-        """On a full disk they are left for a later flush, and so is the recovery point: the batches have them too."""
+        """A full disk leaves the epochs, and the recovery point, to a later flush: the batches have the epochs too."""
         try:
             self._log.epoch_checkpoint.write(self._files, version, data)
         except OSError as error:
@@ -139,7 +138,7 @@ class FlushJob:
             file.close()
 
     def complete(self) -> None:
-        """On the loop, after `run`: the recovery point is `offset`, unless the log was cut meanwhile.
+        """Release the files and move the recovery point to `offset`, unless the log was cut. On the loop, after `run`.
 
         Raises LogDirError; KAFKA_STORAGE_ERROR where there was no space for leader epochs or index entries.
         """
@@ -157,6 +156,6 @@ class FlushJob:
             self._log.mark_flushed(self.offset)
 
     def check(self) -> None:
-        """Raises LogDirError where `run` failed."""
+        """Raise LogDirError where `run` failed."""
         if self._error is not None:
             raise LogDirError(self._log.log_dir, self._error)

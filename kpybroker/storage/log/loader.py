@@ -9,7 +9,7 @@ The order is Kafka's, because each step relies on the one before:
 5. bring leader epochs, log start offset and producer state into line with what is left.
 
 A segment whose offsets its index cannot express (KAFKA-6264) is split, and the loading starts over at step 3.
-Files to be removed later (`.deleted`) are handed to the log. Raises OSError.
+The log removes the files marked `.deleted` later. Raises OSError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ logger = logging.getLogger("kafka.log.LogLoader")
 
 @dataclass(slots=True)
 class LogLoader:
-    """One loading. After `load`, the fields are the log's parts."""
+    """Loads one log. After `load`, the fields are the parts of the log."""
 
     files: Files
     directory: str
@@ -62,6 +62,7 @@ class LogLoader:
         self.log_start_offset, self.recovery_point = self.checkpoints.log_start_offset, self.checkpoints.recovery_point
 
     def load(self) -> None:
+        """Run all steps. Raises OSError, and KafkaError(CORRUPT_MESSAGE) for damage in a cleanly closed log."""
         self._remove_leftovers_and_finish_swap()
         self._retry_on_overflow(self._load_segments)
         if self.directory.endswith(names.DELETE_DIR_SUFFIX):
@@ -91,8 +92,10 @@ class LogLoader:
         return ProducerSnapshots(self.files, self.directory, state)
 
     def _snapshots_at(self, offset: int) -> ProducerSnapshots:
-        """With the state that recovery left at this offset, if it came so far: a snapshot has only each producer's last
-        batch, and of several that were not acknowledged when the broker died each may be sent again."""
+        """The state that recovery left at this offset, if it got that far; else an empty one.
+
+        A snapshot has only each producer's last batch, but after a crash several unacknowledged ones may be sent again.
+        """
         recovered, self._recovered = self._recovered, None
         if recovered is not None and recovered.state.map_end_offset == offset:
             return recovered
@@ -184,7 +187,7 @@ class LogLoader:
             self.segments.add(segment)
 
     def _check_indexes(self, segment: LogSegment, present: set[str]) -> None:
-        """Of a segment that is not going to be recovered anyway."""
+        """Check the indexes of a segment that is not going to be recovered anyway."""
         base = f"{segment.base_offset:020d}"
         try:
             if base + names.INDEX_SUFFIX not in present:
@@ -228,15 +231,15 @@ class LogLoader:
             return
         if end_offset is None:
             end_offset = self.segments.active.next_offset()
-        # The recovery point advances only by a flush: what was recovered just now may not be on the device.
+        # Only a flush moves the recovery point forward: what was just recovered may not be on the device.
         self.recovery_point = min(self.recovery_point, end_offset)
         self.next_offset = end_offset
 
     def _recover_unflushed(self) -> None:
         unflushed = self.segments.from_offset(self.recovery_point)
         if unflushed:
-            # A truncation lowers the recovery point at once, the epochs on file with the next flush: what they say of
-            # these segments may be of batches that are gone. The batches that are there say it anew.
+            # A truncation lowers the recovery point at once, the epochs on file only with the next flush: the entries
+            # for these segments may be of removed batches. The batches that are there add them again.
             self.epochs.truncate_from_end(unflushed[0].base_offset)
         for number, segment in enumerate(unflushed):
             logger.info(
@@ -258,14 +261,14 @@ class LogLoader:
                 return
 
     def _lacks_its_end(self, segment: LogSegment, following: LogSegment) -> bool:
-        """A power cut may take the end of one segment and leave the next one (Kafka would serve the hole).
+        """A power cut may remove the end of one segment and leave the next one (Kafka would serve the hole).
 
-        Segments follow each other without a gap until they are compacted, which the checkpoint knows only afterwards.
+        Segments follow each other without a gap until they are compacted, which the checkpoint records only afterwards.
         """
         return not self._may_be_compacted(segment) and segment.next_offset() < following.base_offset
 
     def _delete_all_if_behind_log_start(self) -> int | None:
-        """The log's end; None where there are no segments, or none that reach the log start offset."""
+        """The log end offset; None where there are no segments, or none that reach the log start offset."""
         if not len(self.segments):
             return None
         end_offset = self.segments.active.next_offset()
@@ -283,7 +286,7 @@ class LogLoader:
         return None
 
     def _remove_segments(self, segments: list[LogSegment]) -> None:
-        """Take segments out of the log and mark their files, which are removed after the usual delay."""
+        """Remove segments from the log and rename their files, which are deleted after the usual delay."""
         snapshots = self._new_snapshots()
         for segment in segments:
             logger.info("Deleting segment as part of log recovery: %s", segment)
@@ -304,7 +307,7 @@ def _offset(name: str) -> int:
 
 
 def make_directory(files: Files, directory: str) -> bool:
-    """Make a partition's directory; the first flush makes it durable. False where it was there."""
+    """Create a partition's directory, which the first flush makes durable; False if it existed."""
     make_dirs(files, os.path.dirname(directory))
     try:
         files.mkdir(directory)
@@ -314,7 +317,10 @@ def make_directory(files: Files, directory: str) -> bool:
 
 
 def read_epochs(files: Files, path: str) -> list[EpochEntry]:
-    """The epochs on file, none where there is no file. A damaged one raises OSError, lest epochs go back."""
+    """The leader epochs in a checkpoint, none if it is missing.
+
+    Raises OSError if damaged, so that epochs never go back.
+    """
     data = read_file(files, path)
     if not data:
         return []

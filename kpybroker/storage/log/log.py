@@ -1,16 +1,17 @@
 """The log of one partition: Kafka's UnifiedLog and LocalLog.
 
-Rules. `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`, and after a restart
-neither the end nor the leader epochs are behind what was flushed. There is always an active segment. An
-append either is in the log as a whole or left no trace: a write that fails is cut back; a full disk is then
-KAFKA_STORAGE_ERROR and nothing more, any other I/O error is LogDirError and ends the directory. Nothing here
-syncs, but `flush`, `close` and what the loader does: the loop captures a FlushJob and a thread runs it.
+Rules. `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset`, and after a restart neither the end
+nor the leader epochs are behind what was flushed. There is always an active segment. An append either is in the log as
+a whole or left no trace: a write that fails is cut back. A full disk is then KAFKA_STORAGE_ERROR and nothing more; any
+other I/O error is LogDirError and ends the directory. Only `flush`, `close` and the loader sync: the loop captures a
+FlushJob, and a thread runs it.
 
-Files that go are renamed to `.deleted` at once and removed after `file.delete.delay.ms` by whoever runs
+Files to be removed are renamed to `.deleted` at once and removed after `file.delete.delay.ms` by the caller of
 `deletions_due`; a slice that a reader holds stays readable.
 
-Not here: appending (`append`), reading (`reader`), retention and truncation (`maintenance`),
-loading (`loader`), what a flush captures (`flush`), the topic id's file (`partition_metadata`).
+Not here: the state and what all operations share (`log_state`), appending (`append`), reading (`reader`), retention and
+truncation (`maintenance`), loading (`loader`), what a flush captures (`flush`), the topic id's file
+(`partition_metadata`).
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ class Log(LogState):
         max_offset: int | None = None,
         min_one_message: bool = True,
     ) -> FetchSlice:
-        """Batches from an offset, below `max_offset` (the isolation bound; the log end where not given).
+        """Batches from an offset on, below `max_offset` (the isolation bound; the log end offset by default).
 
-        Raises OFFSET_OUT_OF_RANGE; LogDirError.
+        Raises OFFSET_OUT_OF_RANGE, LogDirError.
         """
         bound = self.log_end_offset if max_offset is None else max_offset
         return self._reading(reader.read, start_offset, max_bytes, bound, min_one_message)
@@ -91,49 +92,49 @@ class Log(LogState):
             raise LogDirError(self.log_dir, error) from error
 
     def aborted_transactions(self, fetch_offset: int, fetched: FetchSlice) -> list[AbortedTxn]:
-        """What a read_committed consumer must know to read a slice; from `fetch_offset`, the slice's start offset."""
+        """The aborted transactions a read_committed consumer needs for a slice that starts at `fetch_offset`."""
         assert fetch_offset == fetched.start_offset
         return self._reading(reader.aborted_transactions, fetched)
 
     def collect_aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
-        """Aborted transactions in a range of offsets."""
+        """Aborted transactions in a range of offsets. Raises LogDirError."""
         return self._reading(reader.collect_aborted, start_offset, upper_bound_offset)
 
     def search_timestamp(self, timestamp: int) -> Search:
-        """For the first record at or after a time. What it reads later raises OSError."""
+        """Search for the first record at or after a time. The steps of the search raise OSError."""
         return self._reading(reader.search_timestamp, timestamp)
 
     def search_max_timestamp(self) -> Search:
-        """For the first record with the largest timestamp."""
+        """Search for the first record with the largest timestamp (KIP-734)."""
         return self._reading(reader.search_max_timestamp)
 
     def legacy_offsets_before(self, timestamp: int, limit: int, now_ms: int) -> list[int]:
-        """ListOffsets version 0."""
+        """ListOffsets version 0: start offsets of segments that changed at or before a time, newest first."""
         return self._reading(reader.legacy_offsets_before, timestamp, limit, now_ms)
 
     # --- leader epochs
 
     @property
     def latest_epoch(self) -> int:
-        """-1 where there is none."""
+        """The latest leader epoch; -1 where there is none."""
         return self.epochs.latest_epoch
 
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """A leader begins at an offset."""
+        """Record that a leader epoch begins at an offset."""
         self.epochs.assign(leader_epoch, start_offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEndOffset:
-        """(epoch, end offset), (-1, -1) where it is unknown."""
+        """(epoch, end offset) for OffsetsForLeaderEpoch; (-1, -1) where the epoch is unknown."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def epoch_for_offset(self, offset: int) -> int:
-        """-1 where it is unknown."""
+        """The leader epoch of an offset; -1 where it is unknown."""
         epoch = self.epochs.epoch_for_offset(offset)
         return -1 if epoch is None else epoch
 
     @property
     def earliest_epoch(self) -> int:
-        """The log start's epoch for ListOffsets; -1 where the first known one begins after it."""
+        """The leader epoch at the log start offset, for ListOffsets; -1 where the first known one begins after it."""
         first = self.epochs.earliest_entry
         return first.epoch if first is not None and first.start_offset <= self.log_start_offset else -1
 
@@ -144,15 +145,18 @@ class Log(LogState):
         return self.producers.start_verification(producer_id, sequence, epoch, now_ms)
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
+        """Whether a producer has an open transaction in this partition."""
         return self.producers.has_ongoing_transaction(producer_id)
 
     def remove_expired_producers(self, now_ms: int) -> None:
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`."""
         self.producers.remove_expired(now_ms)
 
     # --- flushing
 
     @property
     def has_unflushed(self) -> bool:
+        """Whether a flush would have anything to make durable."""
         unflushed = self.unflushed
         return (
             bool(unflushed.rolled or unflushed.paths or self.snapshots.unsynced)
@@ -160,7 +164,7 @@ class Log(LogState):
         )
 
     def prepare_flush(self) -> FlushJob:
-        """Capture everything that is not yet durable, up to the log end. See `flush`. Raises LogDirError."""
+        """Capture everything that is not yet durable, up to the log end offset (see `flush`). Raises LogDirError."""
         return flush.prepare(self)
 
     def flush(self, now_ms: int | None = None) -> None:
@@ -171,30 +175,34 @@ class Log(LogState):
         if now_ms is not None:
             self.last_flush_ms = now_ms
 
-    # --- truncation, retention, deletion (storage/maintenance)
+    # --- truncation, retention, deletion
 
     def prepare_truncation(self, offset: int) -> None:
-        """Hold the recovery point down until the log is cut at an offset (`LogManager.prepare_truncation`)."""
+        """Keep the recovery point at or below an offset until the log is cut (`LogManager.prepare_truncation`)."""
         self.recovery_point_max = offset
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncate_to(self, target_offset: int, *, now_ms: int) -> bool:
-        """Cut the log so that it ends at or before an offset; whether anything was above it."""
+        """Cut the log so that it ends at or before an offset; whether anything was above it. Raises LogDirError."""
         return maintenance.whole_or_offline(self, maintenance.truncate_to, target_offset, now_ms)
 
     def truncate_fully_and_start_at(self, new_offset: int, *, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Remove everything and begin anew at an offset."""
+        """Remove everything and start again at an offset. Raises LogDirError."""
         maintenance.whole_or_offline(
             self, maintenance.truncate_fully_and_start_at, new_offset, now_ms, log_start_offset
         )
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Forget what is below an offset; OFFSET_OUT_OF_RANGE where it is above the high watermark."""
+        """Move the log start offset forward; whether it moved.
+
+        Raises OFFSET_OUT_OF_RANGE where the offset is above the high watermark.
+        """
         return maintenance.increment_log_start_offset(self, offset)
 
     def delete_old_segments(self, now_ms: int, *, below: int = NO_LIMIT) -> int:
-        """Remove some of the segments that begin below an offset and that time, size or the log start offset make
-        superfluous; how many, and 0 where there are no more.
+        """Remove some of the segments below an offset that time, size or the log start offset make removable.
+
+        How many were removed; 0 if there are no more. Raises KAFKA_STORAGE_ERROR, LogDirError.
         """
         return maintenance.guarded(self, maintenance.delete_old_segments, now_ms, below)
 
@@ -205,7 +213,7 @@ class Log(LogState):
     # --- the end
 
     def rename_directory(self, name: str) -> None:
-        """Give the log's directory another name (deletion, stray, future). Raises LogDirError, KAFKA_STORAGE_ERROR."""
+        """Rename the log's directory (deletion, stray, future). Raises LogDirError, KAFKA_STORAGE_ERROR."""
         self.abort_cleaning()
         target = f"{self.log_dir}/{name}"
         try:
@@ -223,8 +231,8 @@ class Log(LogState):
     def close(self) -> None:
         """Leave everything as a clean stop does: sealed segments, snapshot, epochs, all of it durable.
 
-        Raises LogDirError; KAFKA_STORAGE_ERROR on a full disk: then its records are durable and it is closed, but has
-        to be recovered.
+        Raises LogDirError. KAFKA_STORAGE_ERROR on a full disk: then the log is closed and its records are durable, but
+        the next start has to recover it.
         """
         if self.is_closed:
             return
@@ -251,7 +259,7 @@ class Log(LogState):
             raise no_space
 
     def close_handlers(self) -> None:
-        """Close files and write nothing: the directory is offline, or to be deleted."""
+        """Close files and write nothing: the directory is offline, or is going to be deleted."""
         if self.is_closed:
             return
         self.abort_cleaning()

@@ -33,7 +33,12 @@ NO_LIMIT = 2**63 - 1
 
 
 class LogState:
-    """One partition's log, loaded. Everything runs on the loop."""
+    """One partition's log, loaded. Everything runs on the loop.
+
+    `rules` are those for appends. `truncations` counts cuts, so that a flush notices one. `bound_cache` is the position
+    of the last isolation bound that a read looked up (offset, segment, position). `cleaner_offset` is None if never
+    cleaned.
+    """
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class LogState:
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
-        self.rules = append_rules(config, check_every_record=settings.walk_records)
+        self.rules = append_rules(config, check_every_record=settings.check_every_record)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
         self.verification_enabled = settings.verification_enabled
         is_new = make_directory(files, directory)
@@ -101,9 +106,11 @@ class LogState:
 
     @property
     def active_segment(self) -> LogSegment:
+        """The segment that takes appends: the last one."""
         return self.segments_map.active
 
     def segments(self) -> list[LogSegment]:
+        """All segments, by base offset."""
         return self.segments_map.all()
 
     @property
@@ -113,38 +120,39 @@ class LogState:
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below is decided: committed, aborted, or of no transaction."""
+        """The offset below which everything is committed, aborted, or of no transaction."""
         unstable = self.first_unstable_offset
         return self.high_watermark if unstable is None or unstable > self.high_watermark else unstable
 
     def update_config(self, config: LogConfig) -> None:
-        """Take over a changed configuration; new segments and the next checks go by it."""
+        """Take over a changed configuration; new segments and the next checks use it."""
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
-        self.rules = append_rules(config, check_every_record=self._settings.walk_records)
+        self.rules = append_rules(config, check_every_record=self._settings.check_every_record)
 
     def _roll_jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._settings.random_below(jitter) if jitter > 0 else 0
 
     def abort_cleaning(self) -> None:
-        """Call off the cleaning that is under way, if any: its segments are about to change or to go."""
+        """Cancel the cleaning that is in progress, if any: its segments are about to change or to be removed."""
         abort, self.cleaning = self.cleaning, None
         if abort is not None:
             logger.info("The cleaning for partition %s is aborted", self.partition)
             abort()
 
     def schedule_deletion(self, paths: list[str], now_ms: int) -> None:
+        """Remove files after `file.delete.delay.ms`; they carry `.deleted` already."""
         if paths:
             self._pending_deletions.add(now_ms + self.config.file_delete_delay_ms, paths)
 
     def mark_flushed(self, offset: int) -> None:
-        """A flush job is complete."""
+        """Move the recovery point to an offset up to which a flush is complete."""
         self.recovery_point = max(self.recovery_point, min(offset, self.recovery_point_max))
 
     def io_error(self, error: OSError) -> Exception:
-        """What an OSError means: a full disk fails the one operation, anything else the directory."""
+        """The exception for an OSError: a full disk fails this operation only, anything else the whole directory."""
         if is_disk_full(error):
             logger.error("No space left for %s: %s", self.partition, error)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No space left in {self.log_dir} for {self.partition}")
@@ -153,7 +161,10 @@ class LogState:
     # --- rolling
 
     def roll(self, now_ms: int, expected_next_offset: int = 0) -> LogSegment:
-        """Close the active segment and begin a new one at the log end, with a producer snapshot. Raises OSError."""
+        """Close the active segment and start a new one at the log end offset, with a producer snapshot.
+
+        Raises OSError.
+        """
         base_offset = max(expected_next_offset, self.log_end_offset)
         active = self.segments_map.active
         if base_offset == active.base_offset:
@@ -166,17 +177,18 @@ class LogState:
         try:
             self.segments_map.add(self.new_segment(base_offset, now_ms))
         except OSError:
-            # Else the next start would take a part of it for the end of the log, and the records after it for none.
+            # Otherwise the next start takes part of it for the end of the log, and drops the records after it.
             remove_files_in_the_way(self.files, self.directory, base_offset)
             raise
         self.unflushed.rolled.append(active)
-        # The snapshot's offset is to be the segment's base, which may be above the state's end after a gap.
+        # The snapshot gets the segment's base as its offset, which may be above the end of the state after a gap.
         self.producers.map_end_offset = base_offset
         self.snapshots.take(sync=False)
         logger.info("Rolled new log segment at offset %d in %s", base_offset, self.directory)
         return self.segments_map.active
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
+        """Create an empty segment, not yet part of the log. Raises OSError."""
         return open_segment(
             SegmentFiles(self.files, self.directory, base_offset),
             self.config,
@@ -188,7 +200,7 @@ class LogState:
     # --- high watermark and stability
 
     def update_high_watermark(self, high_watermark: int) -> int:
-        """Set the high watermark, kept between log start and log end; the value set."""
+        """Set the high watermark, kept between log start and log end offset; returns the value set."""
         if high_watermark > self.log_end_offset:
             high_watermark = self.log_end_offset
         elif high_watermark < self.log_start_offset:
@@ -199,22 +211,14 @@ class LogState:
             self.update_first_unstable_offset()
         return high_watermark
 
-    def maybe_increment_high_watermark(self, high_watermark: int) -> bool:
-        """Move the high watermark forward only; whether it moved."""
-        if high_watermark > self.log_end_offset:
-            raise ValueError(f"High watermark {high_watermark} exceeds the log end offset {self.log_end_offset}")
-        if high_watermark <= self.high_watermark:
-            return False
-        self.update_high_watermark(high_watermark)
-        return True
-
     def update_first_unstable_offset(self) -> None:
+        """Take over the producer state's first unstable offset, not below the log start offset."""
         first = self.producers.first_unstable_offset
         self.first_unstable_offset = None if first is None else max(first, self.log_start_offset)
 
 
 def remove_files_in_the_way(files: Files, directory: str, base_offset: int) -> None:
-    """A crash between two files of a roll leaves names that the new segment needs."""
+    """Remove files with the names of a new segment, which a crash within a roll may have left."""
     for suffix in names.SEGMENT_SUFFIXES:
         path = names.segment_file(directory, base_offset, suffix)
         if unlink_if_exists(files, path):

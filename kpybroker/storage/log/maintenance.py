@@ -1,6 +1,6 @@
-"""Truncation, retention and the moving log start: what removes records from a `Log`.
+"""Truncation, retention and the moving log start offset: what removes records from a log.
 
-Functions over the log they change; they raise OSError, which `guarded` turns into what it means.
+Functions over the log they change; they raise OSError, which `guarded` and `whole_or_offline` translate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 logger = logging.getLogger("kafka.log.UnifiedLog")
 
 SEGMENTS_AT_ONCE = 16
-"""Retention takes no more of a log before it is others' turn: each costs four renames, 10 to 40 µs each."""
+"""Retention removes no more segments in one step: each costs four renames, 10 to 40 µs each."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def guarded(log: LogState, function: Callable[Concatenate[LogState, P], R], *arg
 def whole_or_offline(
     log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """As `guarded`, for what leaves half a log where it fails: on a full disk that is LogDirError too."""
+    """As `guarded`, for functions that leave half a log when they fail: a full disk is LogDirError too."""
     try:
         return function(log, *args, **kwargs)
     except OSError as error:
@@ -45,7 +45,7 @@ def whole_or_offline(
 
 
 def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> None:
-    """Take segments out of the log; their files are renamed now and removed after `file.delete.delay.ms`."""
+    """Remove segments from the log; their files are renamed now and removed after `file.delete.delay.ms`."""
     paths: list[str] = []
     log.unflushed.forget(segments)
     log.unflushed.has_renamed = True
@@ -66,7 +66,7 @@ def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> N
 
 
 def _remove_now(log: LogState, base_offset: int) -> None:
-    """Where there is no space for other names. Who reads the files holds them open."""
+    """Remove files where there is no space for other names. Readers hold the files open."""
     for suffix in (*names.SEGMENT_SUFFIXES, names.SNAPSHOT_SUFFIX):
         path = names.segment_file(log.directory, base_offset, suffix)
         unlink_if_exists(log.files, path)
@@ -77,8 +77,8 @@ def _remove_now(log: LogState, base_offset: int) -> None:
 def truncate_to(log: LogState, target_offset: int, now_ms: int) -> bool:
     """Cut the log so that no record at or above the offset is left (UnifiedLog.truncateTo).
 
-    Batches go as a whole, and where one held the offset the log ends at its base. Kafka's would end at the offset, with
-    a hole before it that a recovery can't tell from a lost end.
+    Batches are removed whole: where one held the offset, the log ends at the base offset of that batch. Kafka's log
+    would end at the offset, with a hole before it that a recovery cannot tell from a lost end.
     """
     if target_offset < 0:
         raise ValueError(f"Cannot truncate partition {log.partition} to a negative offset ({target_offset}).")
@@ -140,13 +140,13 @@ def _set_log_end(log: LogState, offset: int) -> None:
 
 
 def _limit_cleaner_offset(log: LogState) -> None:
-    """What the active segment holds is not clean (LogManager.maybeTruncateCleanerCheckpoint...)."""
+    """The active segment is not clean (LogManager.maybeTruncateCleanerCheckpoint...)."""
     if log.cleaner_offset is not None:
         log.cleaner_offset = min(log.cleaner_offset, log.segments_map.active.base_offset)
 
 
 def increment_log_start_offset(log: LogState, offset: int) -> bool:
-    """Move the log start forward (DeleteRecords, retention, a leader's word); whether it moved."""
+    """Move the log start offset forward (DeleteRecords, retention, a leader's response); whether it moved."""
     if offset > log.high_watermark:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -165,9 +165,9 @@ def increment_log_start_offset(log: LogState, offset: int) -> bool:
 
 
 def delete_old_segments(log: LogState, now_ms: int, below: int = NO_LIMIT) -> int:
-    """Retention: by log start always, by size and time where the topic's policy is to delete; segments removed.
+    """Retention: by log start offset always, by size and time if the policy includes delete; segments removed.
 
-    Those are the oldest ones and few: 0 says that there are no more. Segments that begin at or above `below` stay.
+    Removes a few of the oldest ones; 0 if there are no more. Segments that begin at or above `below` stay.
     """
     start = log.log_start_offset
     deleted = _delete_while(
@@ -200,8 +200,9 @@ def _delete_by_size(log: LogState, excess: int, now_ms: int, below: int) -> int:
 def _delete_while(
     log: LogState, predicate: Callable[[LogSegment, LogSegment | None], bool], now_ms: int, below: int
 ) -> int:
-    """Remove the first segments while they begin below an offset and the predicate holds, none that reaches the high
-    watermark, and no more than SEGMENTS_AT_ONCE.
+    """Remove the first segments while they begin below an offset and the predicate holds.
+
+    None that reaches the high watermark is removed, and no more than SEGMENTS_AT_ONCE.
     """
     deletable: list[LogSegment] = []
     segments = log.segments_map.all()

@@ -12,11 +12,12 @@ logger = logging.getLogger("kafka.log.UnifiedLog")
 
 
 def path_in(directory: str) -> str:
+    """The file in a partition's directory."""
     return f"{directory}/{names.PARTITION_METADATA}"
 
 
 def read_topic_id(files: Files, directory: str) -> bytes | None:
-    """None where there is none, or nothing that can be read. Raises OSError."""
+    """The topic id; None where there is none, or it cannot be read. Raises OSError."""
     path = path_in(directory)
     data = read_file(files, path)
     if not data:

@@ -1,14 +1,13 @@
-"""Producer snapshots: `<20-digit offset>.snapshot` files, byte for byte Kafka's version 1, and which of them
-there are.
+"""Producer snapshots: `<20-digit offset>.snapshot` files, byte for byte Kafka's version 1, and the list of them.
 
-Layout, big endian: version int16, CRC-32C of all that follows it (uint32), count int32, then per producer: id
-int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator
-epoch int32, first offset of the current transaction int64 (-1 for none). A snapshot holds the state *before*
-its offset and only the last batch of a producer, so after an orderly restart only the last of the five batches
-is known as a duplicate, as in Kafka. What was recovered by reading the batches knows all five (`loader`).
+Layout, big endian: version int16, CRC-32C of all that follows it (uint32), count int32, then per producer: id int64,
+epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64, coordinator epoch int32, first
+offset of the current transaction int64 (-1 for none). A snapshot holds the state *before* its offset and only the last
+batch of a producer, so after an orderly restart only the last of the five batches is known as a duplicate, as in Kafka.
+A state that recovery built by reading the batches knows all five (`loader`).
 
-A file is written straight under its name: one cut short by a crash fails its checksum, is deleted, and the
-one before it is taken.
+A file is written directly under its name: one cut short by a crash fails its checksum, is deleted, and the one before
+it is used.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerStateEntry]:
-    """Raises CorruptCheckpointError."""
+    """The producers in a snapshot file. Raises CorruptCheckpointError."""
     body_start = _HEADER.size
     entries_start = body_start + _COUNT.size
     if len(data) < entries_start:
@@ -104,18 +103,21 @@ class ProducerSnapshots:
         return {offset for offset in offsets if offset is not None}
 
     def path(self, offset: int) -> str:
+        """The snapshot file of an offset."""
         return segment_file(self.directory, offset, SNAPSHOT_SUFFIX)
 
     @property
     def offsets(self) -> list[int]:
+        """The offsets of all snapshots, ascending."""
         return sorted(self._offsets)
 
     @property
     def latest_offset(self) -> int | None:
+        """The offset of the last snapshot; None where there is none."""
         return max(self._offsets, default=None)
 
     def take(self, *, sync: bool) -> None:
-        """Write the state at the map's end offset, unless that was done."""
+        """Write the state at its end offset, unless that was done. Raises OSError."""
         offset = self.state.map_end_offset
         if offset <= self.last_snapshot_offset:
             return
@@ -127,11 +129,11 @@ class ProducerSnapshots:
         self.last_snapshot_offset = offset
 
     def reload(self) -> None:
-        """See again what files there are."""
+        """List the files again. Raises OSError."""
         self._offsets = self._listed()
 
     def remove_stray(self, segment_base_offsets: Iterable[int]) -> None:
-        """Remove snapshots that belong to no segment, but the one of a clean stop, which is above them all."""
+        """Remove snapshots that belong to no segment, except the one of a clean stop, which is above them all."""
         self.reload()
         bases = set(segment_base_offsets)
         strays = sorted(self._offsets - bases)
@@ -141,7 +143,7 @@ class ProducerSnapshots:
             self._delete(offset)
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Bring the state to the latest snapshot within the log; what lies between it and the end is not replayed."""
+        """Set the state to the latest snapshot within the log; batches after the snapshot are not replayed."""
         for offset in self.offsets:
             if offset > log_end_offset or offset <= log_start_offset:
                 self._delete(offset)
@@ -165,11 +167,13 @@ class ProducerSnapshots:
         self.last_snapshot_offset = self.state.map_end_offset = log_start_offset
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Note that the log start offset has moved."""
         self.state.on_log_start_offset_incremented(log_start_offset)
         latest = self.latest_offset
         self.last_snapshot_offset = log_start_offset if latest is None else latest
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Clear the state and remove all snapshots; the state begins again at an offset. Raises OSError."""
         self.state.clear()
         for known in self.offsets:
             self._delete(known)

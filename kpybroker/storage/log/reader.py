@@ -1,9 +1,9 @@
 """Reading a log: slices for fetches, lookups by time, aborted transactions.
 
-Functions over a `Log`; none changes it, but an index that turns out to lie is rebuilt on the way. An empty
-answer has no slice. A slice starts at the batch that holds the offset, so its first records may lie before
-it, and may end within a batch unless that is the first one (KIP-74). A lookup by time is a walk whose length is
-the producers' choice: `search_timestamp` takes it step by step, and whoever asks decides where and when.
+Functions over a `LogState`. None changes the log, but a wrong index is rebuilt on the way. A response without data has
+no slice. A slice starts at the batch that holds the offset, so its first records may be before the offset, and may end
+within a batch unless that is the first one (KIP-74). Producers decide how long a lookup by time takes: therefore
+`search_timestamp` goes step by step, and its caller decides where and when the steps run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADER_COST = 2
 
 
 class TimestampAndOffset(NamedTuple):
-    """An answer to a lookup by time; leader epoch -1 where the batch has none."""
+    """The result of a lookup by time; leader epoch -1 where the batch has none."""
 
     timestamp: int
     offset: int
@@ -41,9 +41,9 @@ class TimestampAndOffset(NamedTuple):
 
 
 class FetchSlice(NamedTuple):
-    """The answer to a read. The caller releases the slice.
+    """The result of a read. The caller releases the slice.
 
-    `segment_base_offset` and `position` are where the start offset lies (LogOffsetMetadata); -1 in an empty answer.
+    `segment_base_offset` and `position` say where the start offset is (LogOffsetMetadata); -1 where no data was found.
     """
 
     slice: FileSlice | None
@@ -52,10 +52,11 @@ class FetchSlice(NamedTuple):
     position: int = -1
     first_entry_incomplete: bool = False
     is_on_older_segment: bool = False
-    """There are records to be read in a later segment, where one read does not reach."""
+    """A later segment has records below the bound; one read returns data of one segment."""
 
     @property
     def size(self) -> int:
+        """Bytes of the slice; 0 without one."""
         return 0 if self.slice is None else self.slice.size
 
 
@@ -91,7 +92,7 @@ def read(log: LogState, start_offset: int, max_bytes: int, max_offset: int, min_
                 wanted < found.size,
                 following is not None and following.base_offset < max_offset,
             )
-        # Everything from the offset to the segment's end is gone: the next one has what follows.
+        # The segment has nothing from the offset on: the next one has what follows.
         if not (log.config.compact or segment.base_offset < (log.cleaner_offset or 0)):
             logger.error("%s has no records from offset %d on: its end is lost", segment.records.path, start_offset)
         segment = segments.higher(segment.base_offset)
@@ -110,8 +111,11 @@ def _out_of_range(log: LogState, offset: int) -> KafkaError:
 
 
 def _first_batch(segment: LogSegment, start_offset: int, max_bytes: int) -> BatchPosition | None:
-    """Where a read begins. Its batch's size is 0 where the limit has room for all that follows, whatever that size is:
-    a reader at the tail mostly asks for what was appended last, and spares itself the look into the file."""
+    """Where a read begins.
+
+    The size of the batch is 0 where the limit covers all data that follows, whatever that size is: a reader at the tail
+    mostly asks for what was appended last, and needs no look into the file.
+    """
     position = segment.recent_position(start_offset)
     if position is not None and segment.records.size - position <= max_bytes:
         return BatchPosition(position, 0)
@@ -119,7 +123,7 @@ def _first_batch(segment: LogSegment, start_offset: int, max_bytes: int) -> Batc
 
 
 def _visible_bytes(log: LogState, segment: LogSegment, max_offset: int) -> int:
-    """How much of a segment lies below an offset."""
+    """How many bytes of a segment are below an offset."""
     if max_offset >= log.log_end_offset:
         return segment.records.size
     if max_offset <= segment.base_offset:
@@ -156,7 +160,7 @@ def aborted_transactions(log: LogState, fetched: FetchSlice) -> list[AbortedTxn]
 
 
 def _has_aborted(log: LogState, segment: LogSegment | None) -> bool:
-    """Whether this segment or one after it holds an abort marker: most logs have none, and need no lookup."""
+    """Whether this segment or a later one holds an abort marker. Most logs have none and need no lookup."""
     while segment is not None:
         if not segment.txn_index.is_empty:
             return True
@@ -167,7 +171,7 @@ def _has_aborted(log: LogState, segment: LogSegment | None) -> bool:
 def collect_aborted(
     log: LogState, start_offset: int, upper_bound_offset: int, segment: LogSegment | None = None
 ) -> list[AbortedTxn]:
-    """Aborted transactions that overlap [start, upper bound), by the markers in this segment and those after it."""
+    """Aborted transactions that overlap [start, upper bound), by the markers in `segment` and later ones."""
     found: list[AbortedTxn] = []
     if segment is None:
         segment = log.segments_map.floor(start_offset)
@@ -179,7 +183,7 @@ def collect_aborted(
 
 
 class BatchSearch(NamedTuple):
-    """One batch that may hold what is looked for. `run` reads and walks it: in a thread where it `is_long`."""
+    """One batch that may hold the record. `run` reads and searches it: in a thread where it `is_long`."""
 
     records: FileSlice
     position: int  # in the slice
@@ -189,24 +193,26 @@ class BatchSearch(NamedTuple):
 
     @property
     def is_long(self) -> bool:
+        """Whether the search may hold the loop for long."""
         return is_slow_to_search(self.header)
 
     def run(self) -> TimestampAndOffset | None:
+        """Search the batch; None where it has no such record. Raises OSError, KafkaError."""
         batch = self.records.read(self.position, self.header.size)
         found = find_in_batch(batch, 0, self.header, self.timestamp, self.start_offset)
         return None if found is None else TimestampAndOffset(found[1], found[0], self.header.partition_leader_epoch)
 
 
 Search = Generator[BatchSearch | None]
-"""The batches to look into, in order, until one has it; None where others may run.
+"""The batches to search, in order, until one has the record; None where other tasks may run.
 
-What a batch says of its timestamps is its producer's word, so all of a segment may have to be looked into. The log may
-change meanwhile: what is searched is the segment as it was. Close it (`contextlib.closing`), for it holds a file.
+A batch's timestamps are what its producer claims, so all batches of a segment may have to be searched. The log may
+change during the search: what is searched is the segment as it was. Close it (`contextlib.closing`): it holds a file.
 """
 
 
 def search_timestamp(log: LogState, timestamp: int) -> Search:
-    """For the first record at or after a time, from the log start on."""
+    """Search for the first record at or after a time, from the log start offset on."""
     for segment in log.segments_map.all():
         if segment.largest_timestamp >= timestamp:
             position = _position_for_time(segment, timestamp, log.log_start_offset)
@@ -215,7 +221,7 @@ def search_timestamp(log: LogState, timestamp: int) -> Search:
 
 
 def search_max_timestamp(log: LogState) -> Search:
-    """For the first record that has the log's largest timestamp (KIP-734); there is none where no record has one."""
+    """Search for the first record with the log's largest timestamp (KIP-734); finds nothing if no record has one."""
     segment = max(log.segments_map.all(), key=lambda known: known.max_timestamp)
     if segment.max_timestamp < 0:
         return _search_nothing()
@@ -242,7 +248,7 @@ def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) 
 
 
 def _position_for_time(segment: LogSegment, timestamp: int, start_offset: int) -> int:
-    """Where to begin the search: at the last batch that the index knows to be early enough."""
+    """Where the search begins: at the last batch that the index knows to be early enough."""
     try:
         indexed = segment.time_index.lookup(timestamp)
     except CorruptIndexError as error:

@@ -1,8 +1,8 @@
 """From the bytes of a log back to what is derived from them: producer state, leader epochs, indexes.
 
 Used when a log is loaded and when it was truncated. Everything here reads batches in order and raises
-SegmentOverflowError where a segment holds offsets that its index cannot express. Batches are taken as a
-replica takes them: epochs and sequences were checked when they were first appended.
+SegmentOverflowError where a segment holds offsets that its index cannot express. Batches are accepted as a follower
+accepts them: epochs and sequences were checked when the leader appended them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from kpybroker.storage.segments.segment_list import LogSegments
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
-    Buffer,
     corrupt,
     parse_header,
     verify_crc,
@@ -78,10 +78,11 @@ def complete_transactions(state: ProducerState, segment: LogSegment | None, comp
 
 
 def aborted_transactions(state: ProducerState, completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
-    """What the transaction index is to say of transactions that end now.
+    """The transaction index entries for transactions that end now.
 
-    A follower appends what came after the marker with it. Kafka then names the first transaction begun there, and after
-    a truncation between the two that hides what is aborted there anew. Here it is what the leader has written.
+    A follower appends what follows the marker together with it. Kafka then records the first transaction begun there as
+    the last stable offset, which after a truncation between the two hides what is aborted there later. Here the entry
+    is what the leader has written.
     """
     return [
         AbortedTxn(
@@ -96,9 +97,9 @@ def aborted_transactions(state: ProducerState, completed: Iterable[CompletedTxn]
 
 
 def check_aborted(segment: LogSegment, before: LogSegments) -> None:
-    """Compare what a transaction index says with the batches that it names. Raises CorruptIndexError.
+    """Compare the entries of a transaction index with the batches that they name. Raises CorruptIndexError.
 
-    Its entries have no checksum, and what they lack is served to readers of committed data. Kafka believes them.
+    Entries have no checksum, and data that they lack is served to readers of committed data. Kafka trusts them.
     """
     for entry in segment.txn_index.entries():
         is_sound = (
@@ -115,7 +116,7 @@ def check_aborted(segment: LogSegment, before: LogSegments) -> None:
 
 
 def _begins_at(segment: LogSegment, before: LogSegments, offset: int, producer_id: int | None) -> bool:
-    """Whether a transaction of the producer (any, if None) may begin there; what is deleted can't tell."""
+    """Whether a transaction of the producer (any, if None) may begin there. True where the segment is deleted."""
     holder = segment if offset >= segment.base_offset else before.floor(offset)
     return holder is None or _is_of(holder, offset, producer_id, is_control=False)
 
@@ -124,7 +125,7 @@ def _is_of(segment: LogSegment, offset: int, producer_id: int | None, *, is_cont
     try:
         found = segment.translate_offset(offset)
     except KafkaError:
-        return True  # the data are damaged, and reading them will tell
+        return True  # the data are damaged, which reading them reports
     if found is None:
         return False
     header = parse_header(segment.records.read(found.position, RECORD_BATCH_OVERHEAD))
@@ -139,11 +140,10 @@ def _is_of(segment: LogSegment, offset: int, producer_id: int | None, *, is_cont
 def recover_segment(
     segment: LogSegment, snapshots: ProducerSnapshots, epochs: LeaderEpochCache, *, may_overflow: bool = True
 ) -> int:
-    """Verify every batch, cut at the first bad one, and rebuild the indexes (LogSegment.recover).
+    """Verify every batch, cut at the first bad one, and rebuild the indexes (LogSegment.recover). Bytes removed.
 
     `snapshots` holds the producer state at the segment's base offset, and at its end afterwards. Only compaction makes
-    segments whose offsets overflow: where it did not, an offset far off is bad (it is not covered by the CRC). Bytes
-    removed.
+    segments whose offsets overflow: elsewhere an offset far off is damage (the CRC does not cover it).
     """
     segment.reset_indexes()
     valid_bytes = indexed = 0
@@ -177,7 +177,7 @@ def recover_segment(
         )
     removed = segment.records.truncate_to(valid_bytes)
     segment.append_largest_timestamp()
-    # What the process before this one wrote may be in the page cache only: the next flush is to sync it.
+    # What an earlier process wrote may be in the page cache only: the next flush syncs it.
     segment.records.dirty = segment.is_new = True
     return removed
 

@@ -12,13 +12,13 @@ from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
 class LogSettings(NamedTuple):
     """Settings that hold for all logs of a broker.
 
-    `walk_records` validates every record as Kafka does, even where the response does not depend on it.
+    `check_every_record` validates every record as Kafka does, even where the response does not depend on it.
     `random_below(n)` draws the jitter of a segment's roll.
     """
 
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT
     verification_enabled: bool = True
-    walk_records: bool = False
+    check_every_record: bool = False
     random_below: Callable[[int], int] = random.randrange
 
 

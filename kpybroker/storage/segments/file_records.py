@@ -1,8 +1,7 @@
-"""The `.log` file of a segment: append, slices, truncation, and walking over batch headers (Kafka's
-FileRecords).
+"""The `.log` file of a segment: append, slices, truncation, and walking over batch headers (Kafka's FileRecords).
 
-The size is ours, not the file system's: a write that fails halfway is cut back, and anything behind `size` is
-dead.
+`size` is counted here and not taken from the file system: a write that fails halfway is cut back, and bytes after
+`size` do not count.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ COPY_CHUNK = 1024 * 1024
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch lies in the log file."""
+    """The position and size of a batch in the log file, in bytes."""
 
     position: int
     size: int
@@ -51,6 +50,7 @@ class FileRecords:
 
     @property
     def shared(self) -> SharedFile:
+        """The open file, counted."""
         return self._shared
 
     def append(self, data: Buffer) -> None:
@@ -71,7 +71,7 @@ class FileRecords:
         self._shared.file.truncate(size)
 
     def trim(self) -> None:
-        """Drop preallocated space behind the data."""
+        """Drop preallocated space after the data."""
         if self._shared.file.size() > self.size:
             self._shared.file.truncate(self.size)
 
@@ -84,7 +84,7 @@ class FileRecords:
         return read_exactly(self._shared.file, min(size, self.size - position), position)
 
     def truncate_to(self, size: int) -> int:
-        """Cut the file; the number of bytes removed. A reader of the file keeps the old one."""
+        """Cut the file to `size`; the number of bytes removed. A reader of the file keeps the old one."""
         removed = self.size - size
         if removed < 0 or size < 0:
             raise ValueError(f"Attempt to truncate {self} to {size} bytes")
@@ -117,15 +117,18 @@ class FileRecords:
         self._shared = SharedFile(copy)
 
     def rename_to(self, path: str) -> None:
+        """Rename the file. Raises OSError."""
         self._files.rename(self.path, path)
         self.path = path
 
     def sync(self) -> None:
+        """Make the data durable where there are any new ones. Raises OSError."""
         if self.dirty:
             self._shared.file.sync()
             self.dirty = False
 
     def close(self) -> None:
+        """Release the file; slices of it stay readable."""
         self._shared.release()
 
     def headers(
@@ -153,10 +156,9 @@ class FileRecords:
 def walk_headers(
     read: Callable[[int, int], bytes], name: str, position: int, end: int, window: int = SEARCH_WINDOW
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of every whole batch from `position`, which must be where a batch begins.
+    """(position, header) of every whole batch from `position`, which must be the start of a batch (FileLogInputStream).
 
-    `read(position, size)` reads from the file called `name`. Raises CORRUPT_MESSAGE at a header that no batch can have
-    (FileLogInputStream).
+    `read(position, size)` reads from the file called `name`. Raises CORRUPT_MESSAGE at a header that no batch can have.
     """
     data = b""
     data_start = data_end = position

@@ -1,17 +1,16 @@
 """Offset and time index of a segment, byte for byte Kafka's (OffsetIndex, TimeIndex).
 
-Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file
-(int32). The entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry,
-timestamp (int64) and relative offset (int32) of the first batch whose maximum is that timestamp; no timestamp
-is less than the one before.
+Offset index: 8 bytes an entry, offset relative to the segment's base (int32) and position in the log file (int32). The
+entry names the *last* offset of the batch at the position. Time index: 12 bytes an entry, timestamp (int64) and
+relative offset (int32) of the first batch whose maximum is that timestamp; timestamps never fall.
 
-A difference that no reader sees: Kafka preallocates `segment.index.bytes` and maps the file, and trims it
-when the segment is rolled or closed; here entries are written at the end, so the file always has its trimmed
-length, and an unclean stop leaves no zeros to mistake for entries. Lookups bisect with `pread`: a tail read
-needs none, as the last entry is kept in memory. The file is open only while the index is active or being
-read, so an idle partition costs one descriptor, not three. Entries of an unclean stop are not trusted; the
-loader rebuilds them. So an active index does not write each entry at once, which was a sixth of what an append
-of 16 KB costs: it keeps the latest in memory until there are some, or the file is to be synced or closed.
+A difference that no reader sees: Kafka preallocates `segment.index.bytes`, maps the file, and trims it when the segment
+is rolled or closed. Here entries are written at the end, so the file always has its trimmed length, and an unclean stop
+leaves no zeros that look like entries. Lookups bisect with `pread`; a read at the tail needs none, as the last entry is
+kept in memory. The file is open only while the index is active or being read, so an idle partition costs one
+descriptor, not three. Entries of an unclean stop are not trusted: the loader rebuilds them. So an active index keeps
+its latest entries in memory until there are some, or the file is synced or closed; writing each at once was a sixth of
+the cost of an append of 16 KB.
 """
 
 from __future__ import annotations
@@ -23,13 +22,10 @@ from typing import NamedTuple
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Files, read_exactly, write_all
 from kpybroker.storage.disk.slice import LazyFile
-from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
+from kpybroker.wire.constants import NO_TIMESTAMP
 
-OFFSET_ENTRY_SIZE = 8
-TIME_ENTRY_SIZE = 12
-
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
+OFFSET_ENTRY = struct.Struct(">ii")  # relative offset, position
+TIME_ENTRY = struct.Struct(">qi")  # timestamp, relative offset
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 
@@ -52,7 +48,7 @@ class TimestampOffset(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Where a search ended: a slot, the entry before it and its own; empty where there is none."""
+    """The result of a search: a slot, the entry before it and its own; empty where there is none."""
 
     slot: int
     before: bytes
@@ -84,7 +80,7 @@ class IndexFile:
                 )
 
     def append(self, entry: bytes) -> None:
-        """On OSError nothing was appended."""
+        """Add an entry. On OSError nothing was added."""
         unwritten = self._unwritten
         if self._keep_open and len(unwritten) < _UNWRITTEN_BYTES:
             unwritten += entry
@@ -94,7 +90,7 @@ class IndexFile:
         self.handle.dirty = True
 
     def write_out(self) -> None:
-        """The file has all entries when this returns. On OSError they are kept."""
+        """Write the entries that are only in memory. On OSError they are kept."""
         if self._unwritten:
             self._write(self._unwritten)
 
@@ -109,6 +105,7 @@ class IndexFile:
         return self.entries - len(self._unwritten) // self._entry_size
 
     def read(self, slot: int, count: int = 1) -> bytes:
+        """The bytes of `count` entries. Raises CorruptIndexError where the file is too short."""
         data = self._block(slot, slot + count)
         self._settle()
         return data
@@ -116,7 +113,7 @@ class IndexFile:
     def first_above(self, field: struct.Struct, field_offset: int, target: int) -> Neighbours:
         """The first slot whose field is greater than the target; `entries` where none is.
 
-        What is looked for next is likely to be near what was found last: a reader that goes on is answered by one read.
+        The next search is likely to be near the last one: a sequential reader needs one read of the file.
         """
         size, entries = self._entry_size, self.entries
 
@@ -172,6 +169,7 @@ class IndexFile:
         return block[start : start + self._entry_size] if 0 <= start < len(block) else self._block(slot, slot + 1)
 
     def truncate(self, entries: int) -> None:
+        """Keep the first `entries` entries. Raises OSError."""
         if entries >= self.entries:
             return
         written = self._written
@@ -187,7 +185,7 @@ class IndexFile:
             self.handle.close()
 
     def keep_open(self, keep: bool) -> None:
-        """Whether the file stays open between calls. On OSError it is as it was."""
+        """Whether the file stays open between calls. On OSError nothing changes."""
         self.write_out()
         self._keep_open = keep
         self._settle()
@@ -206,27 +204,25 @@ class OffsetIndex:
     __slots__ = ("base_offset", "file", "last_offset", "last_position", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self.file = IndexFile(files, path, OFFSET_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, OFFSET_ENTRY.size, keep_open=active)
         self.base_offset = base_offset
-        self.max_entries = max_index_bytes // OFFSET_ENTRY_SIZE
+        self.max_entries = max_index_bytes // OFFSET_ENTRY.size
         self._read_last()
 
     def _read_last(self) -> None:
         if self.file.entries == 0:
             self.last_offset, self.last_position = self.base_offset, 0
             return
-        relative, position = _OFFSET_ENTRY.unpack(self.file.read(self.file.entries - 1))
+        relative, position = OFFSET_ENTRY.unpack(self.file.read(self.file.entries - 1))
         self.last_offset, self.last_position = self.base_offset + relative, position
 
     @property
     def is_full(self) -> bool:
+        """Whether `segment.index.bytes` is reached."""
         return self.file.entries >= self.max_entries
 
-    def can_append_offset(self, offset: int) -> bool:
-        return 0 <= offset - self.base_offset <= INT32_MAX
-
     def sanity_check(self, log_size: int) -> None:
-        """Raises CorruptIndexError. Kafka 3.9 leaves this to recovery; one comparison is worth it to us."""
+        """Raise CorruptIndexError if the last entry cannot be right. Kafka 3.9 leaves this to recovery."""
         entries = self.file.entries
         if entries == 0:
             return
@@ -241,6 +237,7 @@ class OffsetIndex:
             )
 
     def append(self, offset: int, position: int) -> None:
+        """Add an entry. Raises CorruptIndexError where offsets would not rise, ValueError if full, OSError."""
         file = self.file
         if file.entries >= self.max_entries:
             raise ValueError(f"Attempt to append to a full index (size = {file.entries}).")
@@ -249,7 +246,7 @@ class OffsetIndex:
                 f"Attempt to append an offset {offset} no larger than the last offset appended "
                 f"({self.last_offset}) to {file.handle.path}"
             )
-        file.append(_OFFSET_ENTRY.pack(offset - self.base_offset, position))
+        file.append(OFFSET_ENTRY.pack(offset - self.base_offset, position))
         self.last_offset, self.last_position = offset, position
 
     def lookup(self, offset: int) -> OffsetPosition:
@@ -260,14 +257,15 @@ class OffsetIndex:
         return self._parse(found) if found else OffsetPosition(self.base_offset, 0)
 
     def entry(self, slot: int) -> OffsetPosition:
+        """The entry in a slot."""
         return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> OffsetPosition:
-        relative, position = _OFFSET_ENTRY.unpack(entry)
+        relative, position = OFFSET_ENTRY.unpack(entry)
         return OffsetPosition(self.base_offset + relative, position)
 
     def fetch_upper_bound_offset(self, position: int) -> int | None:
-        """The offset of the first entry at or after a position: no batch before the position reaches beyond it."""
+        """The offset of the first entry at or after a position: batches before the position end at or below it."""
         if position > self.last_position or self.file.entries == 0:
             return None
         found = self.file.first_above(_INT32, 4, position - 1).at
@@ -282,7 +280,7 @@ class OffsetIndex:
         self._read_last()
 
     def drop_last(self, entries: int) -> None:
-        """Back to a number of entries; undoes an append that could not be completed."""
+        """Keep the first `entries` entries: undoes an append that could not be completed."""
         self._truncate_entries(entries)
 
 
@@ -292,9 +290,9 @@ class TimeIndex:
     __slots__ = ("base_offset", "file", "last_entry", "max_entries")
 
     def __init__(self, files: Files, path: str, base_offset: int, max_index_bytes: int, *, active: bool = True) -> None:
-        self.file = IndexFile(files, path, TIME_ENTRY_SIZE, keep_open=active)
+        self.file = IndexFile(files, path, TIME_ENTRY.size, keep_open=active)
         self.base_offset = base_offset
-        self.max_entries = max_index_bytes // TIME_ENTRY_SIZE
+        self.max_entries = max_index_bytes // TIME_ENTRY.size
         self.last_entry = self._read_last()
 
     def _read_last(self) -> TimestampOffset:
@@ -303,11 +301,11 @@ class TimeIndex:
 
     @property
     def is_full(self) -> bool:
-        """One slot is kept for the entry that a roll adds."""
+        """Whether one slot is left, which is kept for the entry that a roll adds."""
         return self.file.entries >= self.max_entries - 1
 
     def sanity_check(self) -> None:
-        """Raises CorruptIndexError."""
+        """Raise CorruptIndexError if the last entry cannot be right."""
         last = self.last_entry
         if self.file.entries and (last.timestamp < self.entry(0).timestamp or last.offset < self.base_offset):
             raise CorruptIndexError(
@@ -316,7 +314,7 @@ class TimeIndex:
             )
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
-        """Append if the timestamp is greater than the last one; an equal or earlier one adds nothing to know."""
+        """Append if the timestamp is greater than the last one; any other adds no information."""
         file, last = self.file, self.last_entry
         if not skip_full_check and self.is_full:
             raise ValueError(f"Attempt to append to a full time index (size = {file.entries}).")
@@ -325,7 +323,7 @@ class TimeIndex:
                 f"Attempt to append ({timestamp}, {offset}) after {tuple(last)} to {file.handle.path}"
             )
         if timestamp > last.timestamp:
-            file.append(_TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+            file.append(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
             self.last_entry = TimestampOffset(timestamp, offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
@@ -336,10 +334,11 @@ class TimeIndex:
         return self._parse(found) if found else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def entry(self, slot: int) -> TimestampOffset:
+        """The entry in a slot."""
         return self._parse(self.file.read(slot))
 
     def _parse(self, entry: bytes) -> TimestampOffset:
-        timestamp, relative = _TIME_ENTRY.unpack(entry)
+        timestamp, relative = TIME_ENTRY.unpack(entry)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def truncate_to(self, offset: int) -> None:

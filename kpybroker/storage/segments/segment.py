@@ -1,19 +1,20 @@
 """One segment of a log: a `.log` file with its offset, time and transaction index (Kafka's LogSegment).
 
-Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment
-before. An index entry is written for the first append after `index.interval.bytes`. The time index gets the
-segment's largest timestamp when the segment becomes inactive or is closed, so a closed segment knows it
-without a scan. Indexes are opened at first use and every position taken from one is checked against the batch
-found there: an index that lies raises CorruptIndexError, and `rebuild_indexes` makes it anew.
+Rules. Offsets in a segment are at or above its base offset, which is above every offset of the segment before. The
+first append after `index.interval.bytes` writes an index entry. The time index gets the segment's largest timestamp
+when the segment becomes inactive or is closed, so a closed segment knows it without a scan. Indexes are opened at first
+use, and every position taken from one is checked against the batch found there: a wrong index raises CorruptIndexError,
+and `rebuild_indexes` rebuilds it.
 
-Not here: which segment (`segments`, `log`), the index files (`segment_indexes`), producer state and leader epochs
-(`recovery`), when files vanish (`log`).
+Not here: which segment (`segment_list`, `log`), the index files (`segment_indexes`), producer state and leader epochs
+(`recovery`), when files are removed (`log`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import CorruptIndexError, StorageError
@@ -30,6 +31,8 @@ from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, BatchHeader, cor
 
 logger = logging.getLogger("kafka.log.LogSegment")
 
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
+
 RECENT_APPENDS_MAX = 8
 NO_TAIL = 2**63
 
@@ -44,7 +47,7 @@ class SegmentOverflowError(StorageError):
 
 
 class LogSegment:
-    """A segment. Everything it raises for the disk's sake is OSError."""
+    """A segment. I/O errors are raised as OSError."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -95,7 +98,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._is_index_full: bool | None = None  # not known since the indexes changed
         self._data_damage: KafkaError | None = None
-        # The last append's first offset, and where the last few began by theirs: a reader at the tail needs no index.
+        # The last append's first offset, and the positions of the last few: a reader at the tail needs no index.
         self._tail_offset = NO_TAIL
         self._recent: dict[int, int] = {}
         if create:
@@ -112,37 +115,31 @@ class LogSegment:
 
     @property
     def size(self) -> int:
+        """Bytes of the `.log` file that hold data."""
         return self.records.size
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """Opened at first use, and made anew if what is there contradicts itself."""
-        index = self._indexes.offset
-        if index is None:
-            try:
-                index = self._open_offset_index()
-            except CorruptIndexError as error:
-                self._rebuild_because(error)
-                index = self._indexes.offset or self._open_offset_index()
-        return index
+        """The offset index, opened at first use, and rebuilt if it contradicts itself."""
+        return self._indexes.offset or self._opened(self._open_offset_index)
 
     def _open_offset_index(self) -> OffsetIndex:
         return self._indexes.open_offset(active=self.active, log_size=self.records.size)
 
     @property
     def time_index(self) -> TimeIndex:
-        """As `offset_index`."""
-        index = self._indexes.time
-        if index is None:
-            try:
-                index = self._open_time_index()
-            except CorruptIndexError as error:
-                self._rebuild_because(error)
-                index = self._indexes.time or self._open_time_index()
-        return index
+        """The time index, opened at first use, and rebuilt if it contradicts itself."""
+        return self._indexes.time or self._opened(self._open_time_index)
 
     def _open_time_index(self) -> TimeIndex:
         return self._indexes.open_time(active=self.active)
+
+    def _opened(self, open_index: Callable[[], Index]) -> Index:
+        try:
+            return open_index()
+        except CorruptIndexError as error:
+            self._rebuild_because(error)
+            return open_index()
 
     @property
     def max_timestamp(self) -> int:
@@ -159,7 +156,7 @@ class LogSegment:
         return known
 
     def holds_max_timestamp(self, entry: TimestampOffset) -> bool:
-        """Whether the batch that an entry of the time index names has the timestamp it gives."""
+        """Whether the batch that an entry of the time index names has the timestamp of the entry."""
         if entry.timestamp < 0:
             return True
         found = self.translate_offset(entry.offset)
@@ -176,12 +173,13 @@ class LogSegment:
 
     @property
     def last_modified_ms(self) -> int:
+        """When the `.log` file changed last; 0 if it is missing. Raises OSError."""
         found = self.files.files.stat(self.records.path)
         return 0 if found is None else found.mtime_ms
 
     @property
     def largest_timestamp(self) -> int:
-        """What time retention goes by: the largest timestamp, or when the file changed if no record has one."""
+        """What time retention uses: the largest timestamp, or the last change of the file if no record has one."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
 
@@ -194,7 +192,7 @@ class LogSegment:
         last_offset: int,
         now_ms: int,
     ) -> bool:
-        """Whether an append of `size` bytes belongs into a new segment."""
+        """Whether an append of `size` bytes needs a new segment."""
         held = self.records.size
         if held > segment_bytes - size or last_offset - self.base_offset > INT32_MAX:
             return True
@@ -219,10 +217,8 @@ class LogSegment:
 
     @property
     def first_batch_timestamp(self) -> int | None:
-        """For the cleaner's max.compaction.lag.ms; None where there is none."""
-        first = self._rolling_timestamp
-        if first is None:
-            first = self._load_first_timestamp()
+        """The first batch's timestamp, for max.compaction.lag.ms; None where it has none."""
+        first = self._load_first_timestamp() if self._rolling_timestamp is None else self._rolling_timestamp
         return first if first >= 0 else None
 
     def append(
@@ -233,7 +229,7 @@ class LogSegment:
         max_timestamp: int,
         offset_of_max_timestamp: int,
     ) -> None:
-        """Write at the end. On OSError nothing was appended, to no file."""
+        """Write at the end. On OSError nothing was appended to any file."""
         records = self.records
         position = records.size
         records.append(data)
@@ -273,13 +269,13 @@ class LogSegment:
         self._recent.clear()
 
     def recent_position(self, offset: int) -> int | None:
-        """Where the batch begins that begins with an offset, if it was appended a moment ago."""
+        """The position of the batch that begins with an offset, if it is one of the last appended."""
         return self._recent.get(offset)
 
     def translate_offset(self, offset: int) -> BatchPosition | None:
-        """The first batch whose last offset is at or above one; None where there is none.
+        """The first batch whose last offset is at or above `offset`; None where there is none.
 
-        An index that led astray is rebuilt on the way. Raises CORRUPT_MESSAGE where the data are damaged.
+        A wrong index is rebuilt on the way. Raises CORRUPT_MESSAGE where the data are damaged.
         """
         try:
             return self._translate(offset)
@@ -327,7 +323,7 @@ class LogSegment:
     def next_offset(self) -> int:
         """The offset after the last batch, by a scan from the last index entry. As `translate_offset`.
 
-        A file that does not end with a whole batch is damaged: what was not written to its end, a recovery cuts off.
+        A file that does not end with a whole batch is damaged: recovery cuts off a batch that was not written whole.
         """
         try:
             return self._scan_to_end()
@@ -351,17 +347,20 @@ class LogSegment:
         return offset
 
     def check_no_overflow(self, last_offset: int) -> None:
-        """Raises SegmentOverflowError."""
+        """Raise SegmentOverflowError if an offset cannot be expressed relative to the base."""
         if not 0 <= last_offset - self.base_offset <= INT32_MAX:
             raise SegmentOverflowError(self, last_offset)
 
     def note_timestamp(self, timestamp: int, last_offset: int) -> None:
-        """Take a batch's largest timestamp into account; for walks that rebuild."""
+        """Take a batch's largest timestamp into account, while a segment is scanned."""
         if timestamp > self.max_timestamp:
             self._max_timestamp, self._offset_of_max_timestamp = timestamp, last_offset
 
     def reset_indexes(self) -> None:
-        """Empty indexes and no known timestamp: the beginning of a recovery. Unreadable index files are replaced."""
+        """Empty the indexes and forget the largest timestamp, as the start of a recovery.
+
+        Unreadable index files are replaced. Raises OSError.
+        """
         self._remove_indexes()
         self.txn_index.reset()
         self._data_damage = None
@@ -370,14 +369,15 @@ class LogSegment:
         self._rolling_timestamp = None
 
     def add_recovered_index_entries(self, last_offset: int, position: int) -> None:
+        """Add an entry to both indexes while a segment is scanned. Raises OSError."""
         self.offset_index.append(last_offset, position)
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
 
     def rebuild_indexes(self) -> None:
-        """Make offset and time index anew from the batch headers.
+        """Rebuild offset and time index from the batch headers.
 
-        Where the data themselves turn out to be damaged, CORRUPT_MESSAGE is raised, the indexes stay as they are, and
-        the next call does not walk the segment again.
+        Raises CORRUPT_MESSAGE where the data themselves are damaged; the indexes then stay as they are, and the next
+        call does not scan the segment again.
         """
         if self._data_damage is not None:
             raise self._data_damage
@@ -396,7 +396,7 @@ class LogSegment:
             self.append_largest_timestamp()
 
     def _remove_indexes(self) -> None:
-        """New ones, empty, take their place."""
+        """Replace both indexes by new, empty ones."""
         self._is_index_full = None
         self._indexes.remove()
         self.txn_index.handle.close()
@@ -404,17 +404,17 @@ class LogSegment:
         self._open_time_index()
 
     def append_largest_timestamp(self) -> None:
-        """The time index's last word on a segment that takes no more appends."""
+        """Add the final entry of the time index of a segment that takes no more appends."""
         self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp, skip_full_check=True)
 
     def become_active(self) -> None:
-        """The last segment of a loaded log: from its next index entry on, its index files stay open."""
+        """Make this the last segment of a loaded log: its index files stay open once they are used."""
         self.active = True
         self._is_index_full = None
         self._indexes.keep_open(True)
 
     def become_inactive(self) -> None:
-        """The segment was rolled: largest timestamp into the index, preallocated space away."""
+        """Finish a segment that was rolled: final time index entry, no preallocated space."""
         self.append_largest_timestamp()
         self._indexes.keep_open(False)
         self.records.trim()
@@ -446,10 +446,11 @@ class LogSegment:
         return timestamp, offset
 
     def write_out_indexes(self) -> bool:
+        """Write index entries that are only in memory; False on a full disk. Raises any other OSError."""
         return self._indexes.write_out()
 
     def take_dirty_files(self) -> Iterator[SharedFile]:
-        """The files that have something to sync, held for the caller and taken for clean. Raises OSError."""
+        """The files that have something to sync, acquired for the caller and marked clean. Raises OSError."""
         if self.records.dirty:
             self.records.dirty = False
             yield self.records.shared.acquire()
@@ -474,26 +475,26 @@ class LogSegment:
         self.files.suffix = new
 
     def move_to(self, directory: str) -> None:
-        """The directory was renamed."""
+        """Take over the new path of a directory that was renamed."""
         self.files.directory = directory
         self.records.path = self.files.path(names.LOG_SUFFIX)
         self.txn_index.handle.path = self.files.path(names.TXN_INDEX_SUFFIX)
         self._indexes.update_paths()
 
     def close_handlers(self) -> None:
-        """Close files and write nothing: the disk may be gone."""
+        """Close the files and write nothing, as the disk may have failed."""
         self._indexes.close()
         self.txn_index.handle.close()
         self.records.close()
 
     def seal(self) -> None:
-        """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` come after."""
+        """Bring the files to the state of a cleanly closed segment; `sync` and `close_handlers` follow."""
         if self._max_timestamp is not None:
             self.append_largest_timestamp()
         self.records.trim()
 
     def sync(self) -> None:
-        """All files of the segment are on the device when this returns."""
+        """Make all files of the segment durable. Raises OSError."""
         self.records.sync()
         for file in self._indexes.opened():
             file.sync()

@@ -1,7 +1,7 @@
 """The offset and time index of one segment: two files that are opened at first use (Kafka's LazyIndex).
 
-What is opened is checked, and CorruptIndexError raised if it contradicts itself: the segment, which has the batches,
-makes both anew then, of what `walk` says they should hold.
+An index is checked when it is opened; CorruptIndexError is raised if it contradicts itself. The segment, which has the
+batches, then rebuilds both from what `walk` finds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kpybroker.wire.records.batch import BatchHeader, corrupt
 
 
 class SegmentIndexes:
-    """`offset` and `time` are None until they are opened."""
+    """The two indexes; `offset` and `time` are None until they are opened."""
 
     __slots__ = ("_files", "_max_bytes", "offset", "time")
 
@@ -31,14 +31,18 @@ class SegmentIndexes:
         self.time: TimeIndex | None = None
 
     def open_offset(self, *, active: bool, log_size: int) -> OffsetIndex:
-        """Open the offset index, or create it. Raises CorruptIndexError, OSError."""
+        """The offset index, opened or created if it was not open. Raises CorruptIndexError, OSError."""
+        if self.offset is not None:
+            return self.offset
         index = OffsetIndex(*self._place(names.INDEX_SUFFIX), active=active)
         index.sanity_check(log_size)
         self.offset = index
         return index
 
     def open_time(self, *, active: bool) -> TimeIndex:
-        """Open the time index, or create it. Raises CorruptIndexError, OSError."""
+        """The time index, opened or created if it was not open. Raises CorruptIndexError, OSError."""
+        if self.time is not None:
+            return self.time
         index = TimeIndex(*self._place(names.TIME_INDEX_SUFFIX), active=active)
         index.sanity_check()
         self.time = index
@@ -54,13 +58,13 @@ class SegmentIndexes:
                 yield index.file
 
     def keep_open(self, keep: bool) -> None:
-        """From the next use on, keep the files open or not. Raises OSError."""
+        """Keep the files open between uses, or not; writes all entries. Raises OSError."""
         for file in self.opened():
             file.keep_open(keep)
             file.handle.close()
 
     def write_out(self) -> bool:
-        """Whether the files have all entries now; False on a full disk. Raises any other OSError."""
+        """Write all entries to the files; False on a full disk. Raises any other OSError."""
         try:
             for file in self.opened():
                 file.write_out()
@@ -108,7 +112,10 @@ class Walked(NamedTuple):
 
 
 def walk(headers: Iterable[tuple[int, BatchHeader]], base_offset: int, interval_bytes: int, name: object) -> Walked:
-    """From a segment's batches, with their positions. Raises CORRUPT_MESSAGE where their offsets make no sense."""
+    """The index entries for these batches, given with their positions.
+
+    Raises CORRUPT_MESSAGE for offsets that cannot be.
+    """
     entries, indexed = [], 0
     timestamp, offset = NO_TIMESTAMP, base_offset
     before = base_offset - 1

@@ -30,10 +30,12 @@ class LogSegments:
 
     @property
     def base_offsets(self) -> list[int]:
+        """All base offsets, ascending."""
         return list(self._bases)
 
     @property
     def first(self) -> LogSegment:
+        """The segment with the lowest base offset."""
         return self._by_base[self._bases[0]]
 
     @property
@@ -42,10 +44,11 @@ class LogSegments:
         return sum(segment.records.size for segment in self._by_base.values())
 
     def get(self, base_offset: int) -> LogSegment | None:
+        """The segment with this base offset."""
         return self._by_base.get(base_offset)
 
     def add(self, segment: LogSegment) -> None:
-        """Add a segment, in place of one with the same base offset."""
+        """Add a segment; it replaces one with the same base offset."""
         base = segment.base_offset
         if base not in self._by_base:
             insort(self._bases, base)
@@ -53,12 +56,14 @@ class LogSegments:
         self.active = self._by_base[self._bases[-1]]
 
     def remove(self, base_offset: int) -> None:
+        """Take a segment out of the map. Raises KeyError."""
         del self._by_base[base_offset]
         self._bases.remove(base_offset)
         if self._bases:
             self.active = self._by_base[self._bases[-1]]
 
     def all(self) -> list[LogSegment]:
+        """All segments, ascending."""
         return [self._by_base[base] for base in self._bases]
 
     def floor(self, offset: int) -> LogSegment | None:

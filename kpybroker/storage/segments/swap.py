@@ -1,9 +1,9 @@
-"""Replacing segments by others, crash-safe: what compaction and the splitting of overflowed segments share.
+"""Replacing segments by others, crash-safe: used by compaction and by the splitting of overflowed segments.
 
-The steps of Kafka's LocalLog.replaceSegments, each of which the loader can take back or finish: new segments
-are complete as `.cleaned` (a crash removes them) -> renamed to `.swap`, highest offset first (a crash before
-the lowest is renamed removes them all, a crash after it finishes the swap) -> the old ones are renamed to
-`.deleted` -> the new ones lose their suffix -> the directory is synced.
+The steps of Kafka's LocalLog.replaceSegments; the loader can undo or finish each of them. New segments are complete as
+`.cleaned` (a crash removes them) -> renamed to `.swap`, highest offset first (a crash before the lowest is renamed
+removes them all, a crash after it finishes the swap) -> the old ones are renamed to `.deleted` -> the new ones lose
+their suffix -> the directory is synced.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
 from kpybroker.wire.records.batch import TimestampType
+from kpybroker.wire.records.default_record import INT64_MAX
 
-INT64_MAX = 2**63 - 1
 UNCOMPRESSED_BYTES_MAX = 28 * 1024 * 1024
 """A codec's window may take as much again (zstd's does); both fit into the 64 MiB that one input may cost."""
 

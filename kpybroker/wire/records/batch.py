@@ -22,8 +22,7 @@ from kpybroker.wire.compression import Codec
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
-
-Buffer = bytes | bytearray | memoryview
+from kpybroker.wire.primitives import Buffer
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -47,7 +46,7 @@ _CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
 _MAX_TIMESTAMP_OFFSET = 35
 _LEGACY_CRC_OFFSET = 12
-_LEGACY_ATTRIBUTES_OFFSET = 17
+LEGACY_ATTRIBUTES_OFFSET = 17
 _LEGACY_TIMESTAMP_OFFSET = 18
 
 V2_HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -285,7 +284,7 @@ def set_max_timestamp(
         return header
     attributes = header.attributes & ~TIMESTAMP_TYPE_MASK | timestamp_type << 3
     if header.magic == 1:
-        buffer[position + _LEGACY_ATTRIBUTES_OFFSET] = attributes
+        buffer[position + LEGACY_ATTRIBUTES_OFFSET] = attributes
         _INT64.pack_into(buffer, position + _LEGACY_TIMESTAMP_OFFSET, max_timestamp)
     else:
         _INT16.pack_into(buffer, position + ATTRIBUTES_OFFSET, attributes)

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     LOG_OVERHEAD,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
-    Buffer,
     iter_batches,
 )
 from kpybroker.wire.records.builder import BatchFields, build_batch_of

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from kpybroker.wire.compression import decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     NO_SEQUENCE,
     RECORD_BATCH_OVERHEAD,
     BatchHeader,
-    Buffer,
     TimestampType,
     corrupt,
     increment_sequence,

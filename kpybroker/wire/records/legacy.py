@@ -20,11 +20,11 @@ from typing import NamedTuple
 from kpybroker.wire.compression import Codec, compress, decompress
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     LEGACY_OVERHEAD_V0,
     LOG_OVERHEAD,
     BatchHeader,
-    Buffer,
     TimestampType,
     computed_crc,
     corrupt,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kpybroker.wire.constants import NO_TIMESTAMP
-from kpybroker.wire.records.batch import BatchHeader, Buffer
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
 from kpybroker.wire.records.record import iter_records
 

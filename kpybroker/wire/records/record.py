@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kpybroker.wire.records.batch import BatchHeader, Buffer
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, Record, iter_default_records
 from kpybroker.wire.records.legacy import iter_legacy_records
 

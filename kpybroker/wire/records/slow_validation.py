@@ -8,13 +8,16 @@ records, or to millions of headers of one record. Such a batch is validated in a
 from __future__ import annotations
 
 from kpybroker.wire.constants import UNKNOWN_OFFSET
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
+    ATTRIBUTES_OFFSET,
     CODEC_MASK,
+    LEGACY_ATTRIBUTES_OFFSET,
+    MAGIC_OFFSET,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
     BatchHeader,
-    Buffer,
     stamp,
 )
 from kpybroker.wire.records.validate import ValidatedRecords
@@ -22,9 +25,7 @@ from kpybroker.wire.records.validate import ValidatedRecords
 IN_LOOP_BYTES_MAX = 32 * 1024
 """Uncompressed bytes checked in the loop: a record takes at least seven bytes, so this is below 15 ms."""
 
-_MAGIC = 16
-_OLD_ATTRIBUTES = 17
-_ATTRIBUTES = 22  # the low byte of a magic 2 batch's
+_ATTRIBUTES = ATTRIBUTES_OFFSET + 1  # the low byte
 
 
 def is_slow_to_validate(records: Buffer, rules: AppendRules) -> bool:
@@ -32,11 +33,11 @@ def is_slow_to_validate(records: Buffer, rules: AppendRules) -> bool:
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD or rules.to_magic < 2:
         return False
-    if rules.as_sent and records[_MAGIC] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
+    if rules.as_sent and records[MAGIC_OFFSET] == 2 and not records[_ATTRIBUTES] & TIMESTAMP_TYPE_MASK:
         return False  # nearly always
-    if records[_MAGIC] != 2:
+    if records[MAGIC_OFFSET] != 2:
         # A compressed message after an uncompressed one is refused before anything is decompressed.
-        return records[_OLD_ATTRIBUTES] & CODEC_MASK != 0 or size > IN_LOOP_BYTES_MAX
+        return records[LEGACY_ATTRIBUTES_OFFSET] & CODEC_MASK != 0 or size > IN_LOOP_BYTES_MAX
     attributes = records[_ATTRIBUTES]
     codec_id = attributes & CODEC_MASK
     is_kept = rules.codec is None or rules.codec == codec_id

@@ -23,6 +23,7 @@ from kpybroker.wire.compression import Codec, UndecodableError, has_linked_lz4_b
 from kpybroker.wire.constants import NO_TIMESTAMP, UNKNOWN_OFFSET
 from kpybroker.wire.crc import crc32c
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.append_rules import AppendRules
 from kpybroker.wire.records.batch import (
     ATTRIBUTES_OFFSET,
@@ -35,7 +36,6 @@ from kpybroker.wire.records.batch import (
     TRANSACTIONAL_MASK,
     V2_HEADER,
     BatchHeader,
-    Buffer,
     TimestampType,
     iter_batches,
     set_max_timestamp,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import trio
 import trio.testing
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from kpybroker.broker.cluster.metadata_cache import DELETED_NAMES_MAX, ELECTION_S, MetadataCache
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.core.tree import ConnectionLoss, Stat
@@ -181,7 +184,7 @@ class TestWaiting:
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
 
 
-class Topics:
+class _Topics:
     """A tree that reports only the number of topics; None: it does not respond."""
 
     def __init__(self, count: int | None) -> None:
@@ -194,6 +197,10 @@ class Topics:
         return Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, self.count, 0)
 
 
+def tree_of(topics: int | None) -> Tree:
+    return cast(Tree, _Topics(topics))
+
+
 @pytest.mark.parametrize("topics", [0, 1, None])
 async def test_a_request_before_the_first_update_waits_for_it(
     topics: int | None, autojump_clock: trio.testing.MockClock
@@ -201,12 +208,12 @@ async def test_a_request_before_the_first_update_waits_for_it(
     metadata = cache()
     start = trio.current_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(metadata.wait_first_update, Topics(topics))
+        nursery.start_soon(metadata.wait_first_update, tree_of(topics))
         await trio.testing.wait_all_tasks_blocked()
         assert not metadata.snapshot.brokers
         assert nursery.child_tasks
         await metadata.update(request(state("a", 0)))
-    await metadata.wait_first_update(Topics(topics))
+    await metadata.wait_first_update(tree_of(topics))
     assert trio.current_time() == start
 
 
@@ -218,7 +225,7 @@ async def test_an_update_without_partitions_is_incomplete_if_there_are_topics(
     metadata = cache()
     await metadata.update(request())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(metadata.wait_first_update, Topics(topics))
+        nursery.start_soon(metadata.wait_first_update, tree_of(topics))
         await trio.testing.wait_all_tasks_blocked()
         assert nursery.child_tasks
         await metadata.update(request(state("a", 0)))
@@ -230,14 +237,14 @@ async def test_an_update_without_partitions_is_complete_if_there_are_no_topics(
     metadata = cache()
     await metadata.update(request())
     start = trio.current_time()
-    await metadata.wait_first_update(Topics(0))
-    await metadata.wait_first_update(Topics(1))  # created in the meantime: nothing waits for its creation
+    await metadata.wait_first_update(tree_of(0))
+    await metadata.wait_first_update(tree_of(1))  # created in the meantime: nothing waits for its creation
     assert trio.current_time() == start
 
 
 async def test_the_wait_for_the_first_update_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
     start = trio.current_time()
-    await cache().wait_first_update(Topics(0))
+    await cache().wait_first_update(tree_of(0))
     assert trio.current_time() - start == 18 + ELECTION_S  # zookeeper.session.timeout.ms is 18 s
 
 
@@ -259,7 +266,7 @@ async def test_the_addresses_of_brokers_as_a_client_sees_them(
     metadata = MetadataCache(BrokerConfig(props))
     metadata.local_broker_id = 1
     await metadata.update(UpdateMetadataRequest(live_brokers=[live_broker(broker_id) for broker_id in brokers]))
-    connection = PlainConnectionInfo(local_host="reached", local_port=7)
+    connection = PlainConnectionInfo(local=("reached", 7))
     nodes = metadata.alive_nodes(RequestContext(connection, AllowAll(), ApiKey.METADATA, 12))
     assert [f"{node.host}:{node.port}" for node in nodes] == expected
 

@@ -10,7 +10,11 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
-from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier, VerificationError
+from kpybroker.broker.coordinators.transaction_verification import (
+    TransactionProducer,
+    TransactionVerifier,
+    VerificationError,
+)
 from kpybroker.core.log.producer_state import NO_VERIFICATION
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -20,6 +24,12 @@ from tests.support.running_broker import ask
 from tests.support.transactional import Producer, completed, transactional_broker
 
 T0 = ("t", 0)
+UNKNOWN = TransactionProducer("x", 5, 2)
+"""A producer that no coordinator knows."""
+
+
+def named(producer: Producer) -> TransactionProducer:
+    return TransactionProducer(producer.transactional_id, producer.producer_id, producer.epoch)
 
 
 async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
@@ -48,9 +58,7 @@ async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
         producer = Producer(broker)
         await producer.init()
         await producer.add(0)
-        verified = await broker.verifier.verify(
-            "x", producer.producer_id, producer.epoch, {T0: 0}, knows_abortable=False
-        )
+        verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=False)
         assert verified.errors == {}
         assert verified.guard(T0) is not NO_VERIFICATION
         await producer.end(False)
@@ -76,9 +84,7 @@ async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> Non
         await producer.add(0)
         broker.transactions.stop()
         assert await producer.write(b"a") is ErrorCode.NOT_ENOUGH_REPLICAS
-        verified = await broker.verifier.verify(
-            "x", producer.producer_id, producer.epoch, {T0: 0}, knows_abortable=True
-        )
+        verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=True)
         assert verified.errors == {T0: ErrorCode.NOT_COORDINATOR}
         with pytest.raises(VerificationError, match="Underlying error: NOT_COORDINATOR"):
             verified.produce_guard(T0)
@@ -86,7 +92,7 @@ async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> Non
 
 async def test_partitions_that_are_not_here_are_not_asked_about(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
-        verified = await broker.verifier.verify("x", 5, 0, {("none", 0): 0, T0: 0}, knows_abortable=False)
+        verified = await broker.verifier.verify(UNKNOWN, {("none", 0): 0, T0: 0}, knows_abortable=False)
         assert verified.errors == {
             ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -172,12 +178,12 @@ async def test_a_coordinator_on_another_broker_is_asked_there(
             return answer
 
         verifier = TransactionVerifier(broker, broker.metadata, broker.replicas, ask_peer, lambda: broker.transactions)
-        verified = await verifier.verify("x", 5, 2, {T0: 0}, knows_abortable=False)
+        verified = await verifier.verify(UNKNOWN, {T0: 0}, knows_abortable=False)
         assert verified.errors.get(T0) is expected
 
 
 async def test_without_a_leader_there_is_no_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with transactional_broker(tmp_path) as broker:
         monkeypatch.setattr(broker.metadata, "leader_and_epoch", lambda topic, index: (-1, 0))
-        verified = await broker.verifier.verify("x", 5, 2, {T0: 0}, knows_abortable=False)
+        verified = await broker.verifier.verify(UNKNOWN, {T0: 0}, knows_abortable=False)
         assert verified.errors == {T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}

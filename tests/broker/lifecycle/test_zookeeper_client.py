@@ -51,7 +51,7 @@ def test_what_is_not_available_is_refused(tmp_path: Path) -> None:
     assert "keytool" in refusal(**tls, zookeeper_ssl_truststore_location="/etc/trust.jks")
     assert "zookeeper.ssl.crl.enable is true" in refusal(**tls, zookeeper_ssl_crl_enable="true")
     assert "zookeeper.ssl.ocsp.enable is true" in refusal(**tls, zookeeper_ssl_ocsp_enable="true")
-    assert "no version of TLS" in refusal(**tls, zookeeper_ssl_protocol="SSLv3")
+    assert "is not a version of TLS" in refusal(**tls, zookeeper_ssl_protocol="SSLv3")
 
 
 def test_acls_are_kafkas_by_kind_of_path() -> None:

@@ -68,12 +68,12 @@ async def test_an_error_is_raised_where_its_socket_is_watched(pairs: Callable[[]
     def fail() -> bool:
         raise ConnectionResetError
 
-    def read_other() -> bool:
+    def take() -> bool:
         served.append(other.recv(9))
         return False
 
     async def watch_other() -> None:
-        await poller.watch(other, read_other)
+        await poller.watch(other, take)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(poller.run)

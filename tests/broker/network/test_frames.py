@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Coroutine
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +15,6 @@ from kpybroker.broker.network.frames import GROWTH_BYTES_MIN, SMALL_FRAME_BYTES_
 from kpybroker.broker.network.request_memory import KEPT_BUFFERS_MAX, ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part
 from kpybroker.wire.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from kpybroker.broker.network.transport import Stream
 
 T = TypeVar("T")
 
@@ -58,10 +55,10 @@ def reader(
     frame_bytes_max: int = 100 * 1024 * 1024,
     memory: RequestMemory | None = None,
 ) -> FrameReader:
-    stream = PiecewiseStream(pieces)
+    stream: Any = PiecewiseStream(pieces)
     activity = SimpleNamespace(was_active=False)
     memory = memory or RequestMemory(-1)
-    return FrameReader(cast("Stream", stream), ReceiveBuffers(scratch, large), frame_bytes_max, memory, activity)
+    return FrameReader(stream, ReceiveBuffers(scratch, large), frame_bytes_max, memory, activity)
 
 
 def reader_of(data: bytes, cuts: list[int], scratch: int, large: int) -> FrameReader:
@@ -90,7 +87,6 @@ def drain(frames: FrameReader) -> list[bytes]:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
     try:
         coroutine.send(None)
     except StopIteration as stop:

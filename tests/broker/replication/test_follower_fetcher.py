@@ -193,7 +193,7 @@ def answered(
 ) -> Request | None:
     """What it asks for next."""
     topic = FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=list(data))
-    return fetcher._answered(FetchResponse(session_id=session_id, responses=[topic]))
+    return fetcher._on_response(FetchResponse(session_id=session_id, responses=[topic]))
 
 
 async def test_after_a_response_only_the_partitions_it_named_are_looked_at(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from kpybroker.broker.cluster.config_repository import ConfigRepository
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
-from kpybroker.broker.replication.links import Links
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.config.topic import LogConfig
@@ -84,11 +84,11 @@ class Scene:
         return await self.replicas.stop_replicas(StopReplicaRequest(controller_epoch=1, topic_states=[topic]))
 
 
-def no_other_brokers() -> Links:
+def no_other_brokers() -> Any:
     def unexpected(*_: object) -> Any:
         raise AssertionError("a single broker needs no other")
 
-    return Links(unexpected, unexpected)
+    return SimpleNamespace(connection_to=unexpected, controller_channel=unexpected)
 
 
 def led_by(leader: int, epoch: int) -> State:

@@ -332,7 +332,7 @@ class Replication:
             return
         leader = self.world.leader_of(node)
         if leader is not None:
-            node.cut_where_it_parts(leader.log.end_offset_for_epoch(node.log.latest_epoch))
+            node.truncate_at_divergence(leader.log.end_offset_for_epoch(node.log.latest_epoch))
 
     # --- what must hold
 

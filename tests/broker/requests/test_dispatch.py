@@ -1,21 +1,24 @@
-"""What is advertised is served; what cannot be understood ends the connection; what fails gets its API's answer."""
+"""What is advertised is served; an invalid frame ends the connection; a failure has its API's error response."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 
 from kpybroker.broker.handlers import routes
-from kpybroker.broker.requests.dispatch import Route
+from kpybroker.broker.handlers.groups import list_groups
+from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.requests.dispatch import Dispatcher, Route
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import decode
-from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
-from kpybroker.wire.messages.produce import ProduceRequest
 from tests.support.running_broker import CLIENT, ask, running_broker
 
 
@@ -40,8 +43,8 @@ def test_every_version_has_an_error_answer_that_can_be_encoded(key: ApiKey) -> N
         route = Route(key, version, routes.load(key))
         context = RequestContext(CLIENT, AllowAll(), key, version)
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        request = route.request_class()
-        if isinstance(request, ProduceRequest):
+        request: Any = route.request_class()
+        if key is ApiKey.PRODUCE:
             request.acks = 1
         encode(route.error_response(request, context, error), version)
 
@@ -84,3 +87,55 @@ async def test_a_handlers_mistake_becomes_its_apis_answer(tmp_path: Path, monkey
     async with running_broker(tmp_path) as broker:
         monkeypatch.setattr(broker.groups, "list_groups", lambda *_: 1 / 0)
         assert (await ask(broker, ListGroupsRequest(), 4)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class FailingHandler:
+    """A handler of ListGroups that fails in one of the ways in which a handler can."""
+
+    LEDGER = list_groups.LEDGER
+    FAST_VERSIONS = (0, 5)
+    error_response = staticmethod(list_groups.error_response)
+
+    def __init__(self, way: str, error: Exception) -> None:
+        self.way = way
+        self.error = error
+
+    def handle_fast(self, *_: Any) -> None:
+        if self.way == "fast":
+            raise self.error
+
+    def handle(self, *_: Any) -> Any:
+        return {"coroutine": self._in_a_coroutine, "steps": self._in_steps}.get(self.way, self._at_once)()
+
+    def _at_once(self) -> None:
+        raise self.error
+
+    async def _in_a_coroutine(self) -> None:
+        await trio.lowlevel.checkpoint()
+        raise self.error
+
+    def _in_steps(self) -> Steps[None]:
+        yield trio.lowlevel.checkpoint
+        raise self.error
+
+
+@pytest.mark.parametrize("elements", [0, 10_000])
+@pytest.mark.parametrize("way", ["fast", "at once", "coroutine", "steps"])
+async def test_an_error_has_one_response_however_the_request_is_handled(
+    tmp_path: Path, way: str, elements: int
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        request = ListGroupsRequest(states_filter=[f"{n}" for n in range(elements)])
+
+        def dispatcher(error: Exception) -> None:
+            broker.dispatcher = Dispatcher(broker, lambda _: FailingHandler(way, error))
+
+        for error, code in (
+            (KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+            (ZeroDivisionError(), ErrorCode.UNKNOWN_SERVER_ERROR),
+        ):
+            dispatcher(error)
+            assert (await ask(broker, request, 4)).error_code == code
+        dispatcher(ProtocolError("what ends a connection"))
+        with pytest.raises(ProtocolError):
+            await ask(broker, request, 4)

@@ -12,7 +12,7 @@ import trio
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.poller import Poller
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.shortcuts import ALL, FAST_PRODUCE, POLLER
+from kpybroker.config.keys.own import FAST_PRODUCE, POLLER, SHORTCUTS
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import encode
@@ -23,7 +23,7 @@ from kpybroker.wire.records.builder import build_batch
 from tests.support.running_broker import create_topic, settings
 
 NOW_MS = 1_700_000_000_000
-VALUES = [ALL, frozenset[str](), *(ALL - {name} for name in sorted(ALL))]
+VALUES = [SHORTCUTS, frozenset[str](), *(SHORTCUTS - {name} for name in sorted(SHORTCUTS))]
 
 
 def frame(correlation_id: int, key: ApiKey, version: int, request: Any) -> bytes:
@@ -91,7 +91,7 @@ async def responses(directory: Path, shortcuts: frozenset[str]) -> list[bytes]:
 
 @pytest.mark.parametrize("shortcuts", VALUES[1:], ids=lambda value: "+".join(sorted(value)) or "none")
 async def test_responses_are_the_same_without_a_shortcut(tmp_path: Path, shortcuts: frozenset[str]) -> None:
-    expected = await responses(tmp_path / "all", ALL)
+    expected = await responses(tmp_path / "all", SHORTCUTS)
     assert [len(response) > 20 for response in expected] == [True] * len(REQUESTS)
     assert sum(map(len, expected)) > 2 * 700_000
     assert await responses(tmp_path / "without", shortcuts) == expected

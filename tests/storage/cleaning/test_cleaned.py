@@ -1,4 +1,4 @@
-"""The log's side of a cleaning: jobs, swaps, what calls a cleaning off, and the checkpoint."""
+"""The log's side of a cleaning: jobs, swaps, what aborts a cleaning, and the checkpoint."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.disk.files import read_file, write_file
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from tests.support.batches import NOW_MS, log_config, read_all
+from tests.support.batches import NOW_MS, append_batch, log_config, read_all
 from tests.support.cleaning import clean_log, job_for
 from tests.support.lossy_files import LossyFiles
 
@@ -40,9 +39,7 @@ def dirty_log(logs: LogManager, topic: str = "t", *, rounds: int = 3) -> Log:
     for number in range(rounds):
         for key in b"abc":
             fields = BatchFields(producer_id=key, producer_epoch=0, base_sequence=number)
-            log.append_as_leader(
-                ProducedBatches(build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields), NOW_MS), 0
-            )
+            append_batch(log, build_batch([(b"%d" % key, b"v%d" % number, NOW_MS)], fields))
         log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log
@@ -58,14 +55,11 @@ def cleaned_files(log: Log) -> list[CleanedSegment]:
     return [event for event in events if isinstance(event, CleanedSegment)]
 
 
-def test_a_job_tells_of_producers_whose_last_record_it_will_meet() -> None:
+def test_a_job_lists_the_producers_whose_last_record_it_cleans() -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
-    log.append_as_leader(
-        ProducedBatches(
-            build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3)), NOW_MS
-        ),
-        0,
+    append_batch(
+        log, build_batch([(b"k", b"v", NOW_MS)], BatchFields(producer_id=97, producer_epoch=0, base_sequence=3))
     )
     log.update_high_watermark(log.log_end_offset)
     target, job = job_for(log)
@@ -79,7 +73,7 @@ def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later
     log = dirty_log(open_manager(files))
     reader = log.read(0, 10_000)
     assert reader.slice is not None
-    assert log.read(1, 10_000, max_offset=2).size > 0  # remembers where offset 2 begins
+    assert log.read(1, 10_000, max_offset=2).size > 0  # caches the position of offset 2
     (event,) = cleaned_files(log)
     assert event == CleanedSegment(0, [0, 3, 6])
     swap_in(log, event, NOW_MS)()
@@ -90,7 +84,7 @@ def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later
     present = file_names(files, log)
     assert "00000000000000000003.log" not in present
     assert "00000000000000000003.log.deleted" in present
-    assert "00000000000000000006.snapshot" not in present  # of a segment that is no more
+    assert "00000000000000000006.snapshot" not in present  # of a segment that was replaced
     assert "00000000000000000009.snapshot" in present
     assert log.deletions_due(NOW_MS) == []
     for path in log.deletions_due(NOW_MS + 1000):
@@ -99,7 +93,7 @@ def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later
     assert not [name for name in file_names(files, log) if name.endswith(names.DELETED_SUFFIX)]
 
 
-def test_a_flush_that_was_under_way_does_not_mind() -> None:
+def test_a_flush_in_progress_is_not_disturbed() -> None:
     log = dirty_log(open_manager(LossyFiles()))
     job = log.prepare_flush()
     (event,) = cleaned_files(log)
@@ -154,7 +148,7 @@ def test_a_directory_that_cannot_be_synced_is_failed_and_one_that_is_gone_is_not
         lambda logs, log: log.close(),
     ],
 )
-def test_what_changes_the_segments_calls_the_cleaning_off(change: Callable[[LogManager, Log], object]) -> None:
+def test_a_change_of_the_segments_aborts_the_cleaning(change: Callable[[LogManager, Log], object]) -> None:
     logs = open_manager(LossyFiles())
     log = dirty_log(logs)
     aborted: list[bool] = []
@@ -167,16 +161,16 @@ def test_what_changes_the_segments_calls_the_cleaning_off(change: Callable[[LogM
 @pytest.mark.parametrize(
     "change",
     [
-        lambda log: log.truncate_to(10, now_ms=NOW_MS),  # in the active segment, which nobody cleans
+        lambda log: log.truncate_to(10, now_ms=NOW_MS),  # in the active segment, which is never cleaned
         lambda log: log.update_config(BOTH),
         lambda log: log.increment_log_start_offset(4),
         lambda log: log.roll(NOW_MS),
         lambda log: log.flush(),
     ],
 )
-def test_what_leaves_the_segments_alone_does_not(change: Callable[[Log], object]) -> None:
+def test_other_changes_do_not_abort_the_cleaning(change: Callable[[Log], object]) -> None:
     log = dirty_log(open_manager(LossyFiles()))
-    log.append_as_leader(ProducedBatches(build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]), NOW_MS), 0)
+    append_batch(log, build_batch([(b"k", b"v", NOW_MS), (b"k", b"v", NOW_MS)]))
     log.update_high_watermark(log.log_end_offset)
     events = cleaned_files(log)
     log.cleaning = lambda: pytest.fail("called off")

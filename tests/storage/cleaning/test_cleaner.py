@@ -1,4 +1,4 @@
-"""Cleaning a log's files: which, how far, and what is written."""
+"""Cleaning a log's files: which segments, how far, and what is written."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from kpybroker.storage.cleaning.cleaned import remove_leftovers
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, Mapped, clean
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.files import write_all
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.segment import SegmentOverflowError
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.builder import build_batch, build_batch_of
 from kpybroker.wire.records.default_record import Record
-from tests.support.batches import NOW_MS, log_config, open_log
+from tests.support.batches import NOW_MS, append_batch, log_config, open_log
 from tests.support.cleaning import clean_log, job_for
 from tests.support.keyed_load import all_records
 from tests.support.lossy_files import LossyFiles
@@ -28,7 +27,7 @@ CONFIG = log_config(segment_bytes=1000, index_interval_bytes=100, cleanup_policy
 def put(log: Log, *keys: str, value: bytes | None = b"v" * 20, timestamp: int = NOW_MS) -> int:
     """A batch with these keys; its first offset."""
     entries = [(key.encode(), value, timestamp) for key in keys]
-    return log.append_as_leader(ProducedBatches(build_batch(entries), NOW_MS), 0).first_offset
+    return append_batch(log, build_batch(entries)).first_offset
 
 
 def log_with(*rounds: str, files: LossyFiles | None = None, config: object = CONFIG) -> Log:
@@ -46,7 +45,7 @@ def keys(log: Log) -> str:
     return "".join(f"{record.key.decode() if record.key else ''}{record.offset} " for record in all_records(log))
 
 
-def test_segments_that_become_small_are_put_together() -> None:
+def test_segments_that_become_small_are_merged() -> None:
     log = log_with("abc", "abd", "abe", "f")
     done = clean_log(log)
     assert done is not None
@@ -184,7 +183,7 @@ def test_every_read_and_write_is_reported_and_may_end_the_cleaning() -> None:
         list(clean(log.files, job, stop))
 
 
-def test_the_steps_are_told_in_order() -> None:
+def test_the_steps_are_reported_in_order() -> None:
     log = log_with("abc", "abd", "aaaaaaa", "bbbbbbb")
     _, job = job_for(log)
     events = list(clean(log.files, job, lambda size: None))

@@ -56,7 +56,7 @@ def loaded(*, flushed: bool) -> tuple[LossyFiles, LogManager, Log]:
 
 
 def compact(logs: LogManager, log: Log) -> None:
-    """Two cleanings as the broker does them, the second of what the first had no memory for."""
+    """Two cleanings as the broker runs them; the second cleans what did not fit into the map of the first."""
     for round_ in range(2):
         clean_log(log, now_ms=NOW_MS + 100_000 * (round_ + 1), map_bytes=MAP_BYTES)
         logs.cleaner_offset_checkpoint()()
@@ -102,7 +102,7 @@ def check_reopened(files: LossyFiles, original: Log) -> None:
 
 @cache
 def before(*, flushed: bool) -> Log:
-    """The log before the compaction. Not to be changed."""
+    """The log before the compaction; tests must not change it."""
     return loaded(flushed=flushed)[2]
 
 
@@ -130,7 +130,7 @@ def test_a_kill_anywhere_leaves_one_whole_log(request: pytest.FixtureRequest) ->
 
 
 def test_a_power_cut_anywhere_loses_nothing_that_was_flushed(request: pytest.FixtureRequest) -> None:
-    """Where names change in the order in which they were changed: a rename has two, and no order means no rename."""
+    """For a disk that keeps the order of name changes: a rename has two, and without the order it is no rename."""
     chosen, chance = places(request, flushed=True)
     for operation in chosen:
         files = stopped(operation, flushed=True)

@@ -1,4 +1,4 @@
-"""What stays of a batch (MemoryRecordsTest's filterTo, LogCleanerTest)."""
+"""What remains of a batch (MemoryRecordsTest's filterTo, LogCleanerTest)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def kept_records(kept: KeptBatch | None) -> tuple[BatchHeader, list[Record]]:
 ABC = [record(10, b"a"), record(11, b"b"), record(12, b"c")]
 
 
-def test_a_batch_of_which_everything_stays_is_copied_as_it_is() -> None:
+def test_a_batch_that_keeps_all_records_is_copied_unchanged() -> None:
     batch = build_batch_of(ABC)
     kept = run(rules({b"a": 10, b"b": 11}), batch)
     assert kept is not None
@@ -74,7 +74,7 @@ def test_a_batch_of_which_everything_stays_is_copied_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_superseded_records_go_and_all_else_of_the_batch_stays(codec: Codec) -> None:
+def test_superseded_records_are_removed_and_the_rest_of_the_batch_is_kept(codec: Codec) -> None:
     timed = [r._replace(timestamp=1000 + 300 * n, headers=(("h", b"%d" % n),)) for n, r in enumerate(ABC)]
     batch = build_batch_of(
         timed,
@@ -96,14 +96,14 @@ def test_superseded_records_go_and_all_else_of_the_batch_stays(codec: Codec) -> 
     assert (header.base_timestamp, header.max_timestamp, header.records_count) == (1300, 1300, 1)
 
 
-def test_log_append_time_is_the_time_of_what_stays() -> None:
+def test_log_append_time_is_kept() -> None:
     batch = build_batch_of(ABC, BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=777))
     header, records = kept_records(run(rules({b"a": 50}), batch))
     assert [(r.offset, r.timestamp) for r in records] == [(11, 777), (12, 777)]
     assert (header.base_timestamp, header.max_timestamp) == (777, 777)
 
 
-def test_a_batch_of_which_nothing_stays_goes() -> None:
+def test_a_batch_with_no_record_left_is_removed() -> None:
     assert run(rules({b"a": 50, b"b": 50, b"c": 50}), build_batch_of(ABC)) is None
 
 
@@ -136,13 +136,13 @@ def kept_records_data(header: BatchHeader, batch: bytearray) -> bytes:
     return bytes(kept.data)
 
 
-def test_records_above_what_was_mapped_stay() -> None:
+def test_records_above_the_mapped_range_are_kept() -> None:
     header, records = kept_records(run(rules({b"a": 11}, latest_offset=11), build_batch_of([*ABC, record(13, b"a")])))
     assert [(r.offset, r.key) for r in records] == [(11, b"b"), (12, b"c"), (13, b"a")]
     assert header.base_offset == 10
 
 
-def test_records_without_a_key_go_and_are_counted() -> None:
+def test_records_without_a_key_are_removed_and_counted() -> None:
     filter_ = rules()
     _, records = kept_records(run(filter_, build_batch_of([record(10, None), record(11, b""), record(12, b"c")])))
     assert [r.key for r in records] == [b"", b"c"]
@@ -166,7 +166,7 @@ def test_the_first_cleaning_gives_tombstones_a_delete_horizon(kind: TimestampTyp
     assert [r.value for r in records] == [b"x", None, None]
 
 
-def test_tombstones_stay_until_the_horizon_and_go_then() -> None:
+def test_tombstones_are_removed_at_the_horizon() -> None:
     first = run(rules(), build_batch_of(TOMBSTONES))
     assert first is not None
     second = run(rules(now_ms=NOW + RETENTION - 1), bytes(first.data))
@@ -193,7 +193,7 @@ def test_superseded_tombstones_set_no_horizon() -> None:
 # --- transactions
 
 
-def test_a_marker_without_a_transaction_gets_a_horizon_and_goes_when_it_is_over() -> None:
+def test_a_marker_without_a_transaction_gets_a_horizon_and_is_removed_after_it() -> None:
     batch = marker(commit=True, producer_id=7)
     first = run(rules(), batch)
     header, records = kept_records(first)
@@ -218,7 +218,7 @@ def test_the_last_marker_of_a_live_producer_stays_without_its_record() -> None:
     assert run(rules(last_records={7: LastRecord(-1, 3)}), bytes(emptied.data)) is None
 
 
-def test_aborted_data_go_and_their_marker_waits_for_the_next_cleaning() -> None:
+def test_aborted_data_are_removed_and_their_marker_waits_for_the_next_cleaning() -> None:
     aborted = AbortedTxn(7, 10, 13, 14)
     filter_ = rules(aborted=(aborted,))
     fields = BatchFields(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -240,7 +240,7 @@ def legacy(records: list[Record], magic: int, codec: Codec = Codec.NONE, **optio
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_single_old_message_stays_or_goes(magic: int) -> None:
+def test_a_single_old_message_is_kept_or_removed(magic: int) -> None:
     message = legacy([record(10, b"a")], magic)
     kept = run(rules(), message)
     assert kept is not None
@@ -250,7 +250,7 @@ def test_a_single_old_message_stays_or_goes(magic: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_an_old_wrapper_is_written_anew_without_what_goes(magic: int) -> None:
+def test_an_old_wrapper_is_rewritten_without_removed_messages(magic: int) -> None:
     wrapper = legacy(ABC, magic, Codec.SNAPPY)
     kept = run(rules(), wrapper)
     assert kept is not None
@@ -263,7 +263,7 @@ def test_an_old_wrapper_is_written_anew_without_what_goes(magic: int) -> None:
     assert [(r.offset, r.key, r.value) for r in iter_records(bytes(kept.data), header)] == [(11, b"b", b"value")]
 
 
-def test_old_tombstones_go_by_the_age_of_their_segment() -> None:
+def test_old_tombstones_are_removed_by_the_age_of_their_segment() -> None:
     filter_ = rules()
     tombstone = legacy([record(10, b"a", None)], 1)
     assert run(filter_, tombstone) is not None
@@ -271,8 +271,8 @@ def test_old_tombstones_go_by_the_age_of_their_segment() -> None:
     assert run(filter_, tombstone) is None
 
 
-def test_an_old_wrapper_around_messages_of_another_magic_is_put_right() -> None:
-    """KAFKA-4298."""
+def test_an_old_wrapper_around_messages_of_another_magic_is_corrected() -> None:
+    """KAFKA-4298: a wrapper whose messages have another magic is rewritten."""
     inner = encode_message(0, 1, 0, 100, b"a", b"value")
     wrapper = bytes(encode_message(10, 0, Codec.GZIP, -1, None, compress(Codec.GZIP, inner, magic=0)))
     inner_header = parse_header(inner)
@@ -284,7 +284,7 @@ def test_an_old_wrapper_around_messages_of_another_magic_is_put_right() -> None:
     assert [(r.key, r.value) for r in iter_records(bytes(kept.data), header)] == [(b"a", b"value")]
 
 
-def test_the_last_old_message_of_the_range_stays_as_there_are_no_empty_ones() -> None:
+def test_the_last_old_message_of_the_range_is_kept() -> None:
     message = legacy([record(10, None)], 1)
     kept = run(rules(end=11), message)
     assert kept is not None
@@ -324,7 +324,7 @@ def test_a_wrong_number_of_records_is_no_batch(count: int) -> None:
 
 
 def test_no_damage_makes_the_walk_leave_the_section() -> None:
-    """It ends with what looks like records, or with an error: never with a key outside."""
+    """The walk ends with records or an error, never with a key outside the section."""
     content = bytearray(encode_records([record(n, b"key %d" % n) for n in range(5)], 0, 100))
     for position in range(len(content)):
         for value in (0, 1, 0x7F, 0x80, 0xFF):

@@ -1,4 +1,4 @@
-"""Compaction of random loads: whoever reads the compacted log makes the same table of it as before."""
+"""Compaction of random loads: the compacted log gives a reader the same table as before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONFIG = log_config(
 
 
 def producers(state: ProducerState) -> dict[int, tuple[object, ...]]:
-    """What must survive of them: epoch, last sequence, and the transaction in progress."""
+    """What must survive of each producer: epoch, last sequence, and the transaction in progress."""
     return {
         producer_id: (
             entry.producer_epoch,

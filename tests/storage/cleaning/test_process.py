@@ -1,4 +1,4 @@
-"""The cleaner's process and the lines it speaks."""
+"""The cleaner's process and its protocol of lines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from kpybroker.storage.cleaning.process import (
     encode_job,
 )
 from kpybroker.storage.disk.files import OsFiles
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
-from tests.support.batches import NOW_MS, log_config
+from tests.support.batches import NOW_MS, append_batch, log_config
 from tests.support.cleaning import job_for
 from tests.support.keyed_load import all_records
 
@@ -34,7 +33,7 @@ END_WITHIN_S = 30
 def dirty_log(directory: Path) -> Log:
     log = Log(OsFiles(), str(directory / "t-0"), log_config(cleanup_policy=frozenset({"compact"})), now_ms=NOW_MS)
     for number in range(100):
-        log.append_as_leader(ProducedBatches(build_batch([(b"%d" % (number % 7), b"v" * 50, NOW_MS)]), NOW_MS), 0)
+        append_batch(log, build_batch([(b"%d" % (number % 7), b"v" * 50, NOW_MS)]))
     log.roll(NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return log
@@ -116,7 +115,7 @@ def test_a_job_that_fails_says_so_and_the_next_one_may_come(tmp_path: Path) -> N
     process.communicate(timeout=END_WITHIN_S)
 
 
-def test_it_ends_within_a_job_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+def test_it_ends_within_a_job_that_is_no_longer_wanted(tmp_path: Path) -> None:
     """At a byte a second the job would take hours."""
     log = dirty_log(tmp_path)
     process = start()

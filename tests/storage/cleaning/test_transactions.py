@@ -32,7 +32,7 @@ def test_committed_data_stay_and_their_marker_with_them() -> None:
     assert discarded(known, end(3, A, commit=True)) == [True]
 
 
-def test_aborted_data_go_and_the_marker_stays_as_long_as_there_were_any() -> None:
+def test_aborted_data_are_removed_and_the_marker_stays_while_there_were_any() -> None:
     aborted = [AbortedTxn(A, 1, 3, 4), AbortedTxn(B, 2, 6, 7)]
     known = CleanedTransactions(reversed(aborted))
     found = discarded(known, data(0, B), data(1, A), data(2, B), end(3, A, commit=False), data(4, A), data(5, B))
@@ -43,13 +43,13 @@ def test_aborted_data_go_and_the_marker_stays_as_long_as_there_were_any() -> Non
     assert known.take_retained() == []
 
 
-def test_a_marker_whose_data_are_gone_may_go_and_leaves_no_index_entry() -> None:
+def test_a_marker_without_data_may_be_removed_and_leaves_no_index_entry() -> None:
     known = CleanedTransactions([AbortedTxn(A, 1, 3, 4)])
     assert discarded(known, data(2, B), end(3, A, commit=False)) == [False, True]
     assert known.take_retained() == []
 
 
-def test_an_empty_control_batch_may_go() -> None:
+def test_an_empty_control_batch_may_be_removed() -> None:
     emptied = empty_batch(parse_header(end(3, A, commit=True)))
     assert discarded(CleanedTransactions([]), data(2, A), emptied) == [False, True]
 

@@ -47,7 +47,7 @@ def test_a_directory_that_cannot_take_the_ids_goes_offline() -> None:
     assert caught.value.code is ErrorCode.LOG_DIR_NOT_FOUND
 
 
-def test_directories_of_two_brokers_do_not_go_together() -> None:
+def test_directories_of_two_brokers_are_refused() -> None:
     files = LossyFiles()
     for path, broker_id in (("/a", 1), ("/b", 2)):
         make_dirs(files, path)

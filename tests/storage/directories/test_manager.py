@@ -69,7 +69,7 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(begun: bool) -> None:
-    """Else what DeleteRecords removed would be back, for one."""
+    """Otherwise records that DeleteRecords removed would be back, for example."""
     files = LossyFiles()
     logs = manager(files)
     for topic in ("t", "u"):
@@ -127,7 +127,7 @@ def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data() -> None:
     assert read_all(log_of(manager(files))) == [(0, b"x")]
 
 
-def test_a_log_goes_where_the_fewest_are() -> None:
+def test_a_log_is_created_where_the_fewest_are() -> None:
     files = LossyFiles()
     logs = manager(files, "/a", "/b", "/c")
     for partition in range(7):
@@ -145,7 +145,7 @@ def test_a_deleted_log_is_renamed_and_removed_later() -> None:
     assert not logs.delete("t", 0, NOW_MS)
     assert files.stat("/a/t-0.id-delete") is not None
     assert logs.get("t", 0) is None
-    assert log_of(logs).log_end_offset == 0  # the name is free at once
+    assert log_of(logs).log_end_offset == 0  # the name can be used again at once
     run(logs.deletions_due(NOW_MS + 999))
     assert files.stat("/a/t-0.id-delete") is not None
     run(logs.deletions_due(NOW_MS + 1000))
@@ -164,7 +164,7 @@ def test_a_deletion_that_a_stop_interrupted_is_finished() -> None:
     assert files.stat("/a/t-0.id-delete") is None
 
 
-def test_retention_runs_over_all_logs_but_those_that_are_only_compacted() -> None:
+def test_retention_runs_on_all_logs_except_those_only_compacted() -> None:
     logs = manager(LossyFiles())
     for topic, policy in (("t", {"delete"}), ("u", {"compact"}), ("v", {"compact", "delete"})):
         log = logs.get_or_create(
@@ -194,7 +194,7 @@ def test_retention_of_many_segments_goes_step_by_step() -> None:
     assert starts[-1] == 50
 
 
-def test_retention_ends_though_records_that_are_too_old_go_on_coming() -> None:
+def test_retention_ends_even_while_too_old_records_are_appended() -> None:
     logs = manager(LossyFiles())
     log = logs.get_or_create("t", 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)
     for _ in range(50):
@@ -207,7 +207,7 @@ def test_retention_ends_though_records_that_are_too_old_go_on_coming() -> None:
     assert 50 <= log.log_start_offset < log.log_end_offset
 
 
-def test_retention_leaves_a_log_that_went_meanwhile() -> None:
+def test_retention_skips_a_log_that_was_deleted_meanwhile() -> None:
     logs = manager(LossyFiles())
     for topic in ("t", "u"):
         log = logs.get_or_create(topic, 0, TOPIC_ID, log_config(segment_bytes=100, retention_ms=10), NOW_MS)

@@ -1,4 +1,4 @@
-"""Offset checkpoints of a directory: what is in them, and that they are whole whatever happens."""
+"""Offset checkpoints of a directory: their content, and that they are whole after any crash."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory() -> None:
         checkpoint_job(name, directories[:2], [cleaned, moving, other, log_with(files, "/c/w-0", 1)])()
     assert {name: offsets(files, name) for name in OFFSET_OF} == {
         names.RECOVERY_POINT_CHECKPOINT: {("t", 0): 4, ("u", 1): 0},
-        names.LOG_START_OFFSET_CHECKPOINT: {("t", 0): 2},  # of the others it is their first segment's
+        names.LOG_START_OFFSET_CHECKPOINT: {("t", 0): 2},  # others start at their first segment
         names.HIGH_WATERMARK_CHECKPOINT: {("t", 0): 3, ("u", 1): 3},
-        names.CLEANER_OFFSET_CHECKPOINT: {("t", 0): 1},  # a copy on its way is not cleaned
+        names.CLEANER_OFFSET_CHECKPOINT: {("t", 0): 1},  # a future log is not cleaned
     }
     assert offsets(files, names.HIGH_WATERMARK_CHECKPOINT, "/b") == {("v", 0): 3}
     assert read_file(files, f"/c/{names.HIGH_WATERMARK_CHECKPOINT}") is None
@@ -61,7 +61,7 @@ def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed() -> N
         assert (files.operations == before) == (name == names.CLEANER_OFFSET_CHECKPOINT)
 
 
-def test_a_failed_checkpoint_names_its_directory_and_hinders_no_other() -> None:
+def test_a_failed_checkpoint_names_its_directory_and_affects_no_other() -> None:
     files = LossyFiles()
     directories = [LogDirectory(files, path) for path in ("/a", "/b")]
     job = checkpoint_job(names.RECOVERY_POINT_CHECKPOINT, directories, [log_with(files, "/b/t-0", 1)])

@@ -1,4 +1,4 @@
-"""Delayed deletions: when, what is left where it is, and what failures mean."""
+"""Delayed deletions: when they are due, which are dropped, and what failures mean."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_files() -> LossyFiles:
     return files
 
 
-def test_what_is_gone_already_is_no_failure() -> None:
+def test_a_file_that_is_already_gone_is_no_failure() -> None:
     files = with_files()
     unlink_job(files, "/a", ["/a/t-0/x", "/a/t-0/none"])()
     assert [entry.name for entry in files.listdir("/a/t-0")] == ["y"]
@@ -40,7 +40,7 @@ def test_what_is_gone_already_is_no_failure() -> None:
         assert files.stat("/a/t-0") is None
 
 
-def test_a_failure_is_the_log_directorys_but_for_a_full_disk() -> None:
+def test_a_failure_other_than_a_full_disk_is_of_the_log_directory() -> None:
     files = with_files()
     files.before_operation = failing("/a")
     for job in (unlink_job(files, "/a", ["/a/t-0/x"]), remove_log_job(files, "/a/t-0"), sync_job(files, {"/a"})):

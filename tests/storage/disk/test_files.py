@@ -129,7 +129,7 @@ def test_disk_usage_of_a_real_volume(tmp_path: Path) -> None:
 
 
 class _Trickle:
-    """A file that takes two bytes a write and gives two a read, and is full after `capacity`."""
+    """A file that writes and reads two bytes at a time, and is full after `capacity`."""
 
     def __init__(self, capacity: int) -> None:
         self.data = bytearray()

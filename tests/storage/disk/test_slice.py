@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kpybroker.storage.disk.files import OsFiles
-from kpybroker.storage.disk.slice import FileSlice, SharedFile
+from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords
 from kpybroker.wire.errors import KafkaError
 from tests.support.batches import batch
@@ -106,3 +106,30 @@ def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
     other.truncate(130)
     with pytest.raises(KafkaError):
         list(records.batches())
+
+
+def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close() -> None:
+    files = LossyFiles()
+    file = LazyFile(files, "/a", create=True)
+    assert files.stat("/a") is None
+    file.shared.file.pwrite(b"x", 0)
+    assert files.open_count == 1
+    file.close()
+    assert files.open_count == 0
+    assert file.shared.file.size() == 1
+    with pytest.raises(FileNotFoundError):
+        _ = LazyFile(files, "/b", create=False).shared
+
+
+def test_a_lazy_file_syncs_only_what_is_dirty() -> None:
+    files = LossyFiles()
+    file = LazyFile(files, "/a", create=True)
+    file.sync()
+    assert files.stat("/a") is None
+    file.shared.file.pwrite(b"x", 0)
+    file.dirty = True
+    file.sync()
+    assert not file.dirty
+    before = files.operations
+    file.sync()
+    assert files.operations == before

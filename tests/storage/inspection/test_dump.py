@@ -125,7 +125,7 @@ def test_rubbish_is_a_row_and_never_an_exception(name: str, data: bytes) -> None
     assert of(rows(files, f"/x/{name}", records=True), "error")
 
 
-def test_files_on_their_way_out_are_shown_too(files: LossyFiles) -> None:
+def test_files_being_removed_are_shown_too(files: LossyFiles) -> None:
     path = f"{ROOT}/topic-0/00000000000000000000.log"
     files.rename(path, path + ".deleted")
     assert of(rows(files, path + ".deleted"), "batch")

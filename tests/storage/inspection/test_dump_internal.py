@@ -111,7 +111,7 @@ def test_a_consumers_subscription_is_decoded_and_other_bytes_stay_bytes() -> Non
         (versioned(OffsetCommitKey(group="g", topic="t"), 1), struct.pack(">h", 77)),
     ],
 )
-def test_what_cannot_be_read_is_given_as_it_is(key: bytes | None, value: bytes) -> None:
+def test_unreadable_values_are_shown_as_they_are(key: bytes | None, value: bytes) -> None:
     decoded_key, decoded_value = decode_internal(GROUP_METADATA_TOPIC_NAME, key, value)
     assert decoded_value is not None
     assert decoded_value["base64"] == base64.b64encode(value).decode()

@@ -1,4 +1,4 @@
-"""`kpybroker log verify`: a sound log is found sound, and whatever is flipped in it is found."""
+"""`kpybroker log verify`: a sound log has no findings, and every flipped bit is found."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_nothing_is_written() -> None:
 
 
 def lso_of(suffix: str, byte: int) -> bool:
-    """A last stable offset that is too low makes a reader look at more entries, and no answer wrong."""
+    """A last stable offset that is too low makes a reader look at more entries, and no response wrong."""
     return suffix == names.TXN_INDEX_SUFFIX and byte % 34 >= 26
 
 
@@ -315,9 +315,9 @@ def test_many_findings_of_a_kind_are_counted() -> None:
     count = verify_checks.FINDINGS_MAX + 30
     write(files, path.replace(names.LOG_SUFFIX, names.INDEX_SUFFIX), struct.pack(">ii", 1, 1) * (count + 1))
     errors = findings(files, severity=ERROR)
-    told = [error for error in errors if error.check == "index"]
-    assert len(told) == verify_checks.FINDINGS_MAX + 1
-    assert "more of these" in told[-1].message
+    reported = [error for error in errors if error.check == "index"]
+    assert len(reported) == verify_checks.FINDINGS_MAX + 1
+    assert "more of these" in reported[-1].message
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:

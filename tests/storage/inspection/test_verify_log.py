@@ -39,7 +39,7 @@ def made(
     aborted: tuple[tuple[int, int, int, int], ...] = (),
     epochs: tuple[tuple[int, int], ...] = ((0, 0),),
 ) -> LossyFiles:
-    """A partition of one segment at offset 0, whose broker runs."""
+    """A partition of one segment at offset 0, while its broker is running."""
     files = LossyFiles()
     files.mkdir("/data")
     files.mkdir(DIRECTORY)
@@ -164,8 +164,8 @@ def test_leader_epochs_do_not_fall() -> None:
     assert errors(made(chain(batch(b"a")), epochs=((0, 0), (1, 2)))) == ["epochs"]
 
 
-def test_records_are_looked_at_unless_shallow() -> None:
-    """A header that lies about its records' timestamps, its CRC right."""
+def test_records_are_checked_unless_shallow() -> None:
+    """A header with a false largest timestamp and a correct CRC."""
     true = build_batch_of([Record(0, NOW_MS, None, b"v"), Record(1, NOW_MS + 3, None, b"w")])
     lying = build_batch_of(
         [Record(0, NOW_MS, None, b"v"), Record(1, NOW_MS, None, b"w")],
@@ -191,7 +191,7 @@ def test_a_batch_too_large_to_hold_is_checked_by_its_crc(monkeypatch: pytest.Mon
 
 
 def test_a_log_that_is_being_written_rolled_and_shortened_has_no_errors(tmp_path: Path) -> None:
-    """Whatever the moments at which the files are read."""
+    """At whatever moments the files are read."""
     files = OsFiles()
     directory = str(tmp_path / "busy-0")
     config = log_config(segment_bytes=3000, index_interval_bytes=200, segment_index_bytes=240, retention_bytes=9000)

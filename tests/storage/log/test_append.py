@@ -5,36 +5,46 @@ from __future__ import annotations
 import pytest
 
 from kpybroker.core.log.producer_state import NO_VERIFICATION, AppendOrigin
-from kpybroker.storage.log.append import ProducedBatches, UnexpectedAppendOffsetError
+from kpybroker.storage.log.append import UnexpectedAppendOffsetError
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import OffsetIndex
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.errors import ErrorCode
-from tests.support.batches import NOW_MS, append, append_as_coordinator, batch, log_config, marker, open_log, read_all
+from tests.support.batches import (
+    NOW_MS,
+    append,
+    append_as_coordinator,
+    append_batch,
+    batch,
+    log_config,
+    marker,
+    open_log,
+    read_all,
+)
 from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
 
-def test_append_info_tells_what_was_appended() -> None:
+def test_append_info_describes_the_append() -> None:
     log = open_log(LossyFiles(), "/logs/t-0", log_config(flush_messages=3))
-    info = log.append_as_leader(ProducedBatches(batch(b"a", b"b", timestamp=77), NOW_MS), 4)
+    info = append_batch(log, batch(b"a", b"b", timestamp=77), 4)
     assert info[:7] == (0, 1, 77, -1, 0, False, False)
-    info = log.append_as_leader(ProducedBatches(batch(b"c", timestamp=78), NOW_MS), 4)
+    info = append_batch(log, batch(b"c", timestamp=78), 4)
     assert info.flush_required
     log.flush()
-    assert not log.append_as_leader(ProducedBatches(batch(b"d"), NOW_MS), 4).flush_required
+    assert not append_batch(log, batch(b"d"), 4).flush_required
 
 
 def test_records_may_be_read_only_bytes() -> None:
     log = new()
-    log.append_as_leader(ProducedBatches(bytes(batch(b"a")), NOW_MS), 0)
-    log.append_as_leader(ProducedBatches(memoryview(bytes(batch(b"b"))), NOW_MS), 0)
+    append_batch(log, bytes(batch(b"a")))
+    append_batch(log, memoryview(bytes(batch(b"b"))))
     assert read_all(log) == [(0, b"a"), (1, b"b")]
 
 
 def test_log_append_time_is_the_brokers() -> None:
     log = open_log(LossyFiles(), "/logs/t-0", log_config(message_timestamp_type="LogAppendTime"))
-    info = log.append_as_leader(ProducedBatches(batch(b"a", timestamp=5), NOW_MS), 0)
+    info = append_batch(log, batch(b"a", timestamp=5))
     assert (info.log_append_time, info.max_timestamp) == (NOW_MS, NOW_MS)
 
 
@@ -43,7 +53,7 @@ def test_what_is_refused_leaves_no_trace() -> None:
     append(log, b"a")
     damaged = batch(b"b")
     damaged[-1] ^= 1
-    assert code_of(lambda: log.append_as_leader(ProducedBatches(damaged, 1), 0)) is ErrorCode.CORRUPT_MESSAGE
+    assert code_of(lambda: append_batch(log, damaged, now_ms=1)) is ErrorCode.CORRUPT_MESSAGE
     assert code_of(lambda: append(log, b"x" * 300)) is ErrorCode.MESSAGE_TOO_LARGE
     assert code_of(lambda: append(log, b"x", base_offset=5)) is ErrorCode.INVALID_RECORD
     assert read_all(log) == [(0, b"a")]
@@ -59,13 +69,11 @@ def test_a_repeated_batch_is_answered_with_its_first_offset() -> None:
     log = new()
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number, timestamp=100 + number)
-    again = log.append_as_leader(
-        ProducedBatches(batch(b"x", producer_id=9, producer_epoch=0, base_sequence=2), NOW_MS), 0
-    )
+    again = append_batch(log, batch(b"x", producer_id=9, producer_epoch=0, base_sequence=2))
     assert (again.first_offset, again.last_offset, again.duplicate) == (2, 2, True)
     assert log.log_end_offset == 6
     gone = batch(b"x", producer_id=9, producer_epoch=0, base_sequence=0)
-    assert code_of(lambda: log.append_as_leader(ProducedBatches(gone, 1), 0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(lambda: append_batch(log, gone, now_ms=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_the_last_batch_is_known_as_a_duplicate_after_a_restart() -> None:
@@ -75,9 +83,7 @@ def test_the_last_batch_is_known_as_a_duplicate_after_a_restart() -> None:
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number)
     log.close()
     log = new(files)
-    again = log.append_as_leader(
-        ProducedBatches(batch(b"x", producer_id=9, producer_epoch=0, base_sequence=5), NOW_MS), 0
-    )
+    again = append_batch(log, batch(b"x", producer_id=9, producer_epoch=0, base_sequence=5))
     assert (again.first_offset, again.duplicate) == (5, True)
     assert append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=6) == 6
 
@@ -85,7 +91,7 @@ def test_the_last_batch_is_known_as_a_duplicate_after_a_restart() -> None:
 def transactional(log: Log, value: bytes, sequence: int, *, producer_id: int = 7) -> int:
     guard = log.start_verification(producer_id, sequence, 0, NOW_MS)
     options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
-    return log.append_as_leader(ProducedBatches(batch(value, **options), NOW_MS, guard=guard), 0).first_offset
+    return append_batch(log, batch(value, **options), guard=guard).first_offset
 
 
 def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark() -> None:
@@ -124,7 +130,7 @@ def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
         assert log.aborted_transactions(5, log.read(5, 100, max_offset=0)) == []
 
 
-def test_where_nothing_was_aborted_a_read_committed_fetch_looks_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_committed_fetch_needs_no_lookup_where_nothing_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     log = new()
     transactional(log, b"a", 0)
     append_as_coordinator(log, marker(commit=True, producer_id=7))
@@ -139,12 +145,12 @@ def test_where_nothing_was_aborted_a_read_committed_fetch_looks_nothing_up(monke
 
 
 def test_a_transaction_needs_its_verification() -> None:
-    """KIP-890."""
+    """KIP-890: the first batch of a transaction needs the guard of a verification."""
     log = new()
     options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     assert code_of(lambda: append(log, b"x", **options)) is ErrorCode.INVALID_TXN_STATE
     guard = log.start_verification(7, 0, 0, NOW_MS)
-    log.append_as_leader(ProducedBatches(batch(b"x", **options), NOW_MS, guard=guard), 0)
+    append_batch(log, batch(b"x", **options), guard=guard)
     assert log.start_verification(7, 1, 0, NOW_MS) is NO_VERIFICATION
     options["base_sequence"] = 1
     append(log, b"y", **options)
@@ -161,7 +167,7 @@ def replicate(leader: Log, follower: Log) -> None:
 
 
 def test_a_follower_notes_aborted_transactions_as_its_leader_does() -> None:
-    """Also where it appends the beginning of the next transaction together with the marker."""
+    """Also when it appends the beginning of the next transaction together with the marker."""
     leader, follower = new(), open_log(LossyFiles(), "/logs/t-0", SMALL)
     transactional(leader, b"a", 0)
     append_as_coordinator(leader, marker(commit=False, producer_id=7))
@@ -203,6 +209,6 @@ def test_a_follower_ignores_a_cut_off_batch_and_refuses_damage() -> None:
 def test_origin_decides_what_is_checked() -> None:
     log = new()
     control = marker(commit=True, producer_id=7)
-    assert code_of(lambda: log.append_as_leader(ProducedBatches(control, 1), 0)) is ErrorCode.INVALID_RECORD
-    info = log.append_as_leader(ProducedBatches(control, 1, origin=AppendOrigin.COORDINATOR), 0)
+    assert code_of(lambda: append_batch(log, control, now_ms=1)) is ErrorCode.INVALID_RECORD
+    info = append_batch(log, control, origin=AppendOrigin.COORDINATOR, now_ms=1)
     assert info.first_offset == 0

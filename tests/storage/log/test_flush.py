@@ -126,7 +126,7 @@ def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
     assert files.open_count == 0
 
 
-def test_index_entries_that_find_no_space_hold_the_recovery_point_down() -> None:
+def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
     files = LossyFiles()
     log = open_log(files, PATH, log_config(index_interval_bytes=0))
     append(log, b"a")
@@ -149,7 +149,7 @@ def test_index_entries_that_find_no_space_hold_the_recovery_point_down() -> None
     log.close()
 
 
-def test_an_older_capture_of_the_epochs_is_not_written_over_a_newer_one() -> None:
+def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one() -> None:
     files = LossyFiles()
     log = open_log(files, PATH)
     append(log, b"a", leader_epoch=1)

@@ -1,4 +1,4 @@
-"""What a directory may hold when it is opened, and what becomes of it (LogLoaderTest)."""
+"""What a directory may hold when it is opened, and how it is loaded (LogLoaderTest)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_cleanly_closed_log_needs_no_recovery_and_no_writes_of_data() -> None:
     assert files.operations == before
 
 
-def test_temporary_files_go() -> None:
+def test_temporary_files_are_removed() -> None:
     files = filled()
     for name in ("00000000000000000003.log.deleted", "00000000000000000002.log.cleaned", "x.tmp"):
         write_file(files, f"{PATH}/{name}", b"x", sync=True)
@@ -63,7 +63,7 @@ def test_temporary_files_go() -> None:
     assert not any(name.endswith((".deleted", ".cleaned", ".tmp")) for name in file_names(files))
 
 
-def test_an_index_without_a_log_goes() -> None:
+def test_an_index_without_a_log_is_removed() -> None:
     files = filled()
     write_file(files, f"{PATH}/00000000000000009999.index", b"", sync=True)
     open_log(files, PATH, CONFIG)
@@ -84,7 +84,7 @@ def test_an_interrupted_swap_is_finished() -> None:
 
 
 def test_segments_in_the_range_of_a_swap_are_replaced() -> None:
-    """A compacted segment that replaces two: both go, whether or not they were marked already."""
+    """A compacted segment that replaces two: both are removed, whether marked before or not."""
     files = filled()
     log = open_log(files.snapshot(), PATH, CONFIG)
     first, second, third = bases(log)[:3]
@@ -109,7 +109,7 @@ def test_a_swap_that_had_not_begun_is_undone() -> None:
     assert not any(name.endswith((names.SWAP_SUFFIX, names.CLEANED_SUFFIX)) for name in file_names(files))
 
 
-def test_a_log_behind_its_start_offset_begins_anew_there() -> None:
+def test_a_log_behind_its_start_offset_starts_again_there() -> None:
     files = filled()
     log = open_log(files, PATH, CONFIG, log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset, bases(log)) == (50, 50, [50])
@@ -156,7 +156,7 @@ def test_preallocated_space_is_no_data() -> None:
     assert read_all(open_log(files, PATH, config)) == [(0, b"a")]
 
 
-def test_a_leftover_file_of_an_interrupted_roll_is_in_nobodys_way() -> None:
+def test_a_leftover_file_of_an_interrupted_roll_is_replaced() -> None:
     files = filled(3)
     write_file(files, names.segment_file(PATH, 4, names.INDEX_SUFFIX), b"12345678", sync=True)
     write_file(files, names.segment_file(PATH, 4, names.TXN_INDEX_SUFFIX), b"1", sync=True)

@@ -132,7 +132,7 @@ def test_every_failing_call_of_an_append_leaves_the_log_whole() -> None:
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """A log does what a list of (offset, value) does, whatever happens to it."""
+    """A log behaves as a list of (offset, value), through any operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class LogAgainstList(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         target = data.draw(st.integers(self.start, self.end))
         self.log.truncate_to(target, now_ms=NOW_MS)
-        # Batches go as a whole, so the log may end below the target, even below where it began for its readers.
+        # Batches are removed whole, so the log may end below the target, even below its log start offset.
         held = [(base, end) for base, end in self.batches if end > target]
         self.batches = [(base, end) for base, end in self.batches if end <= target]
         self.end = min([target, *(base for base, _ in held)])
@@ -185,7 +185,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log.flush()
 
     @rule(offset=st.integers(0, 30))
-    def begin_anew(self, offset: int) -> None:
+    def start_again(self, offset: int) -> None:
         self.start = self.end = self.end + offset
         self.log.truncate_fully_and_start_at(self.start, now_ms=NOW_MS)
         self.model = []

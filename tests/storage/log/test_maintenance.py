@@ -7,13 +7,13 @@ import random
 import pytest
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import (
     NOW_MS,
     append,
     append_as_coordinator,
+    append_batch,
     batch,
     found_by,
     log_config,
@@ -71,7 +71,7 @@ def test_without_timestamps_the_files_age_counts() -> None:
     assert bases(log) == [4]
 
 
-def test_size_retention_keeps_at_least_the_bytes_asked_for() -> None:
+def test_size_retention_keeps_at_least_the_configured_bytes() -> None:
     log = filled()
     size = log.segments()[0].size
     log.update_config(log_config(retention_ms=-1, retention_bytes=2 * size + 1))
@@ -98,7 +98,7 @@ def test_a_compacted_log_loses_only_what_is_below_its_start() -> None:
     assert bases(log)[0] == 8
 
 
-def test_removed_files_are_marked_at_once_and_go_after_the_delay() -> None:
+def test_removed_files_are_marked_at_once_and_deleted_after_the_delay() -> None:
     files = LossyFiles()
     log = filled(files, retention_ms=1000, file_delete_delay_ms=500)
     log.delete_old_segments(NOW_MS + 1004)
@@ -153,7 +153,7 @@ def test_truncation_to_any_offset(target: int) -> None:
     assert read_all(again) == [*((n, b"%02d" % n) for n in range(target)), (target, b"other")]
 
 
-def test_truncation_takes_producer_state_back() -> None:
+def test_truncation_reverts_producer_state() -> None:
     log = open_log(LossyFiles(), PATH, log_config(segment_bytes=300, index_interval_bytes=80))
     for number in range(20):
         append(log, b"x", producer_id=3, producer_epoch=0, base_sequence=number)
@@ -162,7 +162,7 @@ def test_truncation_takes_producer_state_back() -> None:
     assert append(log, b"x", producer_id=3, producer_epoch=0, base_sequence=13) == 13
 
 
-def test_truncating_below_the_first_segment_begins_anew() -> None:
+def test_truncating_below_the_first_segment_starts_again() -> None:
     log = filled(retention_ms=1000)
     log.delete_old_segments(NOW_MS + 1008)
     assert log.log_start_offset == 8
@@ -170,7 +170,7 @@ def test_truncating_below_the_first_segment_begins_anew() -> None:
     assert (log.log_start_offset, log.log_end_offset, bases(log)) == (3, 3, [3])
 
 
-def test_beginning_anew_may_keep_a_log_start() -> None:
+def test_starting_again_may_keep_a_log_start_offset() -> None:
     log = filled()
     log.truncate_fully_and_start_at(50, now_ms=NOW_MS, log_start_offset=40)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (40, 50, 50)
@@ -196,7 +196,7 @@ def test_a_segment_without_timestamps_is_rolled_by_its_age() -> None:
     log = open_log(LossyFiles(), PATH, log_config(segment_ms=100))
     for now_ms in (NOW_MS, NOW_MS + 100, NOW_MS + 101):
         follow = log.log_end_offset
-        log.append_as_leader(ProducedBatches(batch(b"x", timestamp=-1), now_ms), 0)
+        append_batch(log, batch(b"x", timestamp=-1), now_ms=now_ms)
         assert log.log_end_offset == follow + 1
     assert bases(log) == [0, 2]
 
@@ -240,7 +240,7 @@ def test_the_next_flush_makes_the_removal_of_segments_durable() -> None:
     assert sorted(found) == [f"{base:020d}{names.LOG_SUFFIX}" for base in bases(log)]
 
 
-def test_an_announced_truncation_holds_the_recovery_point_down() -> None:
+def test_an_announced_truncation_limits_the_recovery_point() -> None:
     log = filled()
     log.flush()
     log.prepare_truncation(9)

@@ -30,7 +30,7 @@ def test_a_topic_id_is_kept_and_never_changes() -> None:
     assert caught.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
 
 
-def test_a_file_that_cannot_be_read_is_no_topic_id_and_can_be_written_anew() -> None:
+def test_an_unreadable_file_gives_no_topic_id_and_is_replaced() -> None:
     files = LossyFiles()
     new(files).close()
     write_file(files, partition_metadata.path_in("/logs/t-0"), b"version: 0\ntopic_id: ?\n", sync=True)

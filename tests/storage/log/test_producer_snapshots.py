@@ -91,7 +91,7 @@ def test_a_damaged_snapshot_is_removed_and_the_one_before_it_taken(files: LossyF
     assert len(snapshots.corrupt) == 1
 
 
-def test_snapshots_outside_the_log_go(files: LossyFiles) -> None:
+def test_snapshots_outside_the_log_are_removed(files: LossyFiles) -> None:
     for offset in (5, 10, 20):
         write_file(files, f"/t-0/{offset:020d}.snapshot", encode_snapshot([]), sync=False)
     snapshots = new(files)
@@ -134,7 +134,7 @@ def test_deletion_is_by_rename(files: LossyFiles) -> None:
     assert snapshots.mark_deleted(20) is None
 
 
-def test_beginning_anew_removes_all(files: LossyFiles) -> None:
+def test_starting_again_removes_all(files: LossyFiles) -> None:
     write_file(files, "/t-0/00000000000000000010.snapshot", encode_snapshot([entry()]), sync=False)
     snapshots = new(files)
     snapshots.truncate_and_reload(0, 20, 1_700_000_000_000)

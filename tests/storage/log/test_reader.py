@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from kpybroker.storage.disk.files import OsFiles
-from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.records.batch import TimestampType, parse_header, set_max_timestamp
 from kpybroker.wire.yield_budget import SLICE_UNITS
-from tests.support.batches import NOW_MS, append, batch, found_by, open_log, read_all
+from tests.support.batches import NOW_MS, append, append_batch, batch, found_by, open_log, read_all
 from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
@@ -68,8 +67,8 @@ def test_reads_outside_the_log_are_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_read_of_what_came_a_moment_ago_is_a_read_like_any_other(seed: int) -> None:
-    """Whatever was appended and cut off before, wherever it begins, and however little it may bring."""
+def test_a_read_of_a_recent_append_equals_any_other_read(seed: int) -> None:
+    """For any appends and truncations before, any start offset, and any limit of bytes."""
     chance = random.Random(seed)
     log = new()
 
@@ -141,16 +140,16 @@ def test_find_max_timestamp_is_the_first_record_with_it() -> None:
 
 
 def lying_batch(claimed: int, timestamp: int = NOW_MS, **options: Any) -> bytearray:
-    """A batch that says it holds a record of the time `claimed`."""
+    """A batch whose header falsely says that it has a record of the time `claimed`."""
     lie = batch(b"x", timestamp=timestamp, **options)
     set_max_timestamp(lie, 0, parse_header(lie), TimestampType.CREATE_TIME, claimed)
     return lie
 
 
-def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> None:
+def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> None:
     log = open_log(LossyFiles(), "/logs/t-0")
     for lie in (lying_batch(NOW_MS + 9), lying_batch(NOW_MS + 9, codec=Codec.GZIP), batch(bytes(40_000))):
-        log.append_as_leader(ProducedBatches(lie, NOW_MS), 0)
+        append_batch(log, lie)
     append(log, b"true", timestamp=NOW_MS + 5)
     steps = list(log.search_timestamp(NOW_MS + 5))
     assert [step is not None and step.is_long for step in steps] == [False, True, False]
@@ -160,12 +159,12 @@ def test_a_search_goes_on_after_a_batch_that_lied_and_tells_which_are_long() -> 
     assert large.is_long
 
 
-def test_a_search_pauses_and_sees_the_log_as_it_was() -> None:
+def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
     files = LossyFiles()
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")
-    log.append_as_leader(ProducedBatches(lying_batch(NOW_MS + 9), NOW_MS), 0)
+    append_batch(log, lying_batch(NOW_MS + 9))
     append(log, b"true", timestamp=NOW_MS + 5)
     log.flush()  # opens all files
     search = log.search_timestamp(NOW_MS + 5)

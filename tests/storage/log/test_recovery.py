@@ -62,7 +62,7 @@ class Load:
 
 
 def cut_at(load: Load, operation: int) -> bool:
-    """Run the load and stop it at an operation; False where the load is over before."""
+    """Run the load and stop it at an operation; False where the load ends before it."""
 
     def stop(number: int, kind: str, path: str) -> None:
         if number == operation:
@@ -91,7 +91,7 @@ def check_recovered(files: LossyFiles, load: Load, recovery_point: int) -> None:
         located = found_by(log.search_timestamp(NOW_MS + len(found) - 1))
         assert located is not None
         assert located.offset == len(found) - 1
-    # It goes on where it stopped, and a clean stop keeps it all.
+    # The load continues where it stopped, and a clean stop keeps everything.
     append(log, b"more", leader_epoch=9, producer_id=5, producer_epoch=0, base_sequence=len(found))
     log.close()
     again = open_log(files, PATH, CONFIG)
@@ -182,7 +182,7 @@ def segment_bases(files: LossyFiles) -> list[int]:
     )
 
 
-def test_below_the_recovery_point_nothing_is_looked_at() -> None:
+def test_nothing_below_the_recovery_point_is_read() -> None:
     files = filled()
     bases = segment_bases(files)
     damage(files, segment_paths(files, names.LOG_SUFFIX)[0], 75)
@@ -241,8 +241,8 @@ def test_a_damaged_epoch_checkpoint_is_found_again_from_the_batches() -> None:
     assert log.epochs.entries == [(0, 0), (1, 8), (2, 16)]
 
 
-def test_epochs_that_a_truncation_took_away_do_not_come_back_with_a_kill() -> None:
-    """The checkpoint is written with the next flush; until then it tells of epochs that are not in the log any more."""
+def test_epochs_that_a_truncation_removed_stay_removed_after_a_kill() -> None:
+    """The checkpoint is written with the next flush; until then it has epochs that are no longer in the log."""
     files = LossyFiles()
     log = open_log(files, PATH, CONFIG)
     for epoch in (1, 3):
@@ -293,7 +293,7 @@ def test_an_open_transaction_is_known_after_a_kill() -> None:
 
 @pytest.mark.parametrize("rolls_after", [None, 3])
 def test_each_of_the_last_five_batches_is_known_when_it_is_sent_again_after_a_kill(rolls_after: int | None) -> None:
-    """Several may have been on their way unacknowledged, if their connections were; Kafka knows the last one only."""
+    """Several may have been in flight without an acknowledgement; Kafka knows the last one only."""
     files = LossyFiles()
     log = open_log(files, "/logs/t-0")
     for sequence in range(7):
@@ -310,7 +310,7 @@ def test_each_of_the_last_five_batches_is_known_when_it_is_sent_again_after_a_ki
 
 
 def test_a_cleanly_closed_log_that_cannot_be_read_is_refused() -> None:
-    """Kafka would cut nothing either: a clean stop promises that the log is whole."""
+    """Kafka would cut nothing either: after a clean stop the log is whole."""
     files = filled()
     path = segment_paths(files, names.LOG_SUFFIX)[-1]
     file = files.open(path)

@@ -71,7 +71,7 @@ def test_the_time_index_gets_the_largest_timestamp_when_a_segment_becomes_inacti
     assert (reopened.max_timestamp, reopened.offset_of_max_timestamp) == (9, 101)
 
 
-def test_a_wrong_index_entry_is_noticed_and_mended() -> None:
+def test_a_wrong_index_entry_is_noticed_and_fixed() -> None:
     files = LossyFiles()
     found = segment(files, interval=0)
     for number in range(10):

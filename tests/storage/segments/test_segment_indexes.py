@@ -1,4 +1,4 @@
-"""What is made anew is what appends have written; and index files that are there or not."""
+"""Rebuilt indexes equal those that appends wrote; and index files that exist or not."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Records and damage that several tests of this room draw from."""
+"""Records, and damage to them, for several tests of this room."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
 from kpybroker.wire.compression import Codec
-from kpybroker.wire.records.batch import BatchHeader, Buffer, iter_batches, verify_crc
+from kpybroker.wire.primitives import Buffer
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import Record, iter_records
 
 LEGACY_CODECS = [codec for codec in Codec if codec is not Codec.ZSTD]

@@ -1,4 +1,4 @@
-"""Down-conversion for old consumers, and the rebuilding of what producers send."""
+"""Down-conversion for old consumers, and the rebuilding of batches that producers send."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_count_must_be_that_of_the_records() -> None:
 
 
 def test_no_records_means_that_nothing_is_looked_at() -> None:
-    """An empty batch is what compaction leaves of a producer's last batch."""
+    """Compaction leaves an empty batch of a producer's last one."""
     assert spans(b"", 0) == []
     assert spans(b"anything", 0) == []
 

@@ -66,7 +66,7 @@ def message(offset: int = 0, magic: int = 1, attributes: int = 0) -> bytearray:
 
 
 def test_a_wrapper_offset_of_zero_means_relative_to_zero() -> None:
-    """Some librdkafka versions produce such."""
+    """Some librdkafka versions write such offsets."""
     wrapper = wrap_of(message(0), message(1), offset=0)
     assert [record.offset for record in iter_records(wrapper, parse_header(wrapper))] == [0, 1]
 

@@ -1,4 +1,4 @@
-"""What is validated elsewhere ends up as what is validated in place; and what is short is not sent elsewhere."""
+"""A batch validated in a thread equals one validated in place; and short batches need no thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader accepts, what it makes of it, and with which error it refuses."""
+"""What a leader accepts, what it stores, and with which error it rejects the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusal(records: Any, rules: AppendRules = RULES, **changes: Any) -> KafkaEr
 
 
 def forged(batch: bytearray, **fields: int) -> bytearray:
-    """The batch with other header fields and a true CRC."""
+    """The batch with other header fields and a correct CRC."""
     header = parse_header(batch)._replace(**fields)
     changed = bytearray(header_bytes(header) + batch[61:])
     changed[17:21] = computed_crc(changed, 0, header).to_bytes(4, "big")

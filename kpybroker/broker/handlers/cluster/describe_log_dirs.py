@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.config.values import LONG_MAX
 from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -38,7 +39,6 @@ TopicResult = DescribeLogDirsResponse.DescribeLogDirsTopic
 PartitionResult = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 LAG_UNKNOWN = -1
-LONG_MAX = 2**63 - 1
 
 
 async def handle(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:

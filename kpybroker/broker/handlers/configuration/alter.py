@@ -5,7 +5,7 @@ whole, and written unless the request only validates. Codes and texts are those 
 invalid key of a broker is INVALID_REQUEST, of a topic INVALID_CONFIG.
 
 One difference: an operation on a key that does not exist, or of an unknown kind, is the client's fault here
-(INVALID_CONFIG, INVALID_REQUEST) where Kafka answers UNKNOWN_SERVER_ERROR.
+(INVALID_CONFIG, INVALID_REQUEST) where Kafka returns UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OffsetCommit 0-9: remember how far a group has read.
 
 Version 0 keeps the offset in the tree, under `/consumers`, where consumers of Kafka 0.8 kept it; from version
-1 on the group's coordinator writes it to `__consumer_offsets` and answers when that is committed.
+1 on the group's coordinator writes it to `__consumer_offsets` and responds when that is committed.
 """
 
 from __future__ import annotations

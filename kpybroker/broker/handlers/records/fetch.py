@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.replication.fetch_service import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
@@ -86,7 +87,9 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     fetches.let_go(session)
     response = _response(session, visits, is_full=is_full, by_id=params.version >= 13)
     if params.version >= 16:
-        response.node_endpoints = _endpoints(broker, context, visits)
+        response.node_endpoints = node_endpoints(
+            broker, context, (visit.data for visit in visits), FetchResponse.NodeEndpoint
+        )
     return response
 
 
@@ -135,9 +138,9 @@ def _update_session(broker: Broker, session: FetchSession, request: FetchRequest
 
 
 def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_id: bool) -> FetchResponse:
-    """All partitions of a full request, in its order; the news of an incremental one.
+    """All partitions of a full request, in its order; those that changed of an incremental one.
 
-    As in Kafka those that were never read come last, and only neighbours share their topic's entry.
+    As in Kafka those that were never read are last, and only neighbours share their topic's entry.
     """
     topics: list[FetchResponse.FetchableTopicResponse] = []
     last_topic: str | bytes | None = None
@@ -164,17 +167,6 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
             last_topic = topic
         topics[-1].partitions.append(data)
     return FetchResponse(session_id=session.session_id, responses=topics)
-
-
-def _endpoints(broker: Broker, context: RequestContext, visits: list[Visit]) -> list[FetchResponse.NodeEndpoint]:
-    """Where the current leaders are that the answer names (KIP-951)."""
-    leaders = {visit.data.current_leader.leader_id for visit in visits if visit.data.current_leader is not None}
-    nodes = (broker.metadata.endpoint_for(context, leader) for leader in sorted(leaders))
-    return [
-        FetchResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-        for node in nodes
-        if node is not None
-    ]
 
 
 def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:

@@ -11,6 +11,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_for_leader_epoch import (
@@ -36,7 +37,6 @@ LEDGER = Ledger(
 
 EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
 TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-UNDEFINED = -1
 
 
 async def handle(
@@ -60,7 +60,7 @@ async def handle(
                 end.leader_epoch, end.end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
             except KafkaError as error:
                 end.error_code = error.code
-                end.leader_epoch = end.end_offset = UNDEFINED
+                end.leader_epoch, end.end_offset = UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
             result.partitions.append(end)
         response.topics.append(result)
     return response
@@ -78,8 +78,8 @@ def error_response(
                     EpochEndOffset(
                         partition=wanted.partition,
                         error_code=error.code,
-                        leader_epoch=UNDEFINED,
-                        end_offset=UNDEFINED,
+                        leader_epoch=UNDEFINED_EPOCH,
+                        end_offset=UNDEFINED_EPOCH_OFFSET,
                     )
                     for wanted in topic.partitions
                 ],

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.coordinators.transaction_verification import Verification
+from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.handlers.records.produce_refusals import (
     LEADER_FROM,
     MAGIC_MAX,
@@ -138,7 +139,7 @@ def handle_fast(
         return _answer_one(broker, context, plain, partition, info)
     if info.rolled:
         broker.flush_soon(partition)
-    return fast_produce.answer(
+    return fast_produce.encode_response(
         version,
         header.correlation_id,
         topic,
@@ -267,7 +268,8 @@ def _acknowledge(
     if pending.replicas:
         yield from _wait_for_replicas(broker, pending)
     if context.api_version >= LEADER_FROM:
-        _endpoints(broker, context, response)
+        partitions = (answer for topic in response.responses for answer in topic.partition_responses)
+        response.node_endpoints = node_endpoints(broker, context, partitions, ProduceResponse.NodeEndpoint)
     return response
 
 
@@ -312,22 +314,6 @@ def _distinct(topics: list[TopicData], budget: YieldBudget) -> Steps[list[TopicD
         yield from budget.steps()
         distinct.append(TopicData(name=name, partition_data=list(partitions.values())))
     return distinct
-
-
-def _endpoints(broker: Broker, context: RequestContext, response: ProduceResponse) -> None:
-    """Where the current leaders are that the answer names (KIP-951)."""
-    leaders = {
-        answer.current_leader.leader_id
-        for topic in response.responses
-        for answer in topic.partition_responses
-        if answer.current_leader is not None
-    }
-    nodes = (broker.metadata.endpoint_for(context, leader) for leader in sorted(leaders))
-    response.node_endpoints = [
-        ProduceResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-        for node in nodes
-        if node is not None
-    ]
 
 
 async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:

@@ -8,7 +8,7 @@ are none.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -54,7 +54,8 @@ async def handle(
             refused.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
     limit = min(broker.config.get_int("max.request.partition.size.limit"), request.response_partition_limit)
     start = 0 if cursor is None else cursor.partition_index
-    await _fill(response, snapshot, context, allowed, (first, start), max(limit, 1), all_topics)
+    page = _Page((first, start), max(limit, 1), skip_unknown=all_topics)
+    await _fill(response, snapshot, context, allowed, page)
     for topic in response.topics:
         topic.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name or "")
     response.topics += refused
@@ -77,28 +78,34 @@ def _check_cursor(request: DescribeTopicPartitionsRequest, names: Iterable[str],
         )
 
 
+class _Page(NamedTuple):
+    """Which part of all partitions one response has: from a topic and partition on, at most `limit` partitions."""
+
+    start: tuple[str, int]
+    limit: int
+    skip_unknown: bool
+
+
 async def _fill(
     response: DescribeTopicPartitionsResponse,
     snapshot: MetadataSnapshot,
     context: RequestContext,
     names: list[str],
-    start: tuple[str, int],
-    limit: int,
-    skip_unknown: bool,
+    page: _Page,
 ) -> None:
-    remaining = limit
+    remaining = page.limit
     for name in names:
         if remaining == 0:
             response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
             return
         states = snapshot.topics.get(name)
         if states is None:
-            if not skip_unknown:
+            if not page.skip_unknown:
                 valid = topic_names.is_valid(name)
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
                 response.topics.append(Topic(error_code=code, name=name, is_internal=topic_names.is_internal(name)))
             continue
-        from_index = start[1] if name == start[0] else 0
+        from_index = page.start[1] if name == page.start[0] else 0
         end = min(len(states), from_index + remaining)
         response.topics.append(_topic(snapshot, context, name, range(from_index, end)))
         if end < len(states):

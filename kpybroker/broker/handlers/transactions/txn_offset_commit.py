@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
 from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic, known_partitions, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -64,9 +65,7 @@ async def _commit(
     broker.groups.shard_for(request.group_id)  # raises where this is not the group's coordinator
     offsets_partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
     verified = await broker.verifier.verify(
-        request.transactional_id,
-        request.producer_id,
-        request.producer_epoch,
+        TransactionProducer(request.transactional_id, request.producer_id, request.producer_epoch),
         {offsets_partition: NO_SEQUENCE},
         knows_abortable=context.api_version >= ABORTABLE_FROM,
     )

@@ -20,7 +20,6 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
-from kpybroker.wire.records.batch import Buffer
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.support.batches import NOW_MS, batch
 from tests.support.fake_broker import Denying
@@ -41,7 +40,7 @@ TOPICS: dict[str, dict[str, Any]] = {
     "squeezed": {"compression_type": "lz4"},
     "short": {"segment_bytes": "200"},
 }
-BATCHES: list[Buffer] = [
+BATCHES: list[bytes | bytearray] = [
     GOOD,
     batch(b"z" * 50, codec=Codec.ZSTD),
     batch(b"l" * 50, codec=Codec.LZ4),
@@ -60,7 +59,7 @@ BATCHES: list[Buffer] = [
 VERSIONS = range(5, 12)
 
 
-def request(topic: str, records: Buffer, *, index: int = 0, acks: int = 1) -> ProduceRequest:
+def request(topic: str, records: bytes | bytearray, *, index: int = 0, acks: int = 1) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=index, records=bytes(records))
     topic_data = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic_data])
@@ -75,11 +74,14 @@ class Scenario:
         self.heard: list[bytes] = []
         self.connection = PlainConnectionInfo(connection_id="scenario")
 
-    async def ask(self, topic: str, records: Buffer, **changes: int) -> ProduceResponse.PartitionProduceResponse:
+    async def ask(
+        self, topic: str, records: bytes | bytearray, **changes: int
+    ) -> ProduceResponse.PartitionProduceResponse:
         response = await ask(self.broker, request(topic, records, **changes), self.version, connection=self.connection)
         self.heard.append(encode(response, self.version))
-        written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
-        return written
+        answer: ProduceResponse.PartitionProduceResponse
+        (answer,) = response.responses[0].partition_responses
+        return answer
 
     def logs(self) -> list[bytes]:
         """What stands in every log, but for the times of appending."""

@@ -47,8 +47,8 @@ def produce(topic: str, data: dict[int, bytes | bytearray | None], acks: int = 1
 
 async def write(broker: Broker, topic: str, *values: bytes, index: int = 0) -> ProduceResponse.PartitionProduceResponse:
     response = await ask(broker, produce(topic, {index: batch(*values)}), 9)
-    written: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
-    return written
+    answer: ProduceResponse.PartitionProduceResponse = response.responses[0].partition_responses[0]
+    return answer
 
 
 def fetch(

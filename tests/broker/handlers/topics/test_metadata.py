@@ -37,7 +37,7 @@ async def ask(
 ) -> MetadataResponse:
     """Through the codec both ways, as a client."""
     received = decode(MetadataRequest, encode(request, version), version)
-    connection = PlainConnectionInfo(local_host="reached.example", local_port=19092, listener_name=listener)
+    connection = PlainConnectionInfo(local=("reached.example", 19092), listener_name=listener)
     context = RequestContext(connection, authorizer or AllowAll(), ApiKey.METADATA, version)
     response = await metadata.handle(broker, received, context)  # type: ignore[arg-type]
     return decode(MetadataResponse, encode(response, version), version)
