@@ -1,7 +1,7 @@
-"""Who may do what to which resource: the vocabulary and the hook that dispatch and handlers ask.
+"""Operations, resource types and principals of ACLs, and the authorizer that dispatch and handlers call.
 
 Numbers are Kafka's `AclOperation` and `ResourceType` codes, as they travel in ACL requests and in the
-authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is what Kafka does without
+authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is Kafka's behaviour without
 `authorizer.class.name`.
 """
 
@@ -13,6 +13,8 @@ from typing import Protocol
 
 
 class Operation(IntEnum):
+    """Kafka's `AclOperation`, with its codes."""
+
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -31,6 +33,8 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
+    """Kafka's `ResourceType` of an ACL, with its codes."""
+
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -86,9 +90,12 @@ ANONYMOUS = Principal()
 
 
 class Authorizer(Protocol):
+    """Decides whether a principal may perform an operation; Kafka's `Authorizer` plug-in."""
+
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
-    ) -> bool: ...
+    ) -> bool:
+        """Whether `principal`, connected from `host`, may perform `operation` on the resource `name`."""
 
 
 class AllowAll:
@@ -97,13 +104,14 @@ class AllowAll:
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
+        """Always True."""
         return True
 
 
 def authorized_operations(
     authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, name: str
 ) -> int:
-    """The bit field of operations the principal may do: bit N set for operation code N."""
+    """The bit field of operations the principal may perform: bit N is set for operation code N."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]

@@ -1,8 +1,8 @@
-"""Who leads next: the four election strategies of the controller.
+"""Which replica leads next: the four election strategies of the controller.
 
-Kafka's `Election` and `PartitionLeaderElectionAlgorithms`. Plain functions over one partition; `online` says
-whether a broker is alive and the partition's log directory on it too. Each returns the new `LeaderAndIsr`
-(None: nobody can lead) and the replicas that must hear of it.
+Kafka's `Election` and `PartitionLeaderElectionAlgorithms`. Plain functions over one partition; `online` says whether a
+broker is alive and the partition's log directory on it too. Each returns the new `LeaderAndIsr` (None: no replica can
+lead) and the brokers to notify of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ Online = Callable[[int], bool]
 
 
 class ElectionResult(NamedTuple):
+    """The new state of a partition (None: no leader was found), and the brokers to notify of it."""
+
     leader_and_isr: LeaderAndIsr | None
     recipients: tuple[int, ...]
 
@@ -28,10 +30,9 @@ def leader_for_offline(
     unclean: bool,
     recovery_supported: bool,
 ) -> ElectionResult:
-    """First live replica of the ISR; with `unclean`, if the ISR is dead, first live replica at all.
+    """First live replica of the ISR; with `unclean`, if no ISR member is live, first live replica.
 
-    An unclean leader starts RECOVERING where brokers know leader recovery (KIP-704, inter-broker protocol
-    3.2).
+    An unclean leader starts RECOVERING where brokers know leader recovery (KIP-704, inter-broker protocol 3.2).
     """
     live = tuple(replica for replica in assignment if online(replica))
     leader = next((replica for replica in live if replica in current.isr), None)

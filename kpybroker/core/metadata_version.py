@@ -1,8 +1,7 @@
-"""`inter.broker.protocol.version`: which version of each inter-broker request to speak, and which znode
-formats to write.
+"""`inter.broker.protocol.version`: versions of inter-broker requests and of znodes.
 
-Peers do not negotiate: this one configured version decides for the whole cluster. Kafka's `MetadataVersion`;
-here a version is its place in Kafka's list, so that versions compare as numbers.
+Peers do not negotiate: this one configured version decides for the whole cluster. Kafka's `MetadataVersion`; here a
+version is its index in Kafka's list, so that versions compare as numbers.
 """
 
 from __future__ import annotations
@@ -94,73 +93,87 @@ _SUPPORTS_LEADER_RECOVERY = parse("3.2-IV0")
 
 
 def leader_and_isr_version(version: int) -> int:
+    """The LeaderAndIsr version that the controller sends."""
     return _first(_LEADER_AND_ISR, version, 0)
 
 
 def update_metadata_version(version: int) -> int:
+    """The UpdateMetadata version that the controller sends."""
     return _first(_UPDATE_METADATA, version, 0)
 
 
 def stop_replica_version(version: int) -> int:
+    """The StopReplica version that the controller sends."""
     return _first(_STOP_REPLICA, version, 0)
 
 
 def write_txn_markers_version(version: int) -> int:
+    """The WriteTxnMarkers version that transaction coordinators send."""
     return _first(_WRITE_TXN_MARKERS, version, 0)
 
 
 def controlled_shutdown_version(version: int) -> int:
+    """The ControlledShutdown version that a stopping broker sends."""
     return _first(_CONTROLLED_SHUTDOWN, version, 0)
 
 
 def fetch_version(version: int) -> int:
-    """Of followers."""
+    """The Fetch version that followers send."""
     return _first(_FETCH, version, 0)
 
 
 def offset_for_leader_epoch_version(version: int) -> int:
+    """The OffsetForLeaderEpoch version that followers send."""
     return _first(_OFFSET_FOR_LEADER_EPOCH, version, 0)
 
 
 def list_offsets_version(version: int) -> int:
-    """Of followers."""
+    """The ListOffsets version that followers send."""
     return _first(_LIST_OFFSETS, version, 0)
 
 
 def alter_partition_version(version: int) -> int:
+    """The AlterPartition version that leaders send."""
     return _first(_ALTER_PARTITION, version, 0)
 
 
 def truncates_on_fetch(version: int) -> bool:
-    """Whether leaders tell followers in the answer to a fetch where their logs part (KIP-595)."""
+    """Whether Fetch responses contain the point where the follower's log diverges (KIP-595)."""
     return version >= _TRUNCATES_ON_FETCH
 
 
 def supports_offset_for_leader_epoch(version: int) -> bool:
+    """Whether leaders answer OffsetForLeaderEpoch (KIP-101)."""
     return version >= _SUPPORTS_OFFSET_FOR_LEADER_EPOCH
 
 
 def broker_znode_version(version: int) -> int:
+    """The version of the JSON in `/brokers/ids/<id>`."""
     return _first(_BROKER_ZNODE, version, 2)
 
 
 def feature_znode_version(version: int) -> int:
+    """The version of the JSON in `/feature`."""
     return _first(_FEATURE_ZNODE, version, 1)
 
 
 def uses_topic_id(version: int) -> bool:
+    """Whether topics have ids (KIP-516)."""
     return version >= _SUPPORTS_TOPIC_IDS
 
 
 def is_feature_versioning_supported(version: int) -> bool:
+    """Whether finalized features exist (KIP-584)."""
     return version >= _SUPPORTS_FEATURES
 
 
 def is_alter_partition_supported(version: int) -> bool:
+    """Whether leaders change their ISR by AlterPartition rather than in the tree (KIP-497)."""
     return version >= _SUPPORTS_ALTER_PARTITION
 
 
 def is_leader_recovery_supported(version: int) -> bool:
+    """Whether an unclean leader is marked as recovering (KIP-704)."""
     return version >= _SUPPORTS_LEADER_RECOVERY
 
 

@@ -1,9 +1,8 @@
 """Which brokers get which replicas of a new topic: Kafka's `AdminUtils.assignReplicasToBrokers`.
 
-First replicas go round-robin over the brokers from `start_index`; the others follow at a shift that grows by
-one each time the round wraps, so that the same sets do not repeat. With racks the broker list alternates
-racks first and a replica prefers a rack that has none yet. Randomness arrives as `start_index` and
-`replica_shift`: nothing is drawn here.
+First replicas go round-robin over the brokers from `start_index`; the others follow at a shift that grows by one each
+time the round wraps, so that sets do not repeat. With racks the broker list alternates racks first and a replica
+prefers a rack that has none yet. `start_index` and `replica_shift` are drawn by the caller.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ Assignment = dict[int, list[int]]
 
 
 class BrokerMetadata(NamedTuple):
+    """A live broker as a place for replicas; `rack` is its `broker.rack`."""
+
     id: int
     rack: str | None = None
 
@@ -33,8 +34,9 @@ def assign_replicas_to_brokers(
 ) -> Assignment:
     """Assign `partition_count` partitions numbered from `start_partition_id`.
 
-    Kafka draws `start_index` and `replica_shift` in [0, len(brokers)) for a new topic, and passes one fixed
-    value for both when it adds partitions. Refuses with INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR.
+    Kafka draws `start_index` and `replica_shift` in [0, len(brokers)) for a new topic, and passes one fixed value for
+    both when it adds partitions. Raises KafkaError: INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, or
+    UNKNOWN_SERVER_ERROR where only some brokers have a rack.
     """
     if partition_count <= 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
@@ -69,7 +71,7 @@ def assign_replicas_to_brokers(
 
 
 def rack_alternated(racks: dict[int, str]) -> list[int]:
-    """Broker ids with racks taking turns: rack1 {0,1}, rack2 {2,3} -> 0, 2, 1, 3."""
+    """Broker ids with racks alternating: rack1 {0,1}, rack2 {2,3} -> 0, 2, 1, 3."""
     by_rack: dict[str, list[int]] = {}
     for broker_id in sorted(racks):
         by_rack.setdefault(racks[broker_id], []).append(broker_id)
@@ -89,7 +91,7 @@ def _spread_over_racks(
         broker_id = order[_replica_index(first, shift * rack_count, k, len(order))]
         k += 1
         rack = racks[broker_id]
-        # Pass over a rack that has a replica while another has none, and over a broker that has one.
+        # Skip a rack that has a replica while another has none, and a broker that has one.
         if (rack in used_racks and len(used_racks) < rack_count) or broker_id in replicas:
             continue
         replicas.append(broker_id)

@@ -1,8 +1,8 @@
 """Bytes a second over the last windows: Kafka's `Rate` over `SampledStat`, to the digit.
 
 Pure; bounded by the number of windows. A window begins with the first record after the one before is over, and is
-emptied when its last record is older than all windows together. The time that the sum is divided by is at least that of
-all windows but one, so that the first bytes are no burst.
+emptied when its last record is older than all windows together. The sum is divided by the time of all windows but one
+at least, so that the first bytes do not count as a burst.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: int, now_ms: int) -> None:
+        """Count `value` bytes at `now_ms`, which never goes back."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -40,7 +41,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        # One more than there are windows: the oldest one may overlap the time that is looked at.
+        # One more than there are windows: the oldest one may overlap the measured time.
         self._current = (self._current + 1) % (self._windows + 1)
         if self._current >= len(self._samples):
             self._samples.append(_Sample(now_ms))
@@ -49,7 +50,7 @@ class Rate:
         return self._samples[self._current]
 
     def measure(self, now_ms: int) -> float:
-        """Per second."""
+        """Bytes a second over the windows up to `now_ms`; 0.0 where nothing was recorded."""
         if not self._samples:
             return 0.0
         for sample in self._samples:
@@ -57,6 +58,6 @@ class Rate:
                 sample.reset(now_ms)
         elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
         missing = self._windows - 1 - elapsed_ms // self._window_ms
-        if missing > 0:  # windows that have not been begun count as full ones
+        if missing > 0:  # windows that have not started count as full ones
             elapsed_ms += missing * self._window_ms
         return sum(sample.value for sample in self._samples) * 1000 / max(elapsed_ms, 1)

@@ -1,6 +1,6 @@
 """Which topic names are allowed, which are Kafka's own, and which would collide in metric names.
 
-Kafka's `org.apache.kafka.common.internals.Topic`; the texts of the refusals reach clients.
+Kafka's `org.apache.kafka.common.internals.Topic`; the error messages reach clients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INTERNAL = frozenset((GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME))
 
 
 def invalid_reason(name: str) -> str | None:
-    """Kafka's message for a name it refuses, None for a good one."""
+    """Kafka's error message for an invalid name, None for a valid one."""
     if _LEGAL.match(name) and len(name) <= MAX_NAME_LENGTH and name not in (".", ".."):
         return None
     if not name:
@@ -33,17 +33,20 @@ def invalid_reason(name: str) -> str | None:
 
 
 def is_valid(name: str) -> bool:
+    """Whether a topic may have this name."""
     return invalid_reason(name) is None
 
 
 def is_internal(name: str) -> bool:
+    """Whether it is one of the two topics that hold coordinators' state."""
     return name in _INTERNAL
 
 
 def has_collision_chars(name: str) -> bool:
-    """Metric names cannot tell '.' from '_', so only such names need the comparison with all others."""
+    """Whether the name needs `has_collision`: metric names do not distinguish '.' and '_'."""
     return "_" in name or "." in name
 
 
 def has_collision(one: str, other: str) -> bool:
+    """Whether two topics would have the same metric names."""
     return one.replace(".", "_") == other.replace(".", "_")

@@ -1,17 +1,16 @@
 """The values of the znode tree: stats, operations, results, events and errors.
 
-They are shaped as ZooKeeper's own, so that the machines which read and write the tree (the controller's
-procedures yield these operations) need not know which tree answers. Rules:
+They have the shape of ZooKeeper's, so that code which reads and writes the tree (the controller's procedures yield
+these operations) does not depend on which tree is behind them. Rules:
 
-* an operation is a value; who performs it is `kpybroker.coordination.tree.Tree`;
-* every error an operation can end with is a `TreeError`; the name says which of ZooKeeper's codes it is;
-* `ConnectionLoss` means *the outcome is unknown*: the operation may have been applied or not. It is never to
-  be read as "not applied" (KafkaZkClient retries reads, and checks what it finds before it retries a write).
-* operations and events are named tuples, which cost the start a sixth of what frozen dataclasses do: tell them apart by
-  their class, never by equality. Results are no tuples, because the result of a `Multi` is one.
+* an operation is a value; `kpybroker.coordination.tree.Tree` performs it;
+* every error of an operation is a `TreeError`, named after ZooKeeper's code;
+* `ConnectionLoss` means *the outcome is unknown*: the operation may have been applied or not. It never means "not
+  applied" (KafkaZkClient retries reads, and checks the node before it retries a write);
+* operations and events are named tuples, which cost the start a sixth of what frozen dataclasses do: distinguish them
+  by class, never by equality. Results are not tuples, because the result of a `Multi` is one.
 
-Nothing here performs anything, and nothing here knows what Kafka keeps in the tree (see
-`kpybroker.wire.znodes`).
+Not here: performing operations (`kpybroker.coordination`), and what Kafka stores in the tree (`kpybroker.wire.znodes`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from enum import Enum
 from typing import NamedTuple
 
 ANY_VERSION = -1
-"""As the expected version of `SetData`, `Delete`, `Check`: whatever it is."""
+"""As the expected version of `SetData`, `Delete`, `Check`: any version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,8 @@ ALL_PERMISSIONS = READ | WRITE | CREATE | DELETE | ADMIN
 
 
 class Acl(NamedTuple):
+    """One entry of a node's access control list; `permissions` is a bit field."""
+
     permissions: int
     scheme: str
     identity: str
@@ -83,8 +84,10 @@ class Children(NamedTuple):
 
 
 class Create(NamedTuple):
-    """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix. No
-    `acl`: open to all. No data is null, which is not the same as empty: a reader of Kafka's tells them apart."""
+    """-> `Created`. `sequential` appends the parent's ten-digit counter to `path`, which is then a prefix.
+
+    Without `acl` the node is open to all. Data None is null, which Kafka distinguishes from empty.
+    """
 
     path: str
     data: bytes | None = None
@@ -145,19 +148,23 @@ Operation = ReadOperation | WriteOperation
 
 @dataclass(frozen=True, slots=True)
 class NodeData:
+    """The result of `Get`; data None is null, which differs from empty."""
+
     data: bytes | None
     stat: Stat
 
 
 @dataclass(frozen=True, slots=True)
 class NodeChildren:
+    """The result of `Children`: names without the parent's path."""
+
     names: tuple[str, ...]
     stat: Stat
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """`path` is the name the node got (they differ for sequential ones). Inside a `Multi`, `stat` is None."""
+    """`path` is the created node's, with the counter of a sequential one. Inside a `Multi`, `stat` is None."""
 
     path: str
     stat: Stat | None
@@ -165,6 +172,8 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class NodeAcl:
+    """The result of `GetAcl`."""
+
     acl: tuple[Acl, ...]
     stat: Stat
 
@@ -177,6 +186,8 @@ Result = NodeData | NodeChildren | NodeAcl | PartResult | tuple[PartResult, ...]
 
 
 class WatchType(Enum):
+    """What a watch reports, with ZooKeeper's numbers."""
+
     NODE_CREATED = 1
     NODE_DELETED = 2
     NODE_DATA_CHANGED = 3
@@ -184,7 +195,7 @@ class WatchType(Enum):
 
 
 class WatchEvent(NamedTuple):
-    """One watch has fired, and is gone. `generation` is the session's (see `SessionEvent`)."""
+    """A watch has fired, and is removed. `generation` is the session's (see `SessionEvent`)."""
 
     type: WatchType
     path: str
@@ -192,19 +203,20 @@ class WatchEvent(NamedTuple):
 
 
 class SessionState(Enum):
+    """The state of a client's session with the tree."""
+
     CONNECTED = "connected"
-    """A connection to the tree stands (again); the session and its ephemerals are alive."""
+    """A connection to the tree is open (again); the session and its ephemerals are alive."""
     DISCONNECTED = "disconnected"
     """The connection is lost; the session may still be alive."""
     EXPIRED = "expired"
-    """The session has ended, its ephemerals and watches are gone. It stays so until `Tree.reopen`."""
+    """The session has ended, its ephemerals and watches are gone. This is final until `Tree.reopen`."""
     AUTH_FAILED = "auth failed"
-    """The tree refused the credentials; the session is of no use."""
+    """The tree refused the credentials; the session cannot be used."""
 
 
 class SessionEvent(NamedTuple):
-    """The session's state has changed. `generation` counts this tree's sessions: 1 for the first, 2 after an
-    expiry."""
+    """The session's state has changed. `generation` counts this tree's sessions: 1, and one more after each expiry."""
 
     type: SessionState
     generation: int
@@ -229,11 +241,11 @@ class NoNode(TreeError):
 
 
 class NodeExists(TreeError):
-    pass
+    """The node to create is there already."""
 
 
 class BadVersion(TreeError):
-    pass
+    """The node's version is not the expected one."""
 
 
 class NotEmpty(TreeError):
@@ -241,7 +253,7 @@ class NotEmpty(TreeError):
 
 
 class NoChildrenForEphemerals(TreeError):
-    pass
+    """An ephemeral node cannot have children."""
 
 
 class NoAuth(TreeError):
@@ -249,7 +261,7 @@ class NoAuth(TreeError):
 
 
 class InvalidAcl(TreeError):
-    pass
+    """An access control list is empty or not understood."""
 
 
 class BadArguments(TreeError):
@@ -261,7 +273,7 @@ class TooLarge(TreeError):
 
 
 class ConnectionLoss(TreeError):
-    """The connection was lost before the answer came: the outcome is *unknown*."""
+    """The connection was lost before the response: the outcome is *unknown*."""
 
 
 class SessionExpired(TreeError):
@@ -269,7 +281,7 @@ class SessionExpired(TreeError):
 
 
 class AuthFailed(TreeError):
-    pass
+    """The tree rejected the credentials; the session cannot be used."""
 
 
 class TreeClosed(TreeError):
@@ -281,16 +293,15 @@ class SystemFailure(TreeError):
 
 
 class RolledBack(TreeError):
-    """Part of a failed `Multi`: it was fine, and was undone because a later part failed."""
+    """A part of a failed `Multi` that succeeded, and was undone because a later part failed."""
 
 
 class RuntimeInconsistency(TreeError):
-    """Part of a failed `Multi`: it was not tried, because an earlier part failed."""
+    """A part of a failed `Multi` that was not tried, because an earlier part failed."""
 
 
 class MultiFailed(TreeError):
-    """A `Multi` was not applied. `errors` has one a part; `index` and `error` are the part that was
-    refused."""
+    """A `Multi` was not applied. `errors` has one a part; `index` and `error` are those of the part that failed."""
 
     def __init__(self, errors: tuple[TreeError, ...]) -> None:
         self.errors = errors

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kpybroker.core.controller.model import RECOVERED, RECOVERING, LeaderAndIsr
 from kpybroker.core.election import (
+    ElectionResult,
     leader_for_controlled_shutdown,
     leader_for_offline,
     leader_for_preferred,
@@ -23,7 +23,9 @@ def alive(*brokers: int) -> Callable[[int], bool]:
 
 
 class TestOffline:
-    def elect(self, assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], **options: bool) -> Any:
+    def elect(
+        self, assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], **options: bool
+    ) -> ElectionResult:
         options = {"unclean": False, "recovery_supported": True, **options}
         return leader_for_offline(assignment, state(isr[0], *isr), alive(*live), **options)
 
@@ -32,7 +34,7 @@ class TestOffline:
         assert new == LeaderAndIsr(4, (4, 3), 6, RECOVERED, 9)
         assert recipients == (4, 3)
 
-    def test_nobody_leads_when_the_isr_is_dead(self) -> None:
+    def test_no_replica_leads_when_the_isr_is_dead(self) -> None:
         assert self.elect((2, 4), (2,), (4,)) == (None, (4,))
 
     def test_unclean_takes_the_first_live_replica_and_marks_it_recovering(self) -> None:
@@ -47,7 +49,7 @@ class TestOffline:
         new, _ = self.elect((2, 4), (4,), (2, 4), unclean=True)
         assert new == LeaderAndIsr(4, (4,), 6, RECOVERED, 9)
 
-    def test_nobody_leads_when_all_are_dead(self) -> None:
+    def test_no_replica_leads_when_all_are_dead(self) -> None:
         assert self.elect((2, 4), (2, 4), (), unclean=True) == (None, ())
 
 

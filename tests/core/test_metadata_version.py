@@ -32,7 +32,7 @@ def test_request_versions(version: str, leader_and_isr: int, update_metadata: in
     assert mv.stop_replica_version(number) == stop_replica
 
 
-def test_what_came_when() -> None:
+def test_features_by_version() -> None:
     assert not mv.uses_topic_id(mv.parse("2.7"))
     assert mv.uses_topic_id(mv.parse("2.8"))
     assert not mv.is_feature_versioning_supported(mv.parse("2.6"))

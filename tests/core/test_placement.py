@@ -52,7 +52,7 @@ def test_as_kafka(
     assert list(assignment) == list(range(first, first + count))
 
 
-def test_racks_take_turns() -> None:
+def test_racks_alternate() -> None:
     assert rack_alternated(dict(enumerate(MIXED))) == [0, 3, 1, 5, 4, 2]
 
 

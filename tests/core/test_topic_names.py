@@ -1,4 +1,4 @@
-"""Topic names are judged as by Kafka's `Topic.validate`, in its words."""
+"""Topic names are valid as in Kafka's `Topic.validate`, with its error messages."""
 
 from __future__ import annotations
 

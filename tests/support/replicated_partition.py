@@ -15,7 +15,7 @@ from kpybroker.broker.loop.offset_waiters import OffsetWaiter
 from kpybroker.broker.replication.fetch_service import diverging_epoch
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession
-from kpybroker.core.replication.follower import FetchState, initial_state, out_of_range, truncation
+from kpybroker.core.replication.follower import FetchState, FollowerLog, initial_state, out_of_range, truncation
 from kpybroker.core.replication.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from kpybroker.core.replication.replica import IsrChange
 from kpybroker.storage.log.append import ProducedBatches
@@ -142,9 +142,7 @@ class Node:
             0,
             TOPIC_ID,
             order.epoch,
-            log_end_offset=log.log_end_offset,
-            high_watermark=log.high_watermark,
-            latest_epoch=log.latest_epoch,
+            FollowerLog(log.log_end_offset, log.high_watermark, log.latest_epoch),
             truncates_on_fetch=self._world.truncates_on_fetch,
         )
 

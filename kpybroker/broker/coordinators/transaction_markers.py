@@ -15,8 +15,8 @@ import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.metadata_version import parse, write_txn_markers_version
-from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionMarkerChannelManager")
 
-Errors = dict[TopicPartition, ErrorCode]
+Errors = dict[PartitionKey, ErrorCode]
 AskPeer = Callable[[int, ApiKey, Any, int], Awaitable[Any]]
 """Broker id, API, message and version to the response. Raises OSError, ProtocolError."""
 
@@ -74,7 +74,7 @@ class TransactionMarkers:
         A partition that the cluster does not know was deleted and counts as written.
         """
         errors: Errors = {}
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, list[PartitionKey]] = {}
         for partition in order.partitions:
             found = self._metadata.leader_and_epoch(*partition)
             if found is None:
@@ -89,7 +89,7 @@ class TransactionMarkers:
                 order.transactional_id,
             )
 
-        async def collect(leader: int, partitions: list[TopicPartition]) -> None:
+        async def collect(leader: int, partitions: list[PartitionKey]) -> None:
             errors.update(await self._write_at(leader, order, partitions))
 
         node_id = self._host.node_id
@@ -101,7 +101,7 @@ class TransactionMarkers:
                     nursery.start_soon(collect, leader, partitions)
         return errors
 
-    async def _write_at(self, leader: int, order: WriteMarkers, partitions: list[TopicPartition]) -> Errors:
+    async def _write_at(self, leader: int, order: WriteMarkers, partitions: list[PartitionKey]) -> Errors:
         if leader == self._host.node_id:
             end = TransactionEnd(order.producer_id, order.producer_epoch, order.coordinator_epoch, order.committed)
             return await self.write_here(end, partitions)
@@ -123,13 +123,13 @@ class TransactionMarkers:
 
     # --- the partition's half
 
-    async def write_here(self, end: TransactionEnd, partitions: Iterable[TopicPartition]) -> Errors:
+    async def write_here(self, end: TransactionEnd, partitions: Iterable[PartitionKey]) -> Errors:
         """Append a marker to partitions led here, and wait for each to be committed. Returns the result of each."""
         host = self._host
         control_type = ControlRecordType.COMMIT if end.committed else ControlRecordType.ABORT
         marker = EndTransactionMarker(control_type, end.coordinator_epoch, host.clock.time_ms())
         errors: Errors = {}
-        appended: dict[TopicPartition, tuple[Partition, AppendInfo]] = {}
+        appended: dict[PartitionKey, tuple[Partition, AppendInfo]] = {}
         budget = YieldBudget()
         for key in partitions:
             await budget.spend()
@@ -170,7 +170,7 @@ class TransactionMarkers:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.REQUEST_TIMED_OUT
 
-    def _report_completed(self, end: TransactionEnd, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+    def _report_completed(self, end: TransactionEnd, errors: Mapping[PartitionKey, ErrorCode]) -> None:
         indexes = [
             index
             for (topic, index), error in errors.items()
@@ -180,7 +180,7 @@ class TransactionMarkers:
             self._on_completed(end.producer_id, indexes, end.committed)
 
 
-def _request(order: WriteMarkers, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
+def _request(order: WriteMarkers, partitions: Iterable[PartitionKey]) -> WriteTxnMarkersRequest:
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
-from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import parse_header
@@ -62,14 +62,14 @@ class Verification:
     __slots__ = ("errors", "guards")
 
     def __init__(self) -> None:
-        self.errors: dict[TopicPartition, ErrorCode] = {}
-        self.guards: dict[TopicPartition, VerificationGuard] = {}
+        self.errors: dict[PartitionKey, ErrorCode] = {}
+        self.guards: dict[PartitionKey, VerificationGuard] = {}
 
-    def guard(self, partition: TopicPartition) -> VerificationGuard:
+    def guard(self, partition: PartitionKey) -> VerificationGuard:
         """NO_VERIFICATION if none was needed."""
         return self.guards.get(partition, NO_VERIFICATION)
 
-    def produce_guard(self, partition: TopicPartition) -> VerificationGuard:
+    def produce_guard(self, partition: PartitionKey) -> VerificationGuard:
         """The guard to append a client's batch with. Raises VerificationError."""
         code = self.errors.get(partition, ErrorCode.NONE)
         if code is ErrorCode.NONE:
@@ -121,8 +121,8 @@ class TransactionVerifier:
 
         Raises INVALID_PRODUCER_ID_MAPPING if there are several producers.
         """
-        producers: dict[tuple[int, int], dict[TopicPartition, int]] = {}
-        unknown: dict[TopicPartition, ErrorCode] = {}
+        producers: dict[tuple[int, int], dict[PartitionKey, int]] = {}
+        unknown: dict[PartitionKey, ErrorCode] = {}
         for topic in request.topic_data:
             if not may_write(topic.name):
                 continue
@@ -153,7 +153,7 @@ class TransactionVerifier:
         return result
 
     async def verify(
-        self, producer: TransactionProducer, sequences: Mapping[TopicPartition, int], *, knows_abortable: bool
+        self, producer: TransactionProducer, sequences: Mapping[PartitionKey, int], *, knows_abortable: bool
     ) -> Verification:
         """Verify partitions of a producer's transaction; `sequences` has the first sequence of each one's batch.
 
@@ -182,8 +182,8 @@ class TransactionVerifier:
         return result
 
     async def _ask_coordinator(
-        self, producer: TransactionProducer, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+        self, producer: TransactionProducer, partitions: Collection[PartitionKey]
+    ) -> Mapping[PartitionKey, ErrorCode]:
         coordinators = self._coordinators()
         index = coordinators.partition_for(producer.transactional_id)
         leader, _ = self._metadata.leader_and_epoch(TRANSACTION_STATE_TOPIC_NAME, index) or (-1, -1)
@@ -199,8 +199,8 @@ class TransactionVerifier:
             return dict.fromkeys(partitions, error.code)
 
     async def _ask_broker(
-        self, leader: int, producer: TransactionProducer, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+        self, leader: int, producer: TransactionProducer, partitions: Collection[PartitionKey]
+    ) -> Mapping[PartitionKey, ErrorCode]:
         from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
         topics: dict[str, list[int]] = {}

@@ -19,8 +19,8 @@ import trio
 from kpybroker.broker.coordinators.kind import CoordinatorKind, Run
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.core.machine import Now
-from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.machine import TransactionMachine
 from kpybroker.core.transaction.records import decode_record, encode_record
 from kpybroker.core.transaction.values import (
@@ -110,8 +110,8 @@ class TransactionCoordinators:
         return error
 
     def verify(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[PartitionKey]
+    ) -> Mapping[PartitionKey, ErrorCode]:
         """Whether these partitions belong to the producer's open transaction (KIP-890)."""
         machine = self.partitions.shard_for(transactional_id).machine
         return machine.verify(transactional_id, producer_id, producer_epoch, partitions)

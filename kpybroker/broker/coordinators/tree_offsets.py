@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.coordination.tree import create_recursive, retry_until_connected
 from kpybroker.core.group.values import FetchedOffset
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.tree import Get, NodeData, NoNode, SetData, TreeError
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.znodes import ZnodeError, consumer_offset_path, decode_number, encode_number
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kpybroker.coordination.tree import Tree
 
 
-async def write_offset(tree: Tree, group_id: str, partition: TopicPartition, offset: int) -> ErrorCode:
+async def write_offset(tree: Tree, group_id: str, partition: PartitionKey, offset: int) -> ErrorCode:
     """Commit one offset. UNKNOWN_SERVER_ERROR if the tree fails."""
     path, data = consumer_offset_path(group_id, *partition), encode_number(offset)
     try:
@@ -33,7 +33,7 @@ async def write_offset(tree: Tree, group_id: str, partition: TopicPartition, off
     return ErrorCode.NONE
 
 
-async def read_offset(tree: Tree, group_id: str, partition: TopicPartition) -> FetchedOffset:
+async def read_offset(tree: Tree, group_id: str, partition: PartitionKey) -> FetchedOffset:
     """A committed offset. UNKNOWN_TOPIC_OR_PARTITION if there is none, UNKNOWN_SERVER_ERROR if the tree fails."""
     try:
         (result,) = await retry_until_connected(tree, [Get(consumer_offset_path(group_id, *partition))])

@@ -15,7 +15,7 @@ from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.replication.partition import LEADER_MOVED
 from kpybroker.broker.replication.replication_quota import LEADER, ReplicationQuota
-from kpybroker.core.replication.fetch_session import CachedPartition, FetchSession, FetchSessionCache, PartitionKey
+from kpybroker.core.replication.fetch_session import CachedPartition, FetchKey, FetchSession, FetchSessionCache
 from kpybroker.core.replication.replica_selector import ReplicaView, replica_selector
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -137,7 +137,7 @@ class FetchService:
         """
         clock = self._host.clock
         deadline = clock.monotonic() + params.max_wait_ms / 1000
-        visits: dict[PartitionKey, Visit] = {}
+        visits: dict[FetchKey, Visit] = {}
         try:
             while True:
                 marks = session.marks
@@ -152,9 +152,7 @@ class FetchService:
             self.let_go(session)
             raise
 
-    def _visit_dirty(
-        self, session: FetchSession, params: FetchParams, visits: dict[PartitionKey, Visit]
-    ) -> Steps[None]:
+    def _visit_dirty(self, session: FetchSession, params: FetchParams, visits: dict[FetchKey, Visit]) -> Steps[None]:
         left = params.max_bytes
         has_records = False
         budget = YieldBudget()
@@ -382,16 +380,16 @@ class FetchService:
         if session.session_id == 0:
             self._unsubscribe_all(session)
 
-    def _topic_name(self, key: PartitionKey) -> str | None:
+    def _topic_name(self, key: FetchKey) -> str | None:
         """LeaderAndIsr may reach a leader before the topic's metadata: its followers need not wait for those."""
         topic_id, name, _ = key
         return name or self._metadata.topic_name(topic_id) or self._replicas.topic_names.get(topic_id)
 
-    def _partition(self, key: PartitionKey) -> Partition | None:
+    def _partition(self, key: FetchKey) -> Partition | None:
         name = self._topic_name(key)
         return self._replicas.partition(name, key[2]) if name else None
 
-    def unsubscribe(self, session: FetchSession, key: PartitionKey) -> None:
+    def unsubscribe(self, session: FetchSession, key: FetchKey) -> None:
         """The session does not want this partition any more."""
         partition = self._partition(key)
         if partition is not None:

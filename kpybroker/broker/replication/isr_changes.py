@@ -16,6 +16,7 @@ import trio
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.replication.replica import IsrChange, Verdict
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
@@ -34,8 +35,6 @@ LAST_VERSION_WITH_NAMES = 1
 BROKER_EPOCHS_SINCE = 3
 TOPIC_IDS_SINCE = 2
 
-TopicPartition = tuple[str, int]
-
 
 class _Change(NamedTuple):
     partition: Partition
@@ -48,7 +47,7 @@ class IsrChanges:
     def __init__(self, host: Host, peers: Peers) -> None:
         self._host = host
         self._peers = peers
-        self._pending: dict[TopicPartition, _Change] = {}
+        self._pending: dict[PartitionKey, _Change] = {}
         self._submitted = trio.Event()
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
@@ -69,7 +68,7 @@ class IsrChanges:
         finally:
             channel.close()
 
-    async def _ask(self, channel: ControllerChannel, asked: dict[TopicPartition, _Change]) -> bool:
+    async def _ask(self, channel: ControllerChannel, asked: dict[PartitionKey, _Change]) -> bool:
         """One request about all of these; False if some must be retried, a little later."""
         request, version = self._request(asked)
         response: AlterPartitionResponse = await channel.ask(ApiKey.ALTER_PARTITION, request, version)
@@ -117,7 +116,7 @@ class IsrChanges:
             del self._pending[key]
         return verdict
 
-    def _request(self, asked: dict[TopicPartition, _Change]) -> tuple[AlterPartitionRequest, int]:
+    def _request(self, asked: dict[PartitionKey, _Change]) -> tuple[AlterPartitionRequest, int]:
         version = mv.alter_partition_version(mv.parse(self._host.config.get_str("inter.broker.protocol.version")))
         if any(item.partition.topic_id == ZERO_UUID for item in asked.values()):
             version = min(version, LAST_VERSION_WITH_NAMES)

@@ -33,7 +33,7 @@ from kpybroker.wire.records.slow_validation import is_slow_to_validate
 from kpybroker.wire.records.validate import validate_and_assign
 
 if TYPE_CHECKING:
-    from kpybroker.core.replication.fetch_session import FetchSession, PartitionKey
+    from kpybroker.core.replication.fetch_session import FetchKey, FetchSession
     from kpybroker.storage.log.append import AppendInfo
     from kpybroker.storage.log.log import Log
     from kpybroker.wire.records.validate import ValidatedRecords
@@ -105,8 +105,8 @@ class Partition:
         self._host = host
         self.offset_waiters = OffsetWaiters()
         self._log_start_waiters: list[trio.Event] = []
-        self._sessions: dict[FetchSession, PartitionKey] = {}
-        self._follower_sessions: dict[FetchSession, PartitionKey] = {}
+        self._sessions: dict[FetchSession, FetchKey] = {}
+        self._follower_sessions: dict[FetchSession, FetchKey] = {}
         self._flushing: trio.Event | None = None
         self._notified_log_start = -1
         self._unread_bytes = 0
@@ -340,7 +340,7 @@ class Partition:
         self._wake_log_start_waiters()
         self.offset_waiters.fail(error)
 
-    def subscribe(self, session: FetchSession, key: PartitionKey) -> None:
+    def subscribe(self, session: FetchSession, key: FetchKey) -> None:
         """Mark the session's `key` dirty whenever this partition has something new for it."""
         (self._follower_sessions if session.is_follower else self._sessions)[session] = key
 

@@ -28,7 +28,7 @@ from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.model import NO_LEADER
-from kpybroker.core.replication.follower import initial_state
+from kpybroker.core.replication.follower import FollowerLog, initial_state
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.constants import ZERO_UUID
@@ -303,9 +303,7 @@ class Replicas:
             partition.index,
             partition.topic_id,
             partition.leader_epoch,
-            log_end_offset=log.log_end_offset,
-            high_watermark=log.high_watermark,
-            latest_epoch=log.latest_epoch,
+            FollowerLog(log.log_end_offset, log.high_watermark, log.latest_epoch),
             truncates_on_fetch=mv.truncates_on_fetch(version),
         )
         self.fetchers.follow(partition.leader_id, state)

@@ -1,6 +1,4 @@
-"""What leaders and coordinators ask of the controller: AlterPartition (KIP-497) and AllocateProducerIds
-(KIP-730).
-"""
+"""Requests of leaders and coordinators: AlterPartition (KIP-497) and AllocateProducerIds (KIP-730)."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ PartitionData = AlterPartitionResponse.PartitionData
 
 
 def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[AlterPartitionResponse]:
+    """Apply the ISR changes a leader proposes, and report the state of each partition (KIP-497, KIP-841)."""
     request, version = event.request, event.version
     context = parts.context
     if not parts.is_active:
@@ -61,7 +60,7 @@ def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[Al
     if asked:
         yield from send_update_metadata(parts, None, asked)
     for partition in context.partitions_being_reassigned & results.keys():
-        # Its target may be in the ISR now. An event of its own: whoever asked gets the answer first, as in Kafka.
+        # Its target may be in the ISR now. A separate event, so that the leader gets its response first, as in Kafka.
         yield Enqueue(PartitionReassignmentIsrChange(partition))
     _answer(parts, response, results, version)
     return response
@@ -70,7 +69,7 @@ def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[Al
 def _asked(
     parts: Parts, request: AlterPartitionRequest, version: int, response: AlterPartitionResponse
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """By partition; topics with an unknown id are answered here."""
+    """Proposed states by partition; topics with an unknown id go into the response here."""
     asked = {}
     for topic in request.topics:
         name = parts.context.topic_names.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else topic.topic_name
@@ -98,14 +97,13 @@ def _asked(
 
 
 def _judge(parts: Parts, partition: TopicPartition, new: LeaderAndIsr, version: int) -> LeaderAndIsr | ErrorCode | None:
-    """An error, the state that stands already, or None: write it."""
+    """An error, the current state if it is the proposed one, or None where it must be written."""
     leadership = parts.context.partition_leadership_info.get(partition)
     if leadership is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     current = leadership.leader_and_isr
     if new.partition_epoch > current.partition_epoch or new.leader_epoch > current.leader_epoch:
-        # The leader knows more than this controller: it is not the controller any more, and shall be looked
-        # for.
+        # The leader knows more than this broker, which is therefore no longer the controller.
         return ErrorCode.NOT_CONTROLLER
     if new.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -152,6 +150,8 @@ def _answer(
 
 
 class ProducerIdsBlock(NamedTuple):
+    """`size` consecutive producer ids from `first` on, now owned by one broker."""
+
     first: int
     size: int
 
@@ -179,7 +179,7 @@ def allocate_producer_ids(parts: Parts, event: AllocateProducerIds) -> Procedure
         op = t.SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_id_block(block), node.stat.version)
         (answer,) = yield from checked([op], parts.context.epoch_zk_version)
         if isinstance(answer, t.BadVersion):
-            continue  # a broker of before KIP-730 was quicker
+            continue  # a broker that predates KIP-730 has claimed the block
         if isinstance(answer, t.TreeError):
             raise answer
         return ProducerIdsBlock(first, PRODUCER_ID_BLOCK_SIZE)

@@ -1,4 +1,4 @@
-"""Procedures about brokers and topics: they come, change and go. Each runs only on the active controller."""
+"""Procedures about brokers and topics that appear, change or disappear, only on the active controller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import reassignment
 from kpybroker.core.controller.effects import (
     PAUSE,
+    STATE_CHANGE_LOGGER,
     AddBroker,
     Ask,
     Procedure,
@@ -60,12 +61,12 @@ def read_brokers() -> Procedure[dict[int, tuple[BrokerRegistration, int]]]:
         try:
             brokers[broker_id] = (znodes.decode_broker(broker_id, node.data), node.stat.czxid)
         except znodes.ZnodeError as failure:
-            yield error(f"Broker {broker_id} is passed over: {failure}")
+            yield error(f"Broker {broker_id} is skipped: {failure}")
     return brokers
 
 
 def broker_change(parts: Parts) -> Procedure[None]:
-    """Brokers came, went, or came back with another epoch before anybody saw them go (bounced)."""
+    """Brokers have registered, left, or bounced: registered again before the controller saw them leave."""
     context = parts.context
     current = yield from read_brokers()
     live = context.live_brokers.keys()
@@ -74,8 +75,7 @@ def broker_change(parts: Parts) -> Procedure[None]:
     bounced = sorted(i for i in current.keys() & live if current[i][1] > context.live_broker_epochs[i])
     yield info(
         f"[Controller id={parts.settings.broker_id}] Newly added brokers: {_list(new)}, deleted brokers: "
-        f"{_list(dead)}, "
-        f"bounced brokers: {_list(bounced)}, all live brokers: {_list(sorted(current))}"
+        f"{_list(dead)}, bounced brokers: {_list(bounced)}, all live brokers: {_list(sorted(current))}"
     )
     for broker_id in bounced + dead:
         yield RemoveBroker(broker_id)
@@ -98,7 +98,7 @@ def _on_broker_startup(parts: Parts, new: list[int]) -> Procedure[None]:
     context = parts.context
     for broker_id in new:
         context.replicas_on_offline_dirs.pop(broker_id, None)
-    # Who was here only needs to hear of the newcomers; these need everything.
+    # Earlier brokers need the new brokers' addresses only; the new ones need everything.
     yield from send_update_metadata(parts, context.live_brokers.keys() - set(new))
     yield from send_update_metadata(parts, new, context.partitions_with_leaders())
     replicas = context.replicas_on_brokers(new)
@@ -118,7 +118,7 @@ def _on_broker_failure(parts: Parts, dead: list[int]) -> Procedure[None]:
 
 
 def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
-    """A broker rewrote its registration: other endpoints, or other features."""
+    """A broker has rewritten its registration with other endpoints or features."""
     node = yield from get(znodes.broker_path(broker_id), watch=True)
     known = parts.context.live_brokers.get(broker_id)
     if node is None or known is None:
@@ -133,6 +133,7 @@ def broker_modifications(parts: Parts, broker_id: int) -> Procedure[None]:
 
 
 def read_topics() -> Procedure[set[str]]:
+    """Names of all topics, watching `/brokers/topics` for the next change."""
     names = yield from children(znodes.TOPICS, watch=True)
     return set(names)
 
@@ -153,7 +154,7 @@ def load_assignments(parts: Parts, topics: Iterable[str]) -> Procedure[set[Topic
         try:
             decoded = znodes.decode_topic(topic, node.data)
         except znodes.ZnodeError as failure:
-            # One bad znode must not keep the cluster from having a controller: the topic has no partitions.
+            # One bad znode must not leave the cluster without a controller: the topic has no partitions.
             yield error(f"[Controller id={parts.settings.broker_id}] {failure}")
             continue
         if decoded.topic_id is not None:
@@ -185,7 +186,7 @@ def _assign_topic_ids(parts: Parts, topics: list[tuple[str, znodes.TopicAssignme
 
 
 def topic_change(parts: Parts) -> Procedure[None]:
-    """Children of `/brokers/topics` changed: new topics get leaders, vanished ones are forgotten."""
+    """Children of `/brokers/topics` changed: elect leaders for new topics, forget deleted ones."""
     context = parts.context
     topics = yield from read_topics()
     new = topics - context.all_topics
@@ -202,6 +203,7 @@ def topic_change(parts: Parts) -> Procedure[None]:
 
 
 def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> Procedure[None]:
+    """Create the partitions' states and elect their first leaders (KafkaController.onNewPartitionCreation)."""
     context = parts.context
     ordered = sorted(partitions)
     yield from parts.partitions.change(ordered, PartitionState.NEW)
@@ -212,7 +214,7 @@ def on_new_partitions(parts: Parts, partitions: Collection[TopicPartition]) -> P
 
 
 def partition_modifications(parts: Parts, topic: str) -> Procedure[None]:
-    """A topic znode was rewritten: partitions may have been added."""
+    """A topic znode was rewritten: create the partitions that were added."""
     context = parts.context
     node = yield from get(znodes.topic_path(topic), watch=True)
     if node is None or topic not in context.all_topics:
@@ -240,7 +242,7 @@ def partition_modifications(parts: Parts, topic: str) -> Procedure[None]:
 
 
 def _restore_assignment(parts: Parts, topic: str) -> Procedure[None]:
-    """Write back what the controller knows, so that a deletion in progress meets no new partition."""
+    """Write back the known assignment, so that a deletion in progress has no new partitions."""
     context = parts.context
     partitions = {
         index: znodes.PartitionAssignment(a.replicas, a.adding_replicas, a.removing_replicas)
@@ -260,7 +262,7 @@ def _assignments(topic: str, decoded: znodes.TopicAssignment) -> dict[TopicParti
 
 
 def topic_deletion(parts: Parts) -> Procedure[None]:
-    """Children of `/admin/delete_topics` changed."""
+    """Children of `/admin/delete_topics` changed: queue the topics, or clear the queue if deletion is disabled."""
     context = parts.context
     queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
     unknown = queued - context.all_topics
@@ -286,7 +288,7 @@ def topic_deletion(parts: Parts) -> Procedure[None]:
 
 
 def isr_change_notification(parts: Parts) -> Procedure[None]:
-    """A broker of before AlterPartition (inter-broker protocol < 2.7) changed ISRs by itself."""
+    """A broker that predates AlterPartition (inter-broker protocol < 2.7) has changed ISRs in the tree."""
     names = yield from children(znodes.ISR_CHANGE_NOTIFICATION, watch=True)
     paths = [f"{znodes.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     nodes = yield from get_many(paths)
@@ -303,7 +305,7 @@ def isr_change_notification(parts: Parts) -> Procedure[None]:
 
 
 def log_dir_event_notification(parts: Parts) -> Procedure[None]:
-    """A broker lost a log directory; LeaderAndIsr makes it say which replicas."""
+    """A broker has lost a log directory; its LeaderAndIsr response will name the replicas."""
     names = yield from children(znodes.LOG_DIR_EVENT_NOTIFICATION, watch=True)
     paths = [f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names]
     nodes = yield from get_many(paths)
@@ -314,15 +316,14 @@ def log_dir_event_notification(parts: Parts) -> Procedure[None]:
 
 
 def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseReceived) -> Procedure[None]:
-    """KAFKA_STORAGE_ERROR for a partition: its log directory there is offline."""
+    """Note which replicas are in an offline log directory (KAFKA_STORAGE_ERROR)."""
     context = parts.context
     response, broker_id = event.response, event.broker_id
     if response.error_code != ErrorCode.NONE:
         yield error(
-            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Received error "
-            f"{response.error_code} "
+            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Received error {response.error_code} "
             f"in LeaderAndIsr response from broker {broker_id}",
-            "state.change.logger",
+            STATE_CHANGE_LOGGER,
         )
         return
     previous = context.replicas_on_offline_dirs.get(broker_id, set())
@@ -341,31 +342,33 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
         yield info(
             f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Mark replicas "
             f"{_list(newly_offline)} on broker {broker_id} as offline",
-            "state.change.logger",
+            STATE_CHANGE_LOGGER,
         )
         yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
 
 
 def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> Iterator[tuple[TopicPartition, int]]:
-    for told in response.partition_errors:
-        yield TopicPartition(told.topic_name, told.partition_index), told.error_code
+    for item in response.partition_errors:
+        yield TopicPartition(item.topic_name, item.partition_index), item.error_code
     for topic in response.topics:
         name = topic_names.get(topic.topic_id)
         if name is not None:
-            for told in topic.partition_errors:
-                yield TopicPartition(name, told.partition_index), told.error_code
+            for item in topic.partition_errors:
+                yield TopicPartition(name, item.partition_index), item.error_code
 
 
 def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Procedure[None]:
+    """Log an error that a broker returned for UpdateMetadata; nothing is retried."""
     if event.error_code != ErrorCode.NONE:
         yield error(
             f"[Controller id={parts.settings.broker_id} epoch={parts.context.epoch}] Received error "
             f"{event.error_code} in UpdateMetadata response from broker {event.broker_id}",
-            "state.change.logger",
+            STATE_CHANGE_LOGGER,
         )
 
 
 def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Procedure[None]:
+    """Record which replicas of a deleted topic are gone and which could not be deleted."""
     failed: list[PartitionAndReplica] = []
     deleted: list[PartitionAndReplica] = []
     for partition, code in event.partition_errors.items():
@@ -382,7 +385,7 @@ def _list(items: Iterable[object]) -> str:
 
 
 def event_for_response(parts: Parts, broker_id: int, request: object, response: object) -> Event | None:
-    """What a broker's answer means to the controller; None when it means nothing."""
+    """The event for a broker's response; None where the controller has nothing to do."""
     if isinstance(response, LeaderAndIsrResponse):
         return LeaderAndIsrResponseReceived(response, broker_id)
     if isinstance(response, UpdateMetadataResponse):

@@ -1,9 +1,9 @@
 """Deleting topics: Kafka's `TopicDeletionManager`.
 
-A tool or a handler creates `/admin/delete_topics/<t>`. The topic is queued here; brokers are told to forget
-it, then to delete its replicas. When every replica has answered, the topic's znodes go, the queue entry last.
-A dead broker or a reassignment makes the topic ineligible; `resume_for_topics` retries when that has passed.
-A failed replica is retried too.
+A tool or a handler creates `/admin/delete_topics/<t>`. The topic is queued here; brokers forget it by UpdateMetadata,
+then delete its replicas by StopReplica. After the last response the topic's znodes are deleted, the queue entry last. A
+dead broker or a reassignment makes the topic ineligible; `resume_for_topics` retries after that. A failed replica is
+retried too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from kpybroker.wire import znodes
 
 
 class TopicDeletionManager:
+    """Drives each queued topic through the deletion states until its znodes are gone."""
+
     __slots__ = ("_context", "_partitions", "_replicas", "_settings")
 
     def __init__(
@@ -37,12 +39,11 @@ class TopicDeletionManager:
 
     @property
     def enabled(self) -> bool:
+        """`delete.topic.enable`; where it is false, topics are never queued."""
         return self._settings.delete_topic_enable
 
     def init(self, topics: set[str], ineligible: set[str]) -> Procedure[None]:
-        """After a failover: take over the deletions found in the tree; where deletion is disabled, drop
-        them.
-        """
+        """After a failover: take over the deletions found in the tree, or drop them if deletion is disabled."""
         if self.enabled:
             self._context.topics_to_be_deleted |= topics
             self._context.topics_ineligible_for_deletion |= ineligible & topics
@@ -51,31 +52,32 @@ class TopicDeletionManager:
         yield from self.delete_queue_entries(topics)
 
     def try_deletion(self) -> Procedure[None]:
+        """Continue every queued deletion that can continue."""
         if self.enabled:
             yield from self._resume()
 
     def enqueue(self, topics: set[str]) -> Procedure[None]:
+        """Add topics to the deletion queue and start deleting."""
         if self.enabled:
             self._context.topics_to_be_deleted |= topics
             yield from self._resume()
 
     def resume_for_topics(self, topics: Iterable[str]) -> Procedure[None]:
-        """A broker came back, or a reassignment ended: what kept these topics from being deleted may be
-        gone.
-        """
+        """Retry deletions after a broker has returned or a reassignment has ended."""
         resumable = self._context.topics_to_be_deleted.intersection(topics)
         if self.enabled and resumable:
             self._context.topics_ineligible_for_deletion -= resumable
             yield from self._resume()
 
     def mark_ineligible(self, topics: Iterable[str], reason: str) -> Procedure[None]:
+        """Suspend the deletion of those of the topics that are queued, and log `reason`."""
         halted = self._context.topics_to_be_deleted.intersection(topics)
         if self.enabled and halted:
             self._context.topics_ineligible_for_deletion |= halted
             yield info(f"{self._ident} Halted deletion of topics {_names(halted)} due to {reason}")
 
     def fail_replicas(self, replicas: Collection[PartitionAndReplica]) -> Procedure[None]:
-        """A broker could not delete these, or died: they wait in ReplicaDeletionIneligible."""
+        """A broker could not delete these replicas, or died: put them in ReplicaDeletionIneligible."""
         failed = self._queued(replicas)
         if self.enabled and failed:
             yield from self._replicas.change(failed, ReplicaState.DELETION_INELIGIBLE)
@@ -84,10 +86,12 @@ class TopicDeletionManager:
             yield from self._resume()
 
     def complete_replicas(self, replicas: Collection[PartitionAndReplica]) -> Procedure[None]:
+        """Brokers have deleted these replicas: finish the topics that have none left."""
         yield from self._replicas.change(self._queued(replicas), ReplicaState.DELETION_SUCCESSFUL)
         yield from self._resume()
 
     def delete_queue_entries(self, topics: Iterable[str]) -> Procedure[None]:
+        """Delete the topics' znodes in `/admin/delete_topics`."""
         paths = [znodes.delete_topic_path(topic) for topic in sorted(topics)]
         yield from checked_deletes(paths, self._context.epoch_zk_version)
 
@@ -133,7 +137,7 @@ class TopicDeletionManager:
         partitions = [p for topic in unseen for p in context.partitions_for_topic(topic)]
         yield from self._partitions.change(partitions, PartitionState.OFFLINE)
         yield from self._partitions.change(partitions, PartitionState.NON_EXISTENT)
-        # Only now: as long as it is not in this set, its partitions are counted as offline.
+        # Only now: until a topic is in this set, its partitions count as offline.
         context.topics_with_deletion_started.update(unseen)
         batch = BrokerRequestBatch(context, self._settings)
         yield PAUSE
@@ -155,7 +159,7 @@ class TopicDeletionManager:
                 elif context.replica_states.get(replica) is not ReplicaState.DELETION_SUCCESSFUL:
                     alive.append(replica)
         yield from self._replicas.change(dead, ReplicaState.DELETION_INELIGIBLE)
-        # Offline first: it tells followers to stop fetching before the files go.
+        # Offline first, so that followers stop fetching before the files are deleted.
         yield from self._replicas.change(alive, ReplicaState.OFFLINE)
         yield from self._replicas.change(alive, ReplicaState.DELETION_STARTED)
         yield from self.mark_ineligible(ineligible, "offline replicas")
@@ -168,9 +172,9 @@ class TopicDeletionManager:
         context.remove_topic(topic)
 
     def _delete_znodes(self, topic: str) -> Procedure[None]:
-        """`/brokers/topics/<t>` with all below it, then its configuration, last the queue entry.
+        """Delete `/brokers/topics/<t>` with all below it, then its configuration, last the queue entry.
 
-        In this order an interrupted deletion is found again by the next controller.
+        In this order the next controller finds an interrupted deletion.
         """
         version = self._context.epoch_zk_version
         yield from checked_delete_recursive(znodes.topic_path(topic), version)
@@ -189,7 +193,7 @@ def checked_delete_recursive(path: str, epoch_zk_version: int) -> Procedure[None
     nodes = [node for level in reversed(levels) for node in level]
     answers = yield from checked([t.Delete(node) for node in nodes], epoch_zk_version)
     if any(isinstance(answer, t.NotEmpty) for answer in answers):
-        # Somebody created a child meanwhile.
+        # A child was created at the same time.
         yield from checked_delete_recursive(path, epoch_zk_version)
         return
     for answer in answers:

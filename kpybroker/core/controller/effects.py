@@ -1,7 +1,7 @@
-"""What a procedure asks its shell to do, and the small procedures that all others are made of.
+"""The effects that a procedure yields, and the small procedures that all others are built from.
 
-A procedure yields an `Effect` and is sent the answer named at each class. Tree errors of one operation come back
-as values, as answers of `Submit`; a lost session is raised into the procedure.
+A procedure yields an `Effect` and is sent the result named at each class. Tree errors of one operation are values, in
+the results of `Submit`; a lost session is raised in the procedure.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ T = TypeVar("T")
 
 
 class Submit(NamedTuple):
-    """-> `list[Result | TreeError]`. Pipelined, and repeated after a lost connection until there is an
-    answer.
-    """
+    """-> `list[Result | TreeError]`. Pipelined, and repeated after a lost connection until there is a result."""
 
     ops: Sequence[t.Operation]
 
 
 class Send(NamedTuple):
-    """-> None at once. The broker's queue keeps the order; the response comes back as an event, if at all."""
+    """-> None at once. The broker's queue keeps the order; the response, if any, arrives as an event."""
 
     broker_id: int
     message: Any
@@ -57,7 +55,7 @@ class Enqueue(NamedTuple):
 
 
 class Log(NamedTuple):
-    """-> None. `logger` is Kafka's name, `level` the stdlib's number."""
+    """-> None. `logger` is Kafka's logger name, `level` a number of `logging`."""
 
     logger: str
     level: int
@@ -72,7 +70,7 @@ class Ask(Enum):
     RANDOM_UUID = "random uuid"
     """-> 16 bytes, never one of Kafka's reserved ids."""
     PAUSE = "pause"
-    """-> None. A long loop has spent its `WorkBudget`: the shell lets others run. Only the queue may change then."""
+    """-> None. A loop has spent its `WorkBudget`: the shell runs other tasks. Only the event queue may change then."""
 
 
 PAUSE = Ask.PAUSE
@@ -91,21 +89,19 @@ CONTROLLER_LOGGER = "kafka.controller.KafkaController"
 STATE_CHANGE_LOGGER = "state.change.logger"
 
 ERROR, WARNING, INFO = 40, 30, 20
-"""The stdlib's level numbers."""
+"""Levels of `logging`, which `core` may not import."""
 
 
 class ControllerMoved(Exception):
-    """Another broker is the controller, or was: the check of `/controller_epoch` failed."""
+    """Another broker is or was the controller: the check of `/controller_epoch` failed."""
 
 
 class StateChangeFailed(Exception):
-    """One partition or replica could not make a transition; its reason is for the log and for
-    ElectLeaders.
-    """
+    """A partition or replica could not make a transition; the reason goes to the log and to ElectLeaders."""
 
 
 class Settings(NamedTuple):
-    """The part of the configuration that procedures read; none of these keys changes while a broker runs."""
+    """The configuration that procedures read; none of these keys changes while a broker runs."""
 
     broker_id: int
     metadata_version: int
@@ -118,19 +114,22 @@ class Settings(NamedTuple):
 
 
 def info(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    """An effect that logs at INFO; `logger` is Kafka's logger name."""
     return Log(logger, INFO, message)
 
 
 def warning(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    """An effect that logs at WARNING; `logger` is Kafka's logger name."""
     return Log(logger, WARNING, message)
 
 
 def error(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
+    """An effect that logs at ERROR; `logger` is Kafka's logger name."""
     return Log(logger, ERROR, message)
 
 
 def submit(ops: Sequence[t.Operation]) -> Procedure[list[t.Result | t.TreeError]]:
-    """Perform all; a session that ended in the middle is raised, every other error is an answer."""
+    """Perform all; a session that has ended is raised, every other error is a result."""
     if not ops:
         return []
     answers: list[t.Result | t.TreeError] = yield Submit(ops)
@@ -147,6 +146,7 @@ def get(path: str, *, watch: bool = False) -> Procedure[t.NodeData | None]:
 
 
 def get_many(paths: Iterable[str], *, watch: bool = False) -> Procedure[list[t.NodeData | None]]:
+    """Data and stat of each path, in order; None where the node is missing."""
     answers = yield from submit([t.Get(path, watch) for path in paths])
     return [_found(answer) for answer in answers]
 
@@ -184,8 +184,8 @@ def checked(
 ) -> Procedure[list[t.PartResult | t.TreeError]]:
     """Perform each write in its own multi that first checks the version of `/controller_epoch`.
 
-    Answers for each write alone, its error as a value. `ControllerMoved` as soon as one check fails: then
-    another controller has been elected, and nothing of this one may reach the tree any more (KAFKA-6082).
+    Returns one result a write, errors as values. Raises `ControllerMoved` when a check fails: another controller has
+    been elected, and this one may not write to the tree any more (KAFKA-6082).
     """
     check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     multis = []
@@ -214,7 +214,7 @@ def checked(
 
 
 def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Procedure[None]:
-    """Delete what is there; missing nodes are fine."""
+    """Delete nodes, as `checked`; missing nodes are fine."""
     answers = yield from checked([t.Delete(path) for path in paths], epoch_zk_version)
     for answer in answers:
         if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):

@@ -1,6 +1,6 @@
-"""Elections that somebody asks for: an operator, the balance timer, a broker that wants to stop.
+"""Elections on request: of an operator, of the balance timer, of a broker that is stopping.
 
-`/admin/preferred_replica_election` is the way of the ZooKeeper-era tools, ElectLeaders (KIP-460) of today's.
+`/admin/preferred_replica_election` is used by tools of the ZooKeeper era, ElectLeaders (KIP-460) by later ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 UNKNOWN_BROKER_EPOCH = -1
-"""From a broker of before KIP-380."""
+"""From a broker that predates KIP-380."""
 
 AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
 
@@ -43,7 +43,7 @@ AUTO_REBALANCE_FIRST_DELAY_SECONDS = 5
 
 
 def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[TopicPartition, ApiError]]:
-    """What each partition's election came to; `ApiError(NONE)` for those that have their leader now."""
+    """The result of each partition's election; `ApiError(NONE)` for those that now have their leader."""
     if not parts.is_active:
         return dict.fromkeys(event.partitions, ApiError(ErrorCode.NOT_CONTROLLER))
     context = parts.context
@@ -87,7 +87,7 @@ def _api_error(result: LeaderAndIsr | Exception, none_eligible: ErrorCode) -> Ap
 
 
 def zk_preferred_election(parts: Parts) -> Procedure[None]:
-    """`/admin/preferred_replica_election` lists partitions; it is deleted when they have been seen to."""
+    """`/admin/preferred_replica_election` lists partitions; elect their preferred leaders, then delete it."""
     if not (yield from exists_with_watch(znodes.PREFERRED_REPLICA_ELECTION)):
         return
     node = yield from get(znodes.PREFERRED_REPLICA_ELECTION)
@@ -103,7 +103,7 @@ def zk_preferred_election(parts: Parts) -> Procedure[None]:
     results = yield from parts.partitions.change(partitions, PartitionState.ONLINE, Strategy.PREFERRED)
     yield from _log_failures(parts, results)
     yield from checked_deletes([znodes.PREFERRED_REPLICA_ELECTION], context.epoch_zk_version)
-    # Watches the path again, and finds what was written between the two looks.
+    # Watches the path again, and finds what was written since it was read.
     yield Enqueue(Signal.ZK_PREFERRED_REPLICA_ELECTION)
 
 
@@ -111,14 +111,13 @@ def _log_failures(parts: Parts, results: ElectionResults) -> Procedure[None]:
     for partition, result in results.items():
         if isinstance(result, Exception):
             yield error(
-                f"[Controller id={parts.settings.broker_id}] Error completing replica leader election "
-                "(PREFERRED) "
-                f"for partition {partition}: {result}"
+                f"[Controller id={parts.settings.broker_id}] Error completing replica leader election (PREFERRED) for "
+                f"partition {partition}: {result}"
             )
 
 
 def auto_preferred_election(parts: Parts) -> Procedure[None]:
-    """`auto.leader.rebalance.enable`: every so often give brokers back what they should lead."""
+    """`auto.leader.rebalance.enable`: periodically return leadership to preferred leaders."""
     try:
         yield from _rebalance(parts)
     finally:
@@ -140,8 +139,7 @@ def _rebalance(parts: Parts) -> Procedure[None]:
             continue
         candidates = [p for p in elsewhere if _can_lead(parts, broker_id, p)]
         yield info(
-            f"[Controller id={parts.settings.broker_id}] Starting replica leader election (PREFERRED) for "
-            "partitions "
+            f"[Controller id={parts.settings.broker_id}] Starting replica leader election (PREFERRED) for partitions "
             f"{','.join(map(str, candidates))} triggered by AutoTriggered"
         )
         results = yield from parts.partitions.change(candidates, PartitionState.ONLINE, Strategy.PREFERRED)
@@ -157,7 +155,7 @@ def _can_lead(parts: Parts, broker_id: int, partition: TopicPartition) -> bool:
 
 
 def controlled_shutdown(parts: Parts, event: ControlledShutdown) -> Procedure[list[TopicPartition]]:
-    """Move leadership away from a broker that is about to stop; what remains is what nobody else can lead."""
+    """Move leadership away from a stopping broker; returns partitions that no other broker can lead."""
     context = parts.context
     broker_id = event.broker_id
     _check_may_shut_down(parts, event)

@@ -1,7 +1,7 @@
-"""What can happen to a controller: one value an event, as Kafka's `ControllerEvent`s.
+"""The events of a controller, as Kafka's `ControllerEvent`s.
 
-Events of the first part come from watches, responses and timers and have no answer; those of the second part
-are requests, and their procedure's result is the answer.
+Events of the first part are from watches, responses and timers, and have no result; those of the second part are
+requests, and the result of their procedure is the response.
 
 Named tuples and an enum, here and in `effects`: a frozen dataclass takes eight times as long to define (0.6 ms), and
 all of these are defined at every start of a broker.
@@ -20,23 +20,23 @@ from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrResponse
 
 
 class ElectionType(IntEnum):
-    """As ElectLeaders carries it."""
+    """The election type of ElectLeaders (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class Signal(Enum):
-    """Events that say nothing but that they happened."""
+    """Events without values."""
 
     STARTUP = "Startup"
-    """Watch `/controller` and try to be it."""
+    """Watch `/controller` and try to become the controller."""
     CONTROLLER_CHANGE = "ControllerChange"
     """`/controller` was created or rewritten."""
     REELECT = "Reelect"
     """`/controller` is gone."""
     EXPIRE = "Expire"
-    """The session has ended: whatever this broker was, it is not the controller now."""
+    """The session has ended: this broker is not the controller any more."""
     BROKER_CHANGE = "BrokerChange"
     TOPIC_CHANGE = "TopicChange"
     TOPIC_DELETION = "TopicDeletion"
@@ -50,10 +50,14 @@ class Signal(Enum):
 
 
 class BrokerModifications(NamedTuple):
+    """The data of `/brokers/ids/<id>` changed: the broker rewrote its registration."""
+
     broker_id: int
 
 
 class PartitionModifications(NamedTuple):
+    """The data of `/brokers/topics/<topic>` changed: new partitions, or a reassignment."""
+
     topic: str
 
 
@@ -70,11 +74,15 @@ class UncleanLeaderElectionEnable(NamedTuple):
 
 
 class LeaderAndIsrResponseReceived(NamedTuple):
+    """A broker answered LeaderAndIsr, perhaps with errors of single partitions."""
+
     response: LeaderAndIsrResponse
     broker_id: int
 
 
 class UpdateMetadataResponseReceived(NamedTuple):
+    """A broker answered UpdateMetadata."""
+
     error_code: int
     broker_id: int
 
@@ -131,14 +139,14 @@ class AllocateProducerIds(NamedTuple):
 
 
 class ApiError(NamedTuple):
-    """Kafka's: `message` None where the code says it all."""
+    """Kafka's ApiError: `message` None stands for the code's own message."""
 
     code: ErrorCode
     message: str | None = None
 
     @property
     def text(self) -> str | None:
-        """What a client is told; None of a success."""
+        """The message for clients; None for a success."""
         return None if self.code is ErrorCode.NONE else self.message or self.code.message
 
 

@@ -1,9 +1,9 @@
 """The controller itself: election, failover, resignation, and the table from event to procedure.
 
-Election: create `/controller` (ephemeral) and raise `/controller_epoch` in one multi; whoever succeeds loads
-everything from the tree and takes over. From then on `/controller_epoch`'s version guards every write, so
-that a controller that was replaced without noticing changes nothing. Whatever goes wrong while taking over
-ends in giving `/controller` up.
+Election: create `/controller` (ephemeral) and raise `/controller_epoch` in one multi; the broker that succeeds loads
+everything from the tree and takes over. Every later write checks the version of `/controller_epoch`, so that a
+controller that was replaced without noticing changes nothing. On any failure while taking over, the broker gives
+`/controller` up.
 """
 
 from __future__ import annotations
@@ -50,23 +50,25 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
+        """Whether this broker is the controller, as far as it knows."""
         return self.parts.is_active
 
     @property
     def active_controller_id(self) -> int:
+        """The broker that is the controller; -1 where none is known."""
         return self.parts.active_controller_id
 
     def procedure(self, event: Event) -> Procedure[Any]:
-        """What `event` leads to; the procedure's result is the answer to a request.
+        """The procedure for `event`; for a request, its result is the response.
 
-        A lost controllership ends the procedure and makes this broker resign. A `KafkaError` is the answer to who
-        asked; any other failure is the shell's to log: the next event goes on with what the tree says.
+        A lost controllership ends the procedure and makes this broker resign. A `KafkaError` is the response to the
+        request; the shell logs any other failure, and the next event continues with the state of the tree.
         """
         try:
             key = event if isinstance(event, Signal) else type(event)
             if key in _ONLY_ACTIVE and not self.parts.is_active:
                 return None
-            return (yield from _STORIES[key](self, event))
+            return (yield from _PROCEDURES[key](self, event))
         except ControllerMoved as moved:
             yield info(f"{self._ident} Controller moved to another broker when processing {event}: {moved}")
             yield from self.maybe_resign()
@@ -76,21 +78,25 @@ class Controller:
     def _ident(self) -> str:
         return f"[Controller id={self.parts.settings.broker_id}]"
 
-    # --- becoming and ceasing to be it
+    # --- election and resignation
 
     def startup(self) -> Procedure[None]:
+        """Watch `/controller`, then try to become the controller."""
         yield from exists_with_watch(znodes.CONTROLLER)
         yield from self.elect()
 
     def reelect(self) -> Procedure[None]:
+        """`/controller` is gone: resign if active, then try to become the controller."""
         yield from self.maybe_resign()
         yield from self.elect()
 
     def expire(self) -> Procedure[None]:
+        """The session has ended: stop being the controller without touching the tree."""
         self.parts.active_controller_id = -1
         yield from self._on_resignation()
 
     def maybe_resign(self) -> Procedure[None]:
+        """Read who the controller is, and stop being it if it is another broker."""
         was_active = self.parts.is_active
         yield from exists_with_watch(znodes.CONTROLLER)
         self.parts.active_controller_id = yield from self._controller_id()
@@ -107,6 +113,7 @@ class Controller:
         yield from checked_deletes([znodes.CONTROLLER], version)
 
     def elect(self) -> Procedure[None]:
+        """Try to become the controller; on a failure after that, give `/controller` up again."""
         settings = self.parts.settings
         self.parts.active_controller_id = yield from self._controller_id()
         if self.parts.active_controller_id != -1:
@@ -117,8 +124,7 @@ class Controller:
             self.parts.context.epoch_zk_version = version
             self.parts.active_controller_id = settings.broker_id
             yield info(
-                f"{self._ident} {settings.broker_id} successfully elected as the controller. Epoch "
-                "incremented to "
+                f"{self._ident} {settings.broker_id} successfully elected as the controller. Epoch incremented to "
                 f"{epoch} and epoch zk version is now {version}"
             )
             yield from self._on_failover()
@@ -126,8 +132,7 @@ class Controller:
             yield from self.maybe_resign()
             if self.parts.active_controller_id == -1:
                 yield warning(
-                    f"{self._ident} A controller has been elected but just resigned, this will result in "
-                    "another "
+                    f"{self._ident} A controller has been elected but just resigned, this will result in another "
                     f"round of election: {moved}"
                 )
         except Exception as failure:
@@ -183,13 +188,12 @@ class Controller:
         return znodes.decode_number(node.data), node.stat.version
 
     def _check_registration(self, epoch: int) -> Procedure[tuple[int, int]]:
-        """Lost, or won by a first run whose answer was lost: then both znodes say so."""
+        """The election was lost, or won by a first attempt whose response was lost: then both znodes show it."""
         node = yield from get(znodes.CONTROLLER)
         if node is None:
             raise ControllerMoved(
                 "The ephemeral node at /controller went away while checking whether the controller election "
-                "succeeds. "
-                "Aborting controller startup procedure"
+                "succeeds. Aborting controller startup procedure"
             )
         if znodes.decode_controller(node.data) == self.parts.settings.broker_id:
             current, version = yield from self._current_epoch()
@@ -209,7 +213,7 @@ class Controller:
         yield from self._load_context()
         queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
         yield from parts.deletion.init(queued, self._topics_with_offline_replicas() | self._reassigned_topics())
-        # Before any LeaderAndIsr, brokers must know who lives.
+        # Before any LeaderAndIsr, brokers must know which brokers are live.
         yield from send_update_metadata(parts)
         yield from parts.replicas.startup()
         yield from parts.partitions.startup()
@@ -245,7 +249,7 @@ class Controller:
         return {partition.topic for partition in self.parts.context.partitions_being_reassigned}
 
     def _drop_notifications(self, path: str) -> Procedure[None]:
-        """What they announce is about to be read anyway."""
+        """Delete notifications: what they announce is about to be read."""
         names = yield from children(path, watch=True)
         paths = [f"{path}/{name}" for name in names]
         yield from checked_deletes(paths, self.parts.context.epoch_zk_version)
@@ -281,7 +285,7 @@ def _unclean_election_enabled(controller: Controller, event: Any) -> Procedure[N
     yield from controller.parts.partitions.trigger_online(event.topic)
 
 
-_STORIES: dict[Signal | type, Callable[[Controller, Any], Procedure[Any]]] = {
+_PROCEDURES: dict[Signal | type, Callable[[Controller, Any], Procedure[Any]]] = {
     Signal.STARTUP: lambda c, e: c.startup(),
     Signal.CONTROLLER_CHANGE: lambda c, e: c.maybe_resign(),
     Signal.REELECT: lambda c, e: c.reelect(),
@@ -344,7 +348,7 @@ _CREATION_WATCHES: dict[str, Event] = {
 
 
 def event_for_watch(watch: t.WatchEvent) -> Event | None:
-    """The event that a watch of the controller's means; None for a watch that means nothing to it."""
+    """The event for a fired watch; None for a watch that does not concern the controller."""
     path = watch.path
     if watch.type is t.WatchType.NODE_CHILDREN_CHANGED:
         return _CHILD_WATCHES.get(path)

@@ -1,8 +1,8 @@
-"""The values the controller reasons about, in Kafka's names.
+"""The controller's values, with Kafka's names.
 
-`LeaderAndIsr` and its epochs are what `/brokers/topics/<t>/partitions/<p>/state` holds; `partition_epoch` is
-that znode's version. States and their legal predecessors are tables: `PartitionState` and `ReplicaState` of
-Kafka's `PartitionStateMachine` and `ReplicaStateMachine`.
+`LeaderAndIsr` and its epochs are what `/brokers/topics/<t>/partitions/<p>/state` holds; `partition_epoch` is that
+znode's version. States and their legal predecessors are tables: `PartitionState` and `ReplicaState` of Kafka's
+`PartitionStateMachine` and `ReplicaStateMachine`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ RECOVERING = 1
 
 
 class PartitionAndReplica(NamedTuple):
+    """One replica: a partition and the id of the broker that hosts it."""
+
     topic_partition: TopicPartition
     replica: int
 
@@ -33,6 +35,8 @@ class PartitionAndReplica(NamedTuple):
 
 
 class LeaderAndIsr(NamedTuple):
+    """Who leads a partition, in which epochs, and with which in-sync replicas (ids in Kafka's order)."""
+
     leader: int
     isr: tuple[int, ...]
     leader_epoch: int = INITIAL_LEADER_EPOCH
@@ -40,24 +44,29 @@ class LeaderAndIsr(NamedTuple):
     partition_epoch: int = INITIAL_PARTITION_EPOCH
 
     def new_leader(self, leader: int) -> LeaderAndIsr:
+        """The next leader epoch, led by `leader`, with the same ISR."""
         return self.new_leader_and_isr(leader, self.isr)
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """The next leader epoch, led by `leader`, with another ISR."""
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def new_recovering_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """As `new_leader_and_isr`, after an unclean election: the leader must recover first (KIP-704)."""
         return self._replace(
             leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, leader_recovery_state=RECOVERING
         )
 
     def new_epoch(self) -> LeaderAndIsr:
+        """The next leader epoch with the same leader and ISR, which fences what the last one had in flight."""
         return self.new_leader_and_isr(self.leader, self.isr)
 
     def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
+        """The same state after a write that gave its znode this version."""
         return self._replace(partition_epoch=partition_epoch)
 
     def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
-        """Whether `other` already is what this one asks for: its retry after a lost response (KIP-497)."""
+        """Whether `other` already is what this one asks for, a retry after a lost response (KIP-497)."""
         return (
             self.leader == other.leader
             and self.leader_epoch == other.leader_epoch
@@ -75,11 +84,13 @@ class LeaderAndIsr(NamedTuple):
 
 
 def during_delete(isr: tuple[int, ...]) -> LeaderAndIsr:
-    """What UpdateMetadata says of a partition that is being deleted: forget it."""
+    """The state in UpdateMetadata of a partition that is being deleted: brokers forget it."""
     return LeaderAndIsr(LEADER_DURING_DELETE, isr)
 
 
 class LeaderIsrAndControllerEpoch(NamedTuple):
+    """A partition's state, and the epoch of the controller that wrote it."""
+
     leader_and_isr: LeaderAndIsr
     controller_epoch: int
 
@@ -93,7 +104,7 @@ class LeaderIsrAndControllerEpoch(NamedTuple):
 
 
 class ReplicaAssignment(NamedTuple):
-    """Replicas of one partition; a reassignment in progress lists what comes and what goes (KIP-455)."""
+    """Replicas of one partition; a reassignment in progress lists those added and removed (KIP-455)."""
 
     replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
@@ -101,17 +112,21 @@ class ReplicaAssignment(NamedTuple):
 
     @property
     def origin_replicas(self) -> tuple[int, ...]:
+        """The replicas before the reassignment in progress."""
         return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
+        """The replicas after the reassignment in progress."""
         return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     @property
     def is_being_reassigned(self) -> bool:
+        """Whether a reassignment is in progress."""
         return bool(self.adding_replicas or self.removing_replicas)
 
     def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
+        """A reassignment from the origin to `target`; it replaces the one in progress."""
         origin = self.origin_replicas
         full = tuple(dict.fromkeys(target + origin))
         return ReplicaAssignment(
@@ -121,6 +136,7 @@ class ReplicaAssignment(NamedTuple):
         )
 
     def without(self, replica: int) -> ReplicaAssignment:
+        """The assignment after one broker's replica is removed from every list."""
         return ReplicaAssignment(
             tuple(other for other in self.replicas if other != replica),
             tuple(other for other in self.adding_replicas if other != replica),
@@ -139,11 +155,9 @@ NO_ASSIGNMENT = ReplicaAssignment()
 
 
 class PartitionState(Enum):
-    """NewPartition: replicas but no leader yet. Offline: its leader died. NonExistent: never created, or
-    deleted.
-    """
+    """New: replicas but no leader yet. Offline: its leader died. NonExistent: never created, or deleted."""
 
-    __hash__ = object.__hash__  # by identity, and not in Python: a topic has 10^4 of them
+    __hash__ = object.__hash__  # by identity, in C: a topic may have 10 000 of them
 
     NEW = "NewPartition"
     ONLINE = "OnlinePartition"
@@ -166,7 +180,7 @@ VALID_PREVIOUS_PARTITION_STATES: dict[PartitionState, frozenset[PartitionState]]
 class ReplicaState(Enum):
     """A replica's life; the three deletion states belong to topics that are being deleted."""
 
-    __hash__ = object.__hash__  # by identity, and not in Python: a topic has 10^4 of them
+    __hash__ = object.__hash__  # by identity, in C: a topic may have 10 000 of them
 
     NEW = "NewReplica"
     ONLINE = "OnlineReplica"

@@ -1,9 +1,8 @@
 """Partition transitions: Kafka's `ZkPartitionStateMachine`.
 
-NonExistent -> New: known, no leader yet. New -> Online: the first live replica leads, all live ones are the
-ISR, and the state znode is created. Online/Offline -> Online: an election. Any living state -> Offline ->
-NonExistent: marks only. An illegal transition is logged and skipped; one partition's failure never stops the
-others.
+NonExistent -> New: known, no leader yet. New -> Online: the first live replica leads, all live ones are the ISR, and
+the state znode is created. Online/Offline -> Online: an election. Any of these -> Offline -> NonExistent: in memory
+only. An illegal transition is logged and skipped; one partition's failure never stops the others.
 """
 
 from __future__ import annotations
@@ -38,6 +37,8 @@ from kpybroker.wire.yield_budget import WorkBudget
 
 
 class Strategy(Enum):
+    """How to elect a leader; the values are Kafka's names of the strategies in log lines."""
+
     OFFLINE = "OfflinePartitionLeaderElectionStrategy(false)"
     OFFLINE_UNCLEAN = "OfflinePartitionLeaderElectionStrategy(true)"
     REASSIGN = "ReassignPartitionLeaderElectionStrategy"
@@ -52,6 +53,8 @@ ElectionResults = dict[TopicPartition, LeaderAndIsr | Exception]
 
 
 class PartitionStateMachine:
+    """Moves partitions between states: writes the tree, updates the context, and notifies brokers."""
+
     __slots__ = ("_budget", "_context", "_settings")
 
     def __init__(self, context: ControllerContext, settings: Settings) -> None:
@@ -60,7 +63,7 @@ class PartitionStateMachine:
         self._budget = WorkBudget()
 
     def startup(self) -> Procedure[None]:
-        """Give every partition the state that its leader's life implies, and elect where there is none."""
+        """Derive every partition's state from its leader, and elect where there is no live one."""
         context = self._context
         for partition in context.all_partitions():
             if self._budget.is_spent():
@@ -76,7 +79,7 @@ class PartitionStateMachine:
         yield from self.trigger_online()
 
     def trigger_online(self, topic: str | None = None) -> Procedure[ElectionResults]:
-        """Try for a leader wherever one is missing, except in topics that are being deleted."""
+        """Elect a leader wherever one is missing, except in topics that are being deleted."""
         context = self._context
         partitions = [
             partition
@@ -91,7 +94,7 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: Strategy = Strategy.OFFLINE,
     ) -> Procedure[ElectionResults]:
-        """Move partitions to `target` and tell the brokers; answers for those that needed an election."""
+        """Move partitions to `target` and notify brokers; returns the results of elections."""
         if not partitions:
             return {}
         batch = BrokerRequestBatch(self._context, self._settings)
@@ -126,8 +129,7 @@ class PartitionStateMachine:
             else:
                 allowed = ",".join(sorted(map(str, VALID_PREVIOUS_PARTITION_STATES[target])))
                 reason = (
-                    f"Partition {partition} should be in one of {allowed} states before moving to {target} "
-                    "state. "
+                    f"Partition {partition} should be in one of {allowed} states before moving to {target} state. "
                     f"Instead it is in {context.partition_states[partition]} state"
                 )
                 yield from self._failed(partition, target, reason)
@@ -158,11 +160,10 @@ class PartitionStateMachine:
             yield from self._failed(
                 partition,
                 PartitionState.ONLINE,
-                f"Controller {self._settings.broker_id} epoch {context.epoch} encountered error during state "
-                "change "
+                f"Controller {self._settings.broker_id} epoch {context.epoch} encountered error during state change "
                 f"of partition {partition} from New to Online, assigned replicas are "
-                f"[{','.join(map(str, replicas))}], live brokers are [{sorted(context.live_broker_ids)}]. "
-                "No assigned replica is alive.",
+                f"[{','.join(map(str, replicas))}], live brokers are [{sorted(context.live_broker_ids)}]. No assigned "
+                "replica is alive.",
             )
         results = yield from states.create(wanted, context.epoch_zk_version)
         for partition, result in results.items():
@@ -180,7 +181,7 @@ class PartitionStateMachine:
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
     ) -> Procedure[ElectionResults]:
-        """Elect until no write meets a newer version; a leader may change its ISR at the same time."""
+        """Elect until no write fails by its version; a leader may change its ISR at the same time."""
         finished: ElectionResults = {}
         remaining = partitions
         while remaining:
@@ -241,12 +242,9 @@ class PartitionStateMachine:
             return found
         if found.controller_epoch > self._context.epoch:
             return StateChangeFailed(
-                f"Aborted leader election for partition {partition} since the LeaderAndIsr path was already "
-                "written "
-                "by another controller. This probably means that the current controller "
-                f"{self._settings.broker_id} "
-                "went through a soft failure and another controller was elected with epoch "
-                f"{found.controller_epoch}."
+                f"Aborted leader election for partition {partition} since the LeaderAndIsr path was already written "
+                f"by another controller. This probably means that the current controller {self._settings.broker_id} "
+                f"went through a soft failure and another controller was elected with epoch {found.controller_epoch}."
             )
         return None
 
@@ -288,7 +286,7 @@ class PartitionStateMachine:
     def _unclean_allowed(
         self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
     ) -> Procedure[dict[str, bool]]:
-        """By topic; asked for only where the whole ISR is dead."""
+        """Whether unclean election is allowed, by topic; read only where the whole ISR is offline."""
         if strategy not in (Strategy.OFFLINE, Strategy.OFFLINE_UNCLEAN):
             return {}
         is_online = self._context.is_replica_online
@@ -302,7 +300,7 @@ class PartitionStateMachine:
         allowed: dict[str, bool] = yield UncleanElectionEnabled(tuple(sorted(topics)))
         return allowed
 
-    # --- words
+    # --- log lines
 
     def _online(self, partition: TopicPartition, leader_and_isr: LeaderAndIsr) -> Procedure[None]:
         context = self._context
@@ -318,8 +316,7 @@ class PartitionStateMachine:
         context = self._context
         prefix = f"Controller {self._settings.broker_id} epoch {context.epoch}"
         yield error(
-            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] {prefix} failed to change "
-            "state for "
+            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] {prefix} failed to change state for "
             f"partition {partition} from {context.partition_states[partition]} to {target}: {reason}",
             STATE_CHANGE_LOGGER,
         )

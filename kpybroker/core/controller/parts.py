@@ -1,4 +1,4 @@
-"""What every procedure of one controller works on, and the two steps that most of them end with."""
+"""What every procedure of one controller works on, and steps that several procedures share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kpybroker.core.topic_partition import TopicPartition
 
 
 class Parts:
-    """`active_controller_id` is -1 while nobody is known to be the controller."""
+    """The components of one controller; `active_controller_id` is -1 while no controller is known."""
 
     __slots__ = (
         "active_controller_id",
@@ -42,13 +42,14 @@ class Parts:
 
     @property
     def is_active(self) -> bool:
+        """Whether this broker is the controller."""
         return self.active_controller_id == self.settings.broker_id
 
 
 def send_update_metadata(
     parts: Parts, broker_ids: Iterable[int] | None = None, partitions: Iterable[TopicPartition] = ()
 ) -> Procedure[None]:
-    """Tell brokers (None: all that live) who lives, and the state of `partitions`."""
+    """Send live brokers and the state of `partitions` to brokers (None: to all live ones)."""
     batch = BrokerRequestBatch(parts.context, parts.settings)
     receivers = parts.context.live_brokers if broker_ids is None else broker_ids
     yield from batch.add_update_metadata_paced(receivers, partitions)
@@ -56,7 +57,7 @@ def send_update_metadata(
 
 
 def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Procedure[None]:
-    """KafkaController.updateLeaderAndIsrCache."""
+    """Read leadership of partitions from the tree (KafkaController.updateLeaderAndIsrCache)."""
     read = yield from states.read(partitions)
     for partition, found in read.items():
         if isinstance(found, Exception):
@@ -66,7 +67,7 @@ def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Pr
 
 
 def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica]) -> Procedure[None]:
-    """KafkaController.onReplicasBecomeOffline: new leaders for what they led, out of the ISRs of the rest."""
+    """KafkaController.onReplicasBecomeOffline: elect other leaders, and shrink ISRs."""
     context = parts.context
     of_deleted: list[PartitionAndReplica] = []
     of_living: list[PartitionAndReplica] = []
@@ -79,5 +80,5 @@ def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica
     if of_deleted:
         yield from parts.deletion.fail_replicas(of_deleted)
     if not of_living and all(isinstance(result, Exception) for result in results.values()):
-        # No transition told the brokers that somebody died, so tell them.
+        # No transition has notified the brokers of the failure, so do it here.
         yield from send_update_metadata(parts)

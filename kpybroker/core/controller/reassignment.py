@@ -1,10 +1,9 @@
 """Moving replicas (KIP-455): by AlterPartitionReassignments, or by the tools' older way, `/admin/reassign_partitions`.
 
-Every step is `KafkaController.onPartitionReassignment`'s. First the topic's znode says what comes and what goes, so
-that any controller can go on from there; the new replicas are started and catch up. When the target is within the ISR,
-the leader moves to the target, what goes leaves the ISR and is deleted, and only then the znode forgets where it came
-from.
-A reassignment may be replaced or cancelled (reassigned to its origin) at any time before that.
+The steps are those of `KafkaController.onPartitionReassignment`. First the topic's znode records which replicas are
+added and removed, so that any controller can continue; the new replicas are started and catch up. When the target is
+within the ISR, the leader moves to the target, removed replicas leave the ISR and are deleted, and last the znode drops
+the origin. A reassignment may be replaced or cancelled (reassigned to its origin) at any time before that.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ NO_PARTITION = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition doe
 
 
 def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
-    """Begin, replace or (replicas None) cancel; what came of each. The latest wish wins over one in the tree."""
+    """Begin, replace or (replicas None) cancel, with a result each. The request replaces one in the tree."""
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     results: Results = {}
@@ -79,14 +78,14 @@ def alter(parts: Parts, event: ApiPartitionReassignment) -> Procedure[Results]:
 def list_reassignments(
     parts: Parts, event: ListPartitionReassignments
 ) -> Procedure[dict[TopicPartition, ReplicaAssignment]]:
-    """Those under way among the partitions asked for, or all."""
+    """Reassignments in progress, of the given partitions or of all."""
     if not parts.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     context = parts.context
     wanted = context.partitions_being_reassigned if event.partitions is None else event.partitions
     found = {partition: context.assignment(partition) for partition in sorted(wanted)}
     return {partition: assignment for partition, assignment in found.items() if assignment.is_being_reassigned}
-    yield  # a procedure, though it asks for nothing
+    yield  # makes it a generator, though it has no effects
 
 
 def _refusal(parts: Parts, partition: TopicPartition, replicas: Sequence[int]) -> ApiError | None:
@@ -113,7 +112,7 @@ def _refusal(parts: Parts, partition: TopicPartition, replicas: Sequence[int]) -
 def _new_assignment(
     parts: Parts, partition: TopicPartition, replicas: Sequence[int] | None
 ) -> ReplicaAssignment | None:
-    """None where there is nothing to cancel."""
+    """The assignment to begin; None where there is nothing to cancel."""
     current = parts.context.assignment(partition)
     if replicas is not None:
         return current.reassign_to(tuple(replicas))
@@ -124,7 +123,7 @@ def _new_assignment(
 
 
 def zk_reassignment(parts: Parts) -> Procedure[set[TopicPartition]]:
-    """The znode was created, or may have been there all the time: begin what it lists, take out what cannot be."""
+    """Begin what the znode lists, if it exists, and remove from it what is not possible."""
     if not (yield from exists_with_watch(znodes.REASSIGN_PARTITIONS)):
         return set()
     listed = yield from _read_from_tree(parts)
@@ -157,7 +156,7 @@ def _read_from_tree(parts: Parts) -> Procedure[dict[TopicPartition, tuple[int, .
 def _remove_from_tree(
     parts: Parts, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> Procedure[None]:
-    """Rewrite the znode without some partitions; an empty one goes, and is watched for again."""
+    """Rewrite the znode without some partitions; an empty one is deleted, and watched for again."""
     node = yield from get(znodes.REASSIGN_PARTITIONS)
     if node is None:
         return
@@ -177,25 +176,25 @@ def _remove_from_tree(
     if isinstance(answer, t.TreeError) and not isinstance(answer, t.NoNode):
         raise answer
     if not remaining:
-        # Watches the path again, and finds what was written between the two looks.
+        # Watches the path again, and finds what was written since it was read.
         yield Enqueue(Signal.ZK_PARTITION_REASSIGNMENT)
 
 
-# --- going on
+# --- continuing
 
 
 def resume_all(parts: Parts) -> Procedure[None]:
-    """After a failover. What the tree's list says meanwhile supplants what was under way."""
+    """Continue all after a failover; the list in the tree replaces reassignments in progress."""
     begun = yield from zk_reassignment(parts)
     yield from _resume(parts, parts.context.partitions_being_reassigned - begun)
 
 
 def resume_for_brokers(parts: Parts, broker_ids: Iterable[int]) -> Procedure[None]:
-    """Brokers came that replicas are being moved to."""
-    came = set(broker_ids)
+    """Continue reassignments to brokers that have just registered."""
+    arrived = set(broker_ids)
     context = parts.context
     moving = context.partitions_being_reassigned
-    yield from _resume(parts, {p for p in moving if came.intersection(context.assignment(p).target_replicas)})
+    yield from _resume(parts, {p for p in moving if arrived.intersection(context.assignment(p).target_replicas)})
 
 
 def _resume(parts: Parts, partitions: set[TopicPartition]) -> Procedure[None]:
@@ -204,7 +203,7 @@ def _resume(parts: Parts, partitions: set[TopicPartition]) -> Procedure[None]:
 
 
 def isr_changed(parts: Parts, partition: TopicPartition) -> Procedure[None]:
-    """The ISR of a partition that may be being moved has changed: perhaps the target is in it now."""
+    """The ISR of a partition has changed: complete its reassignment if the target is in it now."""
     if partition not in parts.context.partitions_being_reassigned:
         return
     assignment = parts.context.assignment(partition)
@@ -245,23 +244,23 @@ def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignm
 
 
 def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
-    """KafkaController.onPartitionReassignment; the letters are its."""
+    """KafkaController.onPartitionReassignment; the step names (A1 to B8, U1 to U3) are Kafka's."""
     yield from parts.deletion.mark_ineligible((partition.topic,), "topic reassignment in progress")
     yield from _update_current(parts, partition, assignment)
     adding = [PartitionAndReplica(partition, replica) for replica in assignment.adding_replicas]
     if not (yield from _is_complete(partition, assignment)):
-        # A1, A2: everybody learns of the new replicas, and these are started.
+        # A1, A2: send the new replicas to all replicas, and start them.
         yield from _send_with_new_leader_epoch(parts, partition, assignment)
         yield from parts.replicas.change(adding, ReplicaState.NEW)
         return
-    # B1, B2: from here on the leader takes nobody but the target into the ISR.
+    # B1, B2: from here on the leader adds only target replicas to the ISR.
     yield from parts.replicas.change(adding, ReplicaState.ONLINE)
     completed = ReplicaAssignment(assignment.target_replicas)
     parts.context.update_assignment(partition, completed)
-    # B3 to B5: the leader is one of the target, and what goes leaves the ISR and is deleted.
+    # B3 to B5: the leader moves to the target; removed replicas leave the ISR and are deleted.
     yield from _move_leader(parts, partition, completed)
     yield from _stop_removed(parts, partition, assignment.removing_replicas)
-    # B6: last, for only the znode knows where the replicas were.
+    # B6: after the deletion, because only the znode lists the removed replicas.
     yield from _write_assignment(parts, partition, completed)
     # B7, B8
     yield from _remove_from_tree(parts, lambda p, replicas: p == partition and replicas == completed.replicas)
@@ -271,7 +270,7 @@ def _reassign(parts: Parts, partition: TopicPartition, assignment: ReplicaAssign
 
 
 def _update_current(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[None]:
-    """U1 to U3. Of a reassignment that is replaced or cancelled, what was being added may have to stop again."""
+    """U1 to U3: write the assignment, and stop replicas that a replaced or cancelled reassignment added."""
     context = parts.context
     current = context.assignment(partition)
     if current != assignment:
@@ -311,7 +310,7 @@ def _move_leader(parts: Parts, partition: TopicPartition, completed: ReplicaAssi
 
 
 def _stop_removed(parts: Parts, partition: TopicPartition, removed: Iterable[int]) -> Procedure[None]:
-    """As in Kafka nobody waits for the deletion: a broker that is down then finds a stray replica when it starts."""
+    """Delete replicas without waiting, as in Kafka: a broker that is down finds a stray replica when it starts."""
     replicas = [PartitionAndReplica(partition, replica) for replica in removed]
     for state in (
         ReplicaState.OFFLINE,
@@ -340,7 +339,7 @@ def _write_assignment(parts: Parts, partition: TopicPartition, assignment: Repli
 def _send_with_new_leader_epoch(
     parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment
 ) -> Procedure[None]:
-    """Raise the leader epoch and tell every replica; only the added ones are new, and may choose a log directory."""
+    """Raise the leader epoch and notify replicas; only added ones are new, and may choose a log directory."""
     context = parts.context
     leadership = yield from _raise_leader_epoch(parts, partition)
     batch = BrokerRequestBatch(context, parts.settings)

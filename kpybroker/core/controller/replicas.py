@@ -1,8 +1,8 @@
 """Replica transitions: Kafka's `ZkReplicaStateMachine`.
 
-New: the broker may create it. Online: it is told its role. Offline: it is told to stop and leaves the ISR.
-The deletion states follow a StopReplica(delete) and its response; NonExistent takes the replica out of the
-assignment in memory.
+New: the broker may create the replica. Online: the broker receives the replica's role. Offline: the broker stops the
+replica, which leaves the ISR. The deletion states follow a StopReplica(delete) and its response; NonExistent removes
+the replica from the assignment in memory.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
 _WRITTEN_BY_ANOTHER = (
-    "Leader and isr path written by another controller. This probably means the current controller with "
-    "epoch {epoch} "
-    "went through a soft failure and another controller was elected with epoch {other}. Aborting state "
-    "change by this "
+    "Leader and isr path written by another controller. This probably means the current controller with epoch {epoch} "
+    "went through a soft failure and another controller was elected with epoch {other}. Aborting state change by this "
     "controller"
 )
 
 
 class ReplicaStateMachine:
+    """Moves replicas between states: updates ISRs in the tree, the context, and notifies brokers."""
+
     __slots__ = ("_budget", "_context", "_settings")
 
     def __init__(self, context: ControllerContext, settings: Settings) -> None:
@@ -51,7 +51,7 @@ class ReplicaStateMachine:
         self._budget = WorkBudget()
 
     def startup(self) -> Procedure[None]:
-        """Live replicas are told their roles; dead ones leave their ISRs."""
+        """Send live replicas their roles; remove dead ones from their ISRs."""
         context = self._context
         online, offline = [], []
         for replica in context.replicas_for_partitions(context.all_partitions()):
@@ -61,13 +61,14 @@ class ReplicaStateMachine:
                 context.replica_states[replica] = ReplicaState.ONLINE
                 online.append(replica)
             else:
-                # A topic being deleted must wait for it: to be on the safe side it counts as failed.
+                # If its topic is being deleted, the deletion must wait: the replica counts as failed.
                 context.replica_states[replica] = ReplicaState.DELETION_INELIGIBLE
                 offline.append(replica)
         yield from self.change(online, ReplicaState.ONLINE)
         yield from self.change(offline, ReplicaState.OFFLINE)
 
     def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
+        """Move replicas to `target`; an illegal transition is logged and skipped, a failure is logged."""
         if not replicas:
             return
         batch = BrokerRequestBatch(self._context, self._settings)
@@ -135,8 +136,7 @@ class ReplicaStateMachine:
                 yield from self._failed(
                     replica,
                     ReplicaState.OFFLINE,
-                    f"Replica {broker_id} for partition {partition} cannot be moved to NewReplica state as "
-                    "it is "
+                    f"Replica {broker_id} for partition {partition} cannot be moved to NewReplica state as it is "
                     "being requested to become leader",
                 )
                 continue
@@ -183,9 +183,8 @@ class ReplicaStateMachine:
         updated = yield from self._remove_from_isr(broker_id, led)
         for partition, leadership in updated.items():
             yield info(
-                f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Partition {partition} "
-                "state changed "
-                f"to {leadership} after removing replica {broker_id} from the ISR as part of transition to "
+                f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Partition {partition} state "
+                f"changed to {leadership} after removing replica {broker_id} from the ISR as part of transition to "
                 f"{ReplicaState.OFFLINE}",
                 STATE_CHANGE_LOGGER,
             )
@@ -200,9 +199,7 @@ class ReplicaStateMachine:
     def _remove_from_isr(
         self, broker_id: int, partitions: list[TopicPartition]
     ) -> Procedure[dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
-        """Take the broker out of the ISRs, never out of one of a single member; retried on version
-        conflicts.
-        """
+        """Remove the broker from ISRs with other members; retried on version conflicts."""
         results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         remaining = partitions
         while remaining:
@@ -228,8 +225,7 @@ class ReplicaStateMachine:
             if found is None:
                 if not context.is_topic_queued_for_deletion(partition.topic):
                     finished[partition] = StateChangeFailed(
-                        f"Failed to change state of replica {broker_id} for partition {partition} since the "
-                        "leader "
+                        f"Failed to change state of replica {broker_id} for partition {partition} since the leader "
                         "and isr path in zookeeper is empty"
                     )
             elif isinstance(found, Exception):
@@ -249,9 +245,8 @@ class ReplicaStateMachine:
         context = self._context
         broker_id, epoch = self._settings.broker_id, context.epoch
         yield error(
-            f"[Controller id={broker_id} epoch={epoch}] Controller {broker_id} epoch {epoch} initiated state "
-            "change of "
-            f"replica {replica.replica} for partition {replica.topic_partition} from "
+            f"[Controller id={broker_id} epoch={epoch}] Controller {broker_id} epoch {epoch} initiated state change "
+            f"of replica {replica.replica} for partition {replica.topic_partition} from "
             f"{context.replica_states.get(replica)} to {target} failed: {reason}",
             STATE_CHANGE_LOGGER,
         )
@@ -260,6 +255,6 @@ class ReplicaStateMachine:
 def _without(current: LeaderAndIsr, broker_id: int) -> LeaderAndIsr:
     leader = NO_LEADER if current.leader == broker_id else current.leader
     if len(current.isr) == 1:
-        # The last member stays: it is the only one known to have everything.
+        # The last member stays: it is the only one known to have every record.
         return current.new_leader_and_isr(leader, current.isr)
     return current.new_leader_and_isr(leader, tuple(other for other in current.isr if other != broker_id))

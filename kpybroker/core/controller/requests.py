@@ -1,8 +1,7 @@
-"""What one transition tells the brokers, collected and then sent: `ControllerBrokerRequestBatch`.
+"""The requests of one transition to brokers, collected and then sent: `ControllerBrokerRequestBatch`.
 
-One batch makes at most one LeaderAndIsr, one UpdateMetadata and one StopReplica (two before version 3) a
-broker, in that order. Versions follow `inter.broker.protocol.version`; a message is filled for the version it
-is sent in.
+A batch makes at most one LeaderAndIsr, one UpdateMetadata and one StopReplica (two before version 3) a broker, in that
+order. Versions follow `inter.broker.protocol.version`; a message is filled for the version it is sent in.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Stop(NamedTuple):
 
 
 class BrokerRequestBatch:
-    """Filled during a transition, then `send` once. Brokers that are not live at that time are left out."""
+    """Filled during a transition, then sent once. Brokers that are not live at that time are left out."""
 
     __slots__ = (
         "_context",
@@ -69,7 +68,7 @@ class BrokerRequestBatch:
         *,
         is_new: bool,
     ) -> None:
-        """The replicas learn their role; every live broker learns it as metadata."""
+        """Send replicas their role, and every live broker the partition's metadata."""
         state, controller_epoch = info
         recovery = mv.is_leader_recovery_supported(self._settings.metadata_version)
         for broker_id in broker_ids:
@@ -94,6 +93,7 @@ class BrokerRequestBatch:
         self.add_update_metadata(self._context.live_brokers, (partition,))
 
     def add_stop_replica(self, broker_id: int, partition: TopicPartition, *, delete: bool) -> None:
+        """Ask a broker to stop a replica, and with `delete` to delete its log as well."""
         if broker_id >= 0:
             stops = self._stops.setdefault(broker_id, {})
             earlier = stops.get(partition)
@@ -101,7 +101,7 @@ class BrokerRequestBatch:
             stops[partition] = Stop(self._context.leader_epoch(partition), delete)
 
     def add_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Partitions without a leader yet are left out: brokers hear of them with their first leader."""
+        """Partitions without a leader yet are left out: brokers receive them with their first leader."""
         self._metadata_brokers.update(broker_id for broker_id in broker_ids if broker_id >= 0)
         context = self._context
         for partition in partitions:
@@ -138,6 +138,7 @@ class BrokerRequestBatch:
     # --- sending
 
     def send(self) -> Procedure[None]:
+        """Send and clear what was collected: LeaderAndIsr, then UpdateMetadata, then StopReplica."""
         yield from self._send_leader_and_isr()
         yield from self._send_update_metadata()
         yield from self._send_stop_replica()
@@ -267,7 +268,7 @@ class BrokerRequestBatch:
     def _stop_replica_requests(
         self, broker_id: int, stops: dict[TopicPartition, Stop], version: int
     ) -> list[StopReplicaRequest]:
-        """Before version 3 the delete flag was the request's, not the partition's: then there may be two."""
+        """One request; before version 3, which has one delete flag a request, perhaps two."""
         if version >= 3:
             request = self._stop_replica_request(broker_id)
             request.topic_states = [
@@ -318,6 +319,7 @@ class BrokerRequestBatch:
 
 
 def endpoint_of(broker: BrokerRegistration, listener_name: str) -> Endpoint | None:
+    """The broker's endpoint on a listener; None where it does not have that listener."""
     return next((e for e in broker.endpoints if e.listener_name == listener_name), None)
 
 
@@ -329,5 +331,5 @@ def _by_topic(states: dict[TopicPartition, V]) -> dict[str, list[V]]:
 
 
 def _set(numbers: Iterable[int]) -> str:
-    """As Scala prints a set: these lines are Kafka's."""
+    """As Scala prints a set, in Kafka's log lines."""
     return f"Set({', '.join(map(str, sorted(numbers)))})"

@@ -1,8 +1,8 @@
-"""Reading and writing `/brokers/topics/<t>/partitions/<p>/state`: who leads, with which ISR.
+"""Reading and writing `/brokers/topics/<t>/partitions/<p>/state`: the leader and the ISR.
 
-As KafkaZkClient's getTopicPartitionStates, createTopicPartitionStatesRaw and updateLeaderAndIsr, with one
-addition: a write that may have met its own first run (repeated after a lost connection) is compared with what
-stands there, and counts as done if that is just what was to be written.
+As KafkaZkClient's getTopicPartitionStates, createTopicPartitionStatesRaw and updateLeaderAndIsr, with one addition: a
+write may have been repeated after a lost connection. If it fails, it is compared with the znode, and counts as done if
+the znode has what it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ReadResult = LeaderIsrAndControllerEpoch | None | Exception
 
 
 def read(partitions: Iterable[TopicPartition]) -> Procedure[dict[TopicPartition, ReadResult]]:
-    """By partition: its state, None if it has none yet, or why it could not be read."""
+    """By partition: its state, None if it has none yet, or the error of reading it."""
     wanted = list(partitions)
     answers = yield from submit([t.Get(znodes.partition_state_path(*partition)) for partition in wanted])
     found: dict[TopicPartition, ReadResult] = {}
@@ -46,7 +46,7 @@ def create(
         ops.append(t.Create(znodes.partition_state_path(*partition), _encode(*wanted)))
         if budget.is_spent():
             yield PAUSE
-    # A parent that exists already is fine; whatever else is wrong with it shows in its child's answer.
+    # A parent that exists already is fine; any other error of a parent shows in its child's result.
     answers = (yield from checked(ops, epoch_zk_version))[len(parents) :]
     results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
     existing = []
@@ -64,7 +64,7 @@ def create(
 def update(
     states: Mapping[TopicPartition, LeaderAndIsr], epoch: int, epoch_zk_version: int
 ) -> Procedure[tuple[dict[TopicPartition, LeaderAndIsr | Exception], list[TopicPartition]]]:
-    """Write each state over the version it was read at: (done or failed, to be read and decided again)."""
+    """Write each state over the version it was read at; returns (done or failed, conflicts to retry)."""
     if not states:
         return {}, []
     ops = []

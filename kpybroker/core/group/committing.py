@@ -1,11 +1,10 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, DeleteGroups and expiry: the offsets of a group
-and its end.
+"""The offsets of a group, and its end: OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, DeleteGroups, expiry.
 
-A group that manages itself elsewhere commits with generation -1 and no member id, and may while nobody is a
-member here. Offsets go by KIP-211: while a group is Empty all of them `offsets.retention.minutes` after it
-became so; of a stable consumer group those of topics nobody reads, and of a group without members from the
-start each so long after its commit. A group without members, offsets or open transactions is forgotten, with
-a tombstone if it ever had a generation.
+A client that assigns partitions itself commits with generation -1 and no member id, which is allowed while the group
+has no members. Offsets expire by KIP-211. In an Empty group, all of them expire `offsets.retention.minutes` after it
+became Empty. In a stable consumer group, offsets of topics that no member subscribes to expire that long after their
+commit, and so does each offset of a group that never had members. A group without members, offsets and open
+transactions is removed, with a tombstone if it ever had a generation.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from kpybroker.core.group.values import (
     CONSUMER_PROTOCOL_TYPE,
     CommitOffsets,
     CommitResult,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     FetchedOffset,
@@ -31,7 +29,8 @@ from kpybroker.core.group.values import (
     GroupState,
 )
 from kpybroker.core.machine import Ticket
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, java_length
+from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 
 Done = Callable[[GroupStep, ErrorCode], None]
@@ -54,6 +53,7 @@ _COMMIT_ERRORS = {
 
 
 def commit_error(error: ErrorCode) -> ErrorCode:
+    """The error a committing client gets for a failed append; unlisted errors pass unchanged."""
     return _COMMIT_ERRORS.get(error, error)
 
 
@@ -61,10 +61,11 @@ def commit_error(error: ErrorCode) -> ErrorCode:
 
 
 def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket: Ticket) -> None:
+    """Append the offsets as one batch, and reply when it is committed (OffsetCommit, TxnOffsetCommit)."""
     error = _validate_commit(group, request)
     if error is ErrorCode.NONE and not request.is_transactional:
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # It knows the new generation but not yet its partitions in it.
+            # The member knows the new generation, but not its partitions in it.
             error = ErrorCode.REBALANCE_IN_PROGRESS
         elif group.state is not GroupState.EMPTY:
             restart_session(step, group, group.members[request.member_id])
@@ -84,14 +85,14 @@ def commit_offsets(step: GroupStep, group: Group, request: CommitOffsets, ticket
         partial(_on_committed, tuple(request.offsets), accepted, ticket),
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
-        base_sequence=0,  # so Kafka writes it, with and without a producer
+        base_sequence=0,  # as Kafka writes it, with and without a producer
         verification_guard=request.verification_guard,
     )
 
 
 def _on_committed(
-    partitions: tuple[TopicPartition, ...],
-    accepted: dict[TopicPartition, OffsetAndMetadata],
+    partitions: tuple[PartitionKey, ...],
+    accepted: dict[PartitionKey, OffsetAndMetadata],
     ticket: Ticket,
     step: GroupStep,
     error: ErrorCode,
@@ -111,7 +112,7 @@ def _validate_commit(group: Group, request: CommitOffsets) -> ErrorCode:
             return ErrorCode.ILLEGAL_GENERATION
         return error
     if not request.is_transactional and group.state is not GroupState.EMPTY:
-        # Only members commit to a group that has some. Old transactional producers do not say who they are.
+        # A group with members takes commits from them only. Old transactional producers do not name their member.
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
 
@@ -133,9 +134,7 @@ def _warn_of_mixed_commits(step: GroupStep, group: Group, is_transactional: bool
 
 
 def fetch_offsets(step: GroupStep, group: Group, request: FetchOffsets, ticket: Ticket) -> None:
-    """Answer when everything read here is committed; should that take too long, the client is to ask
-    again.
-    """
+    """Reply when everything read here is committed; if that takes too long, the client must retry."""
     wanted = tuple(group.offsets.committed) if request.partitions is None else request.partitions
     offsets = {partition: _fetch_one(group, partition, request.require_stable) for partition in wanted}
     result = FetchOffsetsResult(ErrorCode.NONE, offsets)
@@ -151,7 +150,7 @@ def _on_read(result: FetchOffsetsResult, ticket: Ticket, step: GroupStep, error:
         step.reply(ticket, FetchOffsetsResult(commit_error(error)))
 
 
-def _fetch_one(group: Group, partition: TopicPartition, require_stable: bool) -> FetchedOffset:
+def _fetch_one(group: Group, partition: PartitionKey, require_stable: bool) -> FetchedOffset:
     if require_stable and group.offsets.is_unstable(partition):
         return FetchedOffset(error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
     value = group.offsets.get(partition)
@@ -164,21 +163,22 @@ def _fetch_one(group: Group, partition: TopicPartition, require_stable: bool) ->
 
 
 def delete_group(step: GroupStep, group: Group, ticket: Ticket) -> None:
+    """Delete an Empty group with all its offsets; NON_EMPTY_GROUP in any other state."""
     if group.state is not GroupState.EMPTY:
-        step.reply(ticket, DeleteGroupResult(ErrorCode.NON_EMPTY_GROUP))
+        step.reply(ticket, ErrorCode.NON_EMPTY_GROUP)
         return
     step.info(f"The group {group.group_id} is deleted, with {len(group.offsets.committed)} offsets")
     _remove(step, group, list(group.offsets.committed), True, partial(_on_group_deleted, ticket))
 
 
 def _on_group_deleted(ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
-    step.reply(ticket, DeleteGroupResult(commit_error(error)))
+    step.reply(ticket, commit_error(error))
 
 
 def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket: Ticket) -> None:
-    """The offsets of topics that members read stay; of a group whose subscriptions are unknown, all do."""
+    """Delete offsets, except of topics that members subscribe to; with unknown subscriptions, all are kept."""
     partitions = dict.fromkeys(request.partitions)
-    kept: list[TopicPartition] = []
+    kept: list[PartitionKey] = []
     if group.state is not GroupState.EMPTY:
         if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             step.reply(ticket, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
@@ -195,7 +195,7 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
 
 
 def _on_offsets_deleted(
-    errors: dict[TopicPartition, ErrorCode], ticket: Ticket, step: GroupStep, error: ErrorCode
+    errors: dict[PartitionKey, ErrorCode], ticket: Ticket, step: GroupStep, error: ErrorCode
 ) -> None:
     if error is ErrorCode.NONE:
         step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
@@ -203,8 +203,8 @@ def _on_offsets_deleted(
         step.reply(ticket, DeleteOffsetsResult(commit_error(error)))
 
 
-def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPartition], done: Done) -> None:
-    """Write tombstones for offsets that there are, and for the group if nothing is left of it."""
+def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done) -> None:
+    """Write tombstones for existing offsets, and for the group if nothing is left of it."""
     removed = [partition for partition in partitions if partition in group.offsets.committed]
     left = len(group.offsets.committed) - len(removed) + len(group.offsets.pending)
     if removed or left == 0:
@@ -213,7 +213,7 @@ def remove_offsets(step: GroupStep, group: Group, partitions: Iterable[TopicPart
         done(step, ErrorCode.NONE)
 
 
-def _remove(step: GroupStep, group: Group, partitions: list[TopicPartition], group_too: bool, done: Done) -> None:
+def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group_too: bool, done: Done) -> None:
     group_id = group.group_id
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.
@@ -231,7 +231,7 @@ def _remove(step: GroupStep, group: Group, partitions: list[TopicPartition], gro
 
 
 def _batches(records: list[Record]) -> Iterator[list[Record]]:
-    """Batches that keep well below `max.message.bytes`, so that a group of any size can be deleted."""
+    """Batches well below `max.message.bytes`, so that a group of any size can be deleted."""
     batch: list[Record] = []
     size = 0
     for record in records:
@@ -245,7 +245,7 @@ def _batches(records: list[Record]) -> Iterator[list[Record]]:
 
 
 class _WhenAllAreSettled:
-    """Several batches, one procedure: `done` is called once, with the first error there was."""
+    """Several batches, one procedure: `done` is called once, with the first error, if any."""
 
     __slots__ = ("_done", "_error", "_left")
 
@@ -262,18 +262,18 @@ class _WhenAllAreSettled:
 
 
 def expire_offsets(step: GroupStep, group: Group) -> None:
-    """What the periodic cleanup does for one group."""
+    """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
     remove_offsets(step, group, expired, partial(_on_expired, group.group_id, len(expired)))
 
 
-def _expired(step: GroupStep, group: Group) -> Iterable[TopicPartition]:
+def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:
     now_ms, retention_ms = step.now.wall_ms, step.config.offsets_retention_ms
     if group.protocol_type is None:
         return group.offsets.expired(now_ms, retention_ms, _commit_timestamp)
     if group.state is GroupState.EMPTY:
         empty_since_ms = group.state_timestamp_ms
-        # Groups written before KIP-211 do not know since when they are empty.
+        # Groups written before KIP-211 do not record when they became empty.
         base = _commit_timestamp if empty_since_ms is None else lambda _: empty_since_ms
         return group.offsets.expired(now_ms, retention_ms, base)
     if (

@@ -1,15 +1,15 @@
-"""JoinGroup: who is let in, under which id, and when that starts a rebalance.
+"""JoinGroup: which members are accepted, under which id, and when that starts a rebalance.
 
-Four ways in (GroupCoordinator.handleJoinGroup, 3.9): a new dynamic member, which from version 4 on is first
-given an id and asked to come back with it (KIP-394); the same member coming back; a new static member, or the
-next incarnation of one, which takes over id and assignment of the last and fences it (KIP-345); a member of
-the present generation joining again.
+Four cases (GroupCoordinator.handleJoinGroup, 3.9): a new dynamic member, which from version 4 on first receives an id
+to rejoin with (KIP-394); that member rejoining; a new static member, or the next instance of one, which takes over the
+assignment of the last and fences it (KIP-345); a member of the present generation rejoining.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from kpybroker.core.group.rebalance import (
     answer_join,
@@ -38,6 +38,7 @@ from kpybroker.wire.errors import ErrorCode
 
 
 def join(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
+    """Handle a JoinGroup request: reply now, or keep its ticket until the rebalance completes."""
     if not _is_accepted(step, group, request.member_id):
         group.remove(request.member_id)
         step.reply(ticket, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID))
@@ -54,9 +55,7 @@ def join(step: GroupStep, group: Group, request: Join, ticket: Ticket) -> None:
 
 
 def _is_accepted(step: GroupStep, group: Group, member_id: str) -> bool:
-    """Room for one more (group.max.size)? While joining, the count is of those who wait: the last to come are
-    shed.
-    """
+    """Whether `group.max.size` allows the member. During the join phase, only waiting members count."""
     if group.state is GroupState.EMPTY:
         return True
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -65,7 +64,7 @@ def _is_accepted(step: GroupStep, group: Group, member_id: str) -> bool:
 
 
 def validate_member(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """Is this a member, and if it says it is static, the present holder of that instance id?"""
+    """NONE for a member of the group that also holds the instance id it names, if any."""
     if group_instance_id is not None:
         current = group.static_members.get(group_instance_id)
         if current is not None and current != member_id:
@@ -108,8 +107,8 @@ def _add_member(step: GroupStep, group: Group, request: Join, member_id: str, ti
     member.is_new = True
     group.add(member)
     group.join_tickets[member_id] = ticket
-    # It cannot send heartbeats, not knowing its id, and a muted socket does not show that it is gone: so a
-    # new member's join is given up after five minutes, and if it is still there it will try again.
+    # A new member does not know its id and cannot send heartbeats, and a muted socket does not show a lost client.
+    # Its join is therefore ended after five minutes; a client that is still there retries.
     step.timers.heartbeat(group, member, step.after(NEW_MEMBER_JOIN_TIMEOUT_MS))
     reason = f"Adding new member {member_id} with group instance id {request.group_instance_id}"
     maybe_prepare_rebalance(step, group, f"{reason}; client reason: {request.reason}")
@@ -142,11 +141,11 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
     group.join_tickets[member_id] = ticket
     if group.state is GroupState.STABLE:
         if group.select_protocol() == group.protocol_name:
-            # Nothing the assignment depends on has changed: no rebalance, but the new id must outlive the
-            # coordinator.
+            # Nothing that the assignment depends on has changed: no rebalance. But the new id must be in the log.
             assignment = {other.member_id: other.assignment for other in group.members.values()}
             undo = partial(_undo_replace, group, instance_id, old_member_id, member, before)
-            done = partial(_on_static_stored, group, member, old_leader, request.support_skipping_assignment, undo)
+            replacement = _Replacement(member, old_leader, request.support_skipping_assignment, undo)
+            done = partial(_on_static_stored, group, replacement)
             step.write([GroupRecord(group.group_id, group.to_stored(assignment))], done)
         else:
             maybe_prepare_rebalance(
@@ -156,7 +155,7 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
                 f"{instance_id} joined with change of protocol; client reason: {request.reason}",
             )
     elif group.state is GroupState.COMPLETING_REBALANCE:
-        # The leader may be assigning to the old id at this moment: begin again.
+        # The leader may be computing an assignment for the old id: rebalance again.
         prepare_rebalance(
             step,
             group,
@@ -168,7 +167,7 @@ def _replace_static(step: GroupStep, group: Group, request: Join, old_member_id:
 
 
 def _rename_static(step: GroupStep, group: Group, instance_id: str, old_id: str, new_id: str) -> Member:
-    """Fence the old incarnation, wherever it waits, and give its membership to the new id."""
+    """Fence the old instance in any request it waits in, and give its membership to the new id."""
     answer_join(step, group, old_id, JoinResult(ErrorCode.FENCED_INSTANCE_ID, old_id))
     answer_sync(step, group, old_id, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
     member = group.replace_static_member(instance_id, old_id, new_id)
@@ -189,27 +188,28 @@ def _undo_replace(
     _rename_static(step, group, instance_id, member.member_id, old_member_id)
 
 
-def _on_static_stored(
-    group: Group,
-    member: Member,
-    old_leader: str | None,
-    support_skipping_assignment: bool,
-    undo: partial[None],
-    step: GroupStep,
-    error: ErrorCode,
-) -> None:
+class _Replacement(NamedTuple):
+    """A static member's new instance whose id is being stored, and how to reply and to undo it."""
+
+    member: Member
+    old_leader: str | None
+    support_skipping_assignment: bool
+    undo: partial[None]
+
+
+def _on_static_stored(group: Group, replacement: _Replacement, step: GroupStep, error: ErrorCode) -> None:
+    member, old_leader, support_skipping_assignment, undo = replacement
     member_id = member.member_id
     if group.state is GroupState.DEAD or group.members.get(member_id) is not member:
-        return  # it left, or was replaced in its turn, and has been answered then
+        return  # it has left or was replaced since, and was answered then
     if error is not ErrorCode.NONE:
         step.warn(f"Failed to persist metadata for group {group.group_id}: {error.name}")
         failed = replace(joined(group, UNKNOWN_MEMBER_ID, with_members=False), error=store_error(error))
         answer_join(step, group, member_id, replace(failed, leader=old_leader or ""))
         undo(step)
     elif group.state is not GroupState.PREPARING_REBALANCE:
-        # From version 9 on a leader is told that it leads but shall not assign (KIP-814); before, it is shown
-        # the old leader's id, so that it takes itself for a follower and does not compute an assignment that
-        # a stable group would ignore.
+        # From version 9 on, a leader is asked to skip the assignment (KIP-814). An older client gets the old leader's
+        # id instead: it acts as a follower, and computes no assignment that a stable group would ignore.
         skip = support_skipping_assignment and member_id == group.leader_id
         answer = replace(joined(group, member_id, with_members=skip), skip_assignment=skip)
         leader = group.leader_id if support_skipping_assignment else old_leader
@@ -223,7 +223,7 @@ def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) 
     member_id = request.member_id
     if member_id in group.pending_members:
         if request.group_instance_id is not None:
-            # Only dynamic members are given an id to come back with.
+            # Only dynamic members receive an id to rejoin with.
             step.reply(ticket, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
             return
         _add_member(step, group, request, member_id, ticket)
@@ -247,10 +247,9 @@ def _join_with_id(step: GroupStep, group: Group, request: Join, ticket: Ticket) 
 
 
 def _rebalance_reason(group: Group, member: Member, request: Join, is_leader: bool) -> str | None:
-    """Why this join needs a new generation; None: the present one serves.
+    """Why this join needs a new generation; None if the present one stays valid.
 
-    A stable group's leader rejoins when something only it can see, such as new partitions, asks for a new
-    assignment.
+    The leader of a stable group rejoins when it wants to assign again, for example because of new partitions.
     """
     member_id, state = member.member_id, group.state
     if state is GroupState.PREPARING_REBALANCE:
@@ -263,9 +262,7 @@ def _rebalance_reason(group: Group, member: Member, request: Join, is_leader: bo
 
 
 def _supersede(step: GroupStep, group: Group, member_id: str) -> None:
-    """The member has come back on another connection: end the join it left behind (Kafka never answers
-    it).
-    """
+    """The member rejoins on another connection: end its previous join, which Kafka never answers."""
     answer_join(step, group, member_id, JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, member_id))
 
 

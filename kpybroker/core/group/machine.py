@@ -1,18 +1,16 @@
-"""The group machine: every group of one partition of `__consumer_offsets`.
+"""The group state machine: every group of one partition of `__consumer_offsets`.
 
 Rules
-- `handle(request, ticket, now)` answers a request, `expire(now)` the passing of time, `settle(done, error,
-  now)` the fate of a write or read: each returns an `Outcome` (see `core/machine.py` for what the shell does
-  with it).
-- Only `replay` and `replay_marker` change durable state: `Group.stored`, `Group.offsets` and which groups are
-  known by them. A live coordinator and one that has just read the partition go through the same two methods,
-  so they agree.
-- Live state (members, sessions, waiting requests) starts in `activate`, after the whole partition has been
-  replayed, and ends in `unload`.
-- A ticket that was handed in is answered exactly once, if need be by `unload`.
+- `handle(request, ticket, now)` takes a request, `expire(now)` runs timers, `settle(done, error, now)` takes the result
+  of a write or read. Each returns an `Outcome` (see `core/machine.py` for what the shell does with it).
+- Only `replay` and `replay_marker` change durable state: `Group.stored`, `Group.offsets`, and which groups exist by
+  them. A live coordinator and one that has just read the partition use the same two methods, so they agree.
+- Live state (members, sessions, waiting requests) starts in `activate`, after the whole partition has been replayed,
+  and ends in `unload`.
+- Every ticket is answered exactly once, at the latest by `unload`.
 
-Not here: which partition a group belongs to, whether this broker leads it, authorization, versions of the
-API, and the check of a group id's form: the I/O driver (`broker/coordinators`) and the handlers do that.
+Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
+of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
     DeleteGroup,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     DescribedGroup,
@@ -60,7 +57,6 @@ from kpybroker.core.group.values import (
     GroupOverview,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Join,
     JoinResult,
     Leave,
@@ -75,6 +71,8 @@ Request = Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | Descr
 
 
 class GroupMachine:
+    """The classic groups of one `__consumer_offsets` partition, by group id in `groups`."""
+
     __slots__ = ("_config", "_timers", "groups", "open_producers")
 
     def __init__(self, config: GroupConfig) -> None:
@@ -87,6 +85,7 @@ class GroupMachine:
     # --- requests and time
 
     def handle(self, request: Request, ticket: Ticket, now: Now) -> GroupOutcome:
+        """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
         step = self._step(now)
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
@@ -106,11 +105,11 @@ class GroupMachine:
         return self._timers.deadline
 
     def expire(self, now: Now) -> GroupOutcome:
-        """Whatever is due at `now`. What becomes due by that itself waits for the next call."""
+        """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
         step = self._step(now)
         for timer in self._timers.pop_due(now.monotonic):
             group = timer.group
-            if group.state is GroupState.DEAD or not self._timers.is_true(timer, now.monotonic):
+            if group.state is GroupState.DEAD or not self._timers.is_current(timer, now.monotonic):
                 continue
             match timer.kind:
                 case TimerKind.HEARTBEAT:
@@ -129,20 +128,20 @@ class GroupMachine:
         return self._finish(step)
 
     def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
-        """A write or read handed out before has come to its end."""
+        """Report the result of a write or read of an earlier outcome."""
         step = self._step(now)
         done(step, error)
         return self._finish(step)
 
     def cleanup(self, group_id: str, now: Now) -> GroupOutcome:
-        """Drop what has expired of one group, and the group if nothing is left of it."""
+        """Remove one group's expired offsets, and the group if nothing is left of it."""
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
             expire_offsets(step, group)
         return self._finish(step)
 
     def forget_topic(self, group_id: str, topic: str, now: Now) -> GroupOutcome:
-        """The topic has been deleted: so are the group's offsets in it, and the group if nothing is left of it."""
+        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it."""
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
             partitions = [partition for partition in group.offsets.committed if partition[0] == topic]
@@ -150,12 +149,13 @@ class GroupMachine:
         return self._finish(step)
 
     def overviews(self) -> Iterator[GroupOverview]:
+        """One row of ListGroups for every group."""
         return (group.overview() for group in self.groups.values())
 
     # --- durable state
 
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
-        """A record stands in the log at `offset`, in a transaction of `producer_id` unless that is -1."""
+        """Apply the record at `offset` of the log, in a transaction of `producer_id` unless that is -1."""
         group = self.groups.get(record.group_id)
         if group is None:
             group = self.groups[record.group_id] = Group(record.group_id)
@@ -176,10 +176,11 @@ class GroupMachine:
                 group.offsets.replay_marker(producer_id, committed)
 
     def ids(self) -> list[str]:
+        """Ids of all groups, as a list that later changes do not affect."""
         return list(self.groups)
 
     def activate(self, group_ids: Iterable[str], now: Now) -> GroupOutcome:
-        """The whole partition has been replayed: these of its groups come alive."""
+        """Start live state for some groups, after the whole partition has been replayed."""
         step = self._step(now)
         for group_id in group_ids:
             group = self.groups[group_id]
@@ -192,9 +193,7 @@ class GroupMachine:
         return self._finish(step)
 
     def unload(self, now: Now) -> GroupOutcome:
-        """Leadership is gone: whoever waits is sent to the next coordinator. Only `settle` may be called
-        after.
-        """
+        """Leadership is lost: fail waiting requests with NOT_COORDINATOR. Only `settle` may be called after."""
         step = self._step(now)
         for group in self.groups.values():
             group.transition_to(GroupState.DEAD, now.wall_ms)
@@ -224,7 +223,7 @@ class GroupMachine:
         if group.stored is None and not group.offsets.committed and group.state is GroupState.EMPTY:
             self._drop(group)
             if group.offsets.pending:
-                # Deleted with a transaction open: what its marker commits begins the group anew.
+                # Deleted with a transaction open: the marker may commit offsets, which start the group again.
                 successor = self.groups[group.group_id] = Group(group.group_id)
                 successor.offsets = group.offsets
                 successor.written_up_to = group.written_up_to
@@ -243,7 +242,7 @@ def _ignore(step: GroupStep, error: ErrorCode) -> None:
 
 
 def _creates_group(request: Request) -> bool:
-    """A member without an id founds a group; so does a commit by someone who manages the group himself."""
+    """A join without a member id creates the group; so does a commit by a client that assigns partitions itself."""
     if isinstance(request, Join):
         return not request.member_id
     return isinstance(request, CommitOffsets) and (request.generation_id < 0 or request.is_transactional)
@@ -282,13 +281,13 @@ _HANDLERS: dict[type[Request], _Handler] = {
 _ANSWER_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
     Join: lambda request: JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id),
     Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
-    Heartbeat: lambda request: HeartbeatResult(ErrorCode.UNKNOWN_MEMBER_ID),
+    Heartbeat: lambda request: ErrorCode.UNKNOWN_MEMBER_ID,
     Leave: lambda request: LeaveResult(
         ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
     ),
     CommitOffsets: lambda request: CommitResult(dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)),
     FetchOffsets: _no_offsets,
     DescribeGroup: lambda request: DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value),
-    DeleteGroup: lambda request: DeleteGroupResult(ErrorCode.GROUP_ID_NOT_FOUND),
+    DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,
     DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
 }

@@ -1,7 +1,7 @@
-"""SyncGroup, Heartbeat, LeaveGroup: what a member does after it has joined.
+"""SyncGroup, Heartbeat, LeaveGroup: what a member sends after it has joined.
 
-The leader's SyncGroup carries the assignment. It is written to the log first; only when it is committed do
-the members get it and the group becomes stable (GroupCoordinator.doSyncGroup, 3.9).
+The leader's SyncGroup carries the assignment. It is written to the log first. When it is committed, the members receive
+it and the group becomes stable (GroupCoordinator.doSyncGroup, 3.9).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from kpybroker.core.group.values import (
     UNKNOWN_MEMBER_ID,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Leave,
     LeaveResult,
     LeavingMember,
@@ -41,6 +40,7 @@ from kpybroker.wire.errors import ErrorCode
 
 
 def sync(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
+    """Handle SyncGroup: reply with the assignment, or wait until the leader's is committed."""
     error = _validate_sync(group, request)
     if error is not ErrorCode.NONE:
         step.reply(ticket, SyncResult(error))
@@ -72,7 +72,7 @@ def _validate_sync(group: Group, request: Sync) -> ErrorCode:
 
 def _sync_completing(step: GroupStep, group: Group, request: Sync, ticket: Ticket) -> None:
     member_id = request.member_id
-    # A sync left behind on another connection is ended here; Kafka never answers it.
+    # End a previous sync of the member on another connection; Kafka never answers it.
     answer_sync(step, group, member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     group.sync_tickets[member_id] = ticket
     member_has_synced(group, member_id)
@@ -101,7 +101,7 @@ def _on_assignment_stored(
     error: ErrorCode,
 ) -> None:
     if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
-        return  # another member came, or left, while the record was on its way: everybody has been answered
+        return  # a member joined or left before the record was committed: all have been answered
     if error is not ErrorCode.NONE:
         error = store_error(error)
         fail_assignment(step, group, error)
@@ -118,6 +118,7 @@ def _on_assignment_stored(
 
 
 def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket) -> None:
+    """Handle Heartbeat: restart the member's session; REBALANCE_IN_PROGRESS asks it to rejoin."""
     error = validate_member(group, request.member_id, request.group_instance_id)
     if error is ErrorCode.NONE and request.generation_id != group.generation_id:
         error = ErrorCode.ILLEGAL_GENERATION
@@ -125,19 +126,20 @@ def heartbeat(step: GroupStep, group: Group, request: Heartbeat, ticket: Ticket)
         restart_session(step, group, group.members[request.member_id])
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
-    step.reply(ticket, HeartbeatResult(error))
+    step.reply(ticket, error)
 
 
 # --- LeaveGroup
 
 
 def leave(step: GroupStep, group: Group, request: Leave, ticket: Ticket) -> None:
+    """Handle LeaveGroup: remove each member, and reply with one error a member."""
     errors = tuple((member, _leave_one(step, group, member)) for member in request.members)
     step.reply(ticket, LeaveResult(ErrorCode.NONE, errors))
 
 
 def _leave_one(step: GroupStep, group: Group, leaving: LeavingMember) -> ErrorCode:
-    """Without a member id it is an administrator who removes a static member by its instance id."""
+    """Remove one member. Without a member id, an administrator removes a static member by its instance id."""
     member_id = leaving.member_id
     if member_id == UNKNOWN_MEMBER_ID:
         current = group.static_members.get(leaving.group_instance_id or "")

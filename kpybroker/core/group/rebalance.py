@@ -1,11 +1,10 @@
-"""From one generation to the next: begin a rebalance, end it, and who is dropped on the way.
+"""From one generation to the next: start a rebalance, complete it, and remove members that do not take part.
 
-The rules of GroupCoordinator (3.9): a rebalance ends when every member has joined and no id is pending, or at
-the largest rebalance timeout. One that starts from Empty waits `group.initial.rebalance.delay.ms` instead,
-and as much again for as long as members keep coming to a group that never had a generation (KIP-134). Dynamic
-members that have not rejoined by then are dropped; static ones stay, and if nobody at all rejoined the wait
-begins again until sessions end. After the join, members that do not sync within the rebalance timeout are
-dropped too.
+The rules of GroupCoordinator (3.9): a rebalance ends when every member has joined and no id is pending, or at the
+largest rebalance timeout. One that starts from Empty waits `group.initial.rebalance.delay.ms` instead, and again as
+long while new members join a group that never had a generation (KIP-134). Dynamic members that have not rejoined by
+then are removed. Static ones stay; if no member rejoined, the wait starts again until sessions end. After the join
+phase, members that do not sync within the rebalance timeout are removed too.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.wire.errors import ErrorCode
 
-# A client may ask for a rebalance timeout of nothing; waiting on for static members must not become a busy
-# loop.
+# A client may ask for a rebalance timeout of 0; waiting for static members must not become a busy loop.
 RETRY_DELAY_MIN_MS = 100
 
 # What a failed append of group metadata means to a member (GroupMetadataManager.storeGroup).
@@ -42,6 +40,7 @@ _STORE_ERRORS = {
 
 
 def store_error(error: ErrorCode) -> ErrorCode:
+    """The error a member gets for a failed append of group metadata; unlisted errors pass unchanged."""
     return _STORE_ERRORS.get(error, error)
 
 
@@ -63,7 +62,7 @@ def answer_sync(step: GroupStep, group: Group, member_id: str, result: SyncResul
 
 
 def joined(group: Group, member_id: str, *, with_members: bool) -> JoinResult:
-    """The group's present generation as an answer to a join."""
+    """The group's present generation as the reply to a join."""
     return JoinResult(
         error=ErrorCode.NONE,
         member_id=member_id,
@@ -76,9 +75,7 @@ def joined(group: Group, member_id: str, *, with_members: bool) -> JoinResult:
 
 
 def propagate_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
-    """Answer every waiting SyncGroup, and start those members' sessions again: they did not run while
-    waiting.
-    """
+    """Answer every waiting SyncGroup, and restart those members' sessions, which do not run while they wait."""
     ok = error is ErrorCode.NONE
     for member_id, member in group.members.items():
         result = SyncResult(
@@ -92,6 +89,7 @@ def propagate_assignment(step: GroupStep, group: Group, error: ErrorCode) -> Non
 
 
 def fail_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
+    """Drop every assignment and fail the waiting SyncGroups with `error`."""
     assert group.state is GroupState.COMPLETING_REBALANCE
     for member in group.members.values():
         member.assignment = b""
@@ -102,11 +100,12 @@ def fail_assignment(step: GroupStep, group: Group, error: ErrorCode) -> None:
 
 
 def restart_session(step: GroupStep, group: Group, member: Member) -> None:
+    """The member's session timeout starts again now."""
     step.timers.heartbeat(group, member, step.after(member.session_timeout_ms))
 
 
 def on_heartbeat_expired(step: GroupStep, group: Group, member: Member) -> None:
-    """The member's session is over, unless it waits in a join or sync; a new member is dropped even then."""
+    """Remove the member, unless it waits in a join or sync; a new member is removed even then."""
     member_id = member.member_id
     if not member.is_new and (member_id in group.join_tickets or member_id in group.sync_tickets):
         member.heartbeat_at = None
@@ -119,11 +118,13 @@ def on_heartbeat_expired(step: GroupStep, group: Group, member: Member) -> None:
 
 
 def maybe_prepare_rebalance(step: GroupStep, group: Group, reason: str) -> None:
+    """Start a rebalance unless one is in its join phase or the group is dead."""
     if group.can_rebalance:
         prepare_rebalance(step, group, reason)
 
 
 def prepare_rebalance(step: GroupStep, group: Group, reason: str) -> None:
+    """Enter PreparingRebalance: members must rejoin before the timer ends; `reason` is logged."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_assignment(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync.clear()
@@ -149,13 +150,14 @@ def _set_rebalance_timer(step: GroupStep, group: Group, timer: RebalanceTimer) -
 
 
 def maybe_complete_join(step: GroupStep, group: Group) -> None:
-    """End the rebalance early if nobody is missing; an initial delay always runs its time."""
+    """Complete the join phase early if no member is missing; an initial delay always runs its full time."""
     timer = group.rebalance_timer
     if timer is not None and not timer.is_initial and group.all_members_joined:
         _complete_join(step, group)
 
 
 def on_rebalance_expired(step: GroupStep, group: Group) -> None:
+    """The rebalance timer has ended: prolong the initial delay (KIP-134), or complete the join phase."""
     timer = group.rebalance_timer
     assert timer is not None
     if timer.is_initial and group.new_member_added and timer.remaining_ms != 0:
@@ -178,7 +180,7 @@ def _complete_join(step: GroupStep, group: Group) -> None:
     for member_id in missing:
         group.remove(member_id)
     if not group.elect_joined_leader() and group.members:
-        # Only static members are left and none came back: wait on, until their sessions end or they do.
+        # Only static members are left and none rejoined: wait until they rejoin or their sessions end.
         timer = RebalanceTimer(step.after(max(group.rebalance_timeout_ms, RETRY_DELAY_MIN_MS)))
         step.warn(f"Group {group.group_id} could not complete rebalance because no members rejoined")
         _set_rebalance_timer(step, group, timer)
@@ -197,7 +199,7 @@ def _store_empty(step: GroupStep, group: Group) -> None:
 
 
 def _on_empty_stored(group_id: str, step: GroupStep, error: ErrorCode) -> None:
-    # If the broker fails before the next rebalance, the former generation comes alive again and times out.
+    # If the broker fails before the next rebalance, the former generation is loaded again and times out.
     if error is not ErrorCode.NONE:
         step.warn(f"Failed to write empty metadata for group {group_id}: {error.name}")
 
@@ -213,16 +215,18 @@ def _send_generation(step: GroupStep, group: Group) -> None:
 
 
 def member_has_synced(group: Group, member_id: str) -> None:
+    """The member's SyncGroup has arrived; after the last one, the sync deadline is cleared."""
     group.pending_sync.discard(member_id)
     if not group.pending_sync:
         group.sync_deadline = None
 
 
 def on_sync_expired(step: GroupStep, group: Group) -> None:
+    """Remove the members that did not send SyncGroup in time, and rebalance."""
     missing = [member_id for member_id in group.members if member_id in group.pending_sync]
     assert missing
     for member_id in missing:
-        # A static member may still wait in the join that replaced the last incarnation.
+        # A static member may still wait in the join that replaced its last instance.
         answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
         group.remove(member_id)
     prepare_rebalance(step, group, f"Removing {missing} on pending sync request expiration")
@@ -232,7 +236,7 @@ def on_sync_expired(step: GroupStep, group: Group) -> None:
 
 
 def remove_member(step: GroupStep, group: Group, member_id: str, reason: str) -> None:
-    """Drop a member; what it still waits in is told UNKNOWN_MEMBER_ID, so that a live client joins anew."""
+    """Remove a member and fail its waiting requests with UNKNOWN_MEMBER_ID, so that a live client rejoins."""
     answer_join(step, group, member_id, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID))
     answer_sync(step, group, member_id, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
@@ -243,6 +247,7 @@ def remove_member(step: GroupStep, group: Group, member_id: str, reason: str) ->
 
 
 def remove_pending_member(step: GroupStep, group: Group, member_id: str) -> None:
+    """Forget a member id that was given out (KIP-394) and not used; that may complete the join phase."""
     group.remove(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(step, group)

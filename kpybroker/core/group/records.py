@@ -1,8 +1,7 @@
-"""The records of `__consumer_offsets`: values <-> key and value bytes, Kafka's own formats.
+"""The records of `__consumer_offsets`: values <-> key and value bytes, in Kafka's formats.
 
-A key starts with its version: 0 and 1 an offset, 2 a group. A value starts with its own version, picked on
-writing by `inter.broker.protocol.version` as GroupMetadataManager does; every version is read. A null value
-is a tombstone.
+A key starts with its version: 0 and 1 an offset, 2 a group. A value starts with its own version, chosen by
+`inter.broker.protocol.version` as in GroupMetadataManager; every version is read. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ProtocolError
@@ -28,7 +28,7 @@ _VERSION = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class StoredMember:
-    """A member as the log remembers it: only the chosen protocol's metadata survives."""
+    """A member in the log: only the chosen protocol's metadata is kept."""
 
     member_id: str
     group_instance_id: str | None
@@ -42,7 +42,7 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """A group's generation as the log remembers it."""
+    """A group's generation in the log."""
 
     protocol_type: str
     generation_id: int
@@ -54,13 +54,17 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
+    """The committed offset of one partition in a group; `value` None is a tombstone."""
+
     group_id: str
-    partition: TopicPartition
+    partition: PartitionKey
     value: OffsetAndMetadata | None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
+    """The last generation of a group; `value` None is a tombstone."""
+
     group_id: str
     value: StoredGroup | None
 
@@ -70,9 +74,7 @@ Record = OffsetRecord | GroupRecord
 
 @dataclass(frozen=True, slots=True)
 class RecordVersions:
-    """Value versions that `inter.broker.protocol.version` asks for: 3 since 2.1-IV1 (offsets) and 2.3-IV0
-    (groups).
-    """
+    """Value versions for `inter.broker.protocol.version`: 3 since 2.1-IV1 (offsets) and 2.3-IV0 (groups)."""
 
     offset_commit_value: int = 3
     group_metadata_value: int = 3

@@ -1,19 +1,18 @@
-"""One group: its members, its place in the state machine, and the rules that need nothing but the group
-itself.
+"""One group: its members, its state, and the rules that need nothing but the group itself.
 
     Empty ----------> PreparingRebalance --> CompletingRebalance --> Stable
       ^                 |   ^        ^               |                  |
       +-----------------+   |        +---------------+                  |
-      (everybody left)      +-------------------------------------------+
-    any --> Dead (deleted, or its partition moved away)
+      (all have left)       +-------------------------------------------+
+    any --> Dead (deleted, or its partition has moved)
 
-Two layers. *Durable*: `stored` (the last generation in the log) and `offsets`; only `replay` in `machine.py`
-assigns them. *Live*: everything else; it starts from `stored` when a partition is loaded and is lost with it.
-A member is alive in one generation; the tickets of its waiting JoinGroup and SyncGroup stand in
-`join_tickets` and `sync_tickets`, so "awaiting join" is `member_id in join_tickets`.
+Two layers. *Durable*: `stored` (the last generation in the log) and `offsets`; only `replay` in `machine.py` assigns
+them. *Live*: everything else; it starts from `stored` when a partition is loaded, and is dropped with it. The tickets
+of waiting JoinGroup and SyncGroup requests are in `join_tickets` and `sync_tickets`, so "awaiting join" is `member_id
+in join_tickets`.
 
-Must be kept in sync, by `add`, `remove`, `replace_static_member` and `set_protocols` alone: `members`,
-`static_members`, `protocol_counts`, `leader_id`.
+Only `add`, `remove`, `replace_static_member` and `set_protocols` change `members`, `static_members`, `protocol_counts`
+and `leader_id`, which must agree.
 """
 
 from __future__ import annotations
@@ -46,54 +45,28 @@ _VALID_PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
 }
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Member:
-    """A member of a group. `heartbeat_at` is when its session ends; `timer_at` is the timer entry that stands
-    for it.
-    """
+    """A member of a group. `heartbeat_at` is when its session ends; `timer_at` is the deadline of its timer entry."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "heartbeat_at",
-        "is_new",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "timer_at",
-    )
-
-    def __init__(
-        self,
-        *,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-    ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
-        self.is_new = False
-        self.heartbeat_at: float | None = None
-        self.timer_at: float | None = None
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    heartbeat_at: float | None = None
+    timer_at: float | None = None
 
     def metadata(self, protocol_name: str) -> bytes:
+        """The member's metadata for a protocol that it supports."""
         return next(metadata for name, metadata in self.protocols if name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The first protocol on the member's list that everybody supports."""
+        """The first protocol of the member's list that is among `candidates`."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 
@@ -108,6 +81,8 @@ class RebalanceTimer:
 
 
 class Group:
+    """One consumer group: the durable state from the log, and the live state of its members."""
+
     __slots__ = (
         "generation_id",
         "group_id",
@@ -147,7 +122,7 @@ class Group:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group.instance.id -> member id
-        self.pending_members: dict[str, float] = {}  # ids given out by KIP-394, and when they lapse
+        self.pending_members: dict[str, float] = {}  # ids given out (KIP-394), and when they expire
         self.pending_sync: set[str] = set()
         self.protocol_counts: Counter[str] = Counter()
         self.join_tickets: dict[str, Ticket] = {}
@@ -162,18 +137,18 @@ class Group:
     # --- the state machine
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
+        """Enter a state and note when (`now_ms`); an illegal transition is a bug."""
         assert self.state in _VALID_PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
         self.state = state
         self.state_timestamp_ms = now_ms
 
     @property
     def can_rebalance(self) -> bool:
+        """Whether PreparingRebalance may be entered from the present state."""
         return self.state in _VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
 
     def next_generation(self, now_ms: int) -> None:
-        """Leave PreparingRebalance: to CompletingRebalance with the members there are, to Empty without
-        any.
-        """
+        """Leave PreparingRebalance: to CompletingRebalance if there are members, else to Empty."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.subscribed_topics = self.compute_subscribed_topics()
@@ -185,6 +160,7 @@ class Group:
     # --- membership
 
     def add(self, member: Member) -> None:
+        """Add a member; the first one leads. A static member's instance id must be free."""
         instance_id = member.group_instance_id
         if instance_id is not None:
             assert instance_id not in self.static_members
@@ -209,9 +185,7 @@ class Group:
         return member
 
     def replace_static_member(self, instance_id: str, old_member_id: str, new_member_id: str) -> Member:
-        """Give a static member its new id and keep everything else, the place in the member order
-        excepted.
-        """
+        """Give a static member a new id and keep everything else, except its place in the member order."""
         member = self.members.pop(old_member_id)
         member.member_id = new_member_id
         member.timer_at = None
@@ -219,19 +193,20 @@ class Group:
         if self.leader_id == old_member_id:
             self.leader_id = new_member_id
         if old_member_id in self.pending_sync:
-            # Kafka goes on waiting for the old id, and rebalances a sound group when the wait is over.
+            # Kafka keeps waiting for the old id, and rebalances a complete group when the wait ends.
             self.pending_sync.remove(old_member_id)
             self.pending_sync.add(new_member_id)
         self.static_members[instance_id] = new_member_id
         return member
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
+        """Replace what a member supports, and recount the protocols."""
         self.protocol_counts.subtract(name for name, _ in member.protocols)
         member.protocols = protocols
         self.protocol_counts.update(name for name, _ in protocols)
 
     def elect_joined_leader(self) -> bool:
-        """If the leader has not rejoined, pass the office to a member that has. False: nobody has."""
+        """If the leader has not rejoined, a member that has becomes leader. False where none has."""
         if self.leader_id is None:
             return False
         if self.leader_id in self.join_tickets:
@@ -244,23 +219,26 @@ class Group:
 
     @property
     def all_members_joined(self) -> bool:
+        """Whether every member waits in a JoinGroup and no member id is pending."""
         return len(self.join_tickets) == len(self.members) and not self.pending_members
 
     @property
     def rebalance_timeout_ms(self) -> int:
+        """The largest rebalance timeout of the members; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- protocols
 
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a joining member fits: the same protocol type, and a protocol that every member supports."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         size = len(self.members)
         return self.protocol_type == protocol_type and any(self.protocol_counts[name] == size for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol with most votes among those that every member supports; of several the one that comes first
-        in Scala's hash map, as in GroupMetadata.selectProtocol.
+        """The protocol with most votes among those that every member supports; with a tie, the first one in the order
+        of Scala's hash map, as in GroupMetadata.selectProtocol.
         """
         size = len(self.members)
         candidates = {name for name, count in self.protocol_counts.items() if count == size}
@@ -268,7 +246,7 @@ class Group:
         return max(scala_hash_map_order(tuple(votes)), key=votes.__getitem__)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """What the members of a consumer group read; None when it cannot be known."""
+        """Topics that the members of a consumer group subscribe to; None where they cannot be known."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return None
         if not self.members:
@@ -284,13 +262,13 @@ class Group:
         return topics
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """True also when the subscription is unknown, to be safe."""
+        """Whether a member may subscribe to the topic; True where subscriptions are unknown."""
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     # --- views
 
     def member_metadata(self) -> tuple[JoinedMember, ...]:
-        """What the leader gets to compute an assignment from."""
+        """What the leader receives to compute an assignment from."""
         assert self.protocol_name is not None
         name = self.protocol_name
         return tuple(
@@ -299,7 +277,7 @@ class Group:
         )
 
     def described_members(self) -> tuple[DescribedMember, ...]:
-        """Metadata and assignments are shown of a stable group only."""
+        """Members for DescribeGroups; metadata and assignments only of a stable group."""
         shown = self.protocol_name if self.state is GroupState.STABLE else None
         return tuple(
             DescribedMember(
@@ -314,6 +292,7 @@ class Group:
         )
 
     def overview(self) -> GroupOverview:
+        """The group's row of ListGroups."""
         return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
     # --- to and from the log
@@ -345,7 +324,7 @@ class Group:
         )
 
     def activate(self) -> None:
-        """Begin the live layer from the log's: Stable if the last generation had members, else Empty."""
+        """Start live state from the log's: Stable if the last generation had members, else Empty."""
         stored = self.stored
         if stored is None:
             return

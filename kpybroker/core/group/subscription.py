@@ -1,8 +1,6 @@
-"""The topics in a consumer's subscription: the only thing a coordinator reads of what members tell each
-other.
+"""The topics in a consumer's subscription, the only part of members' metadata that a coordinator reads.
 
-Version 0 of ConsumerProtocolSubscription prefixes every later version, so it is parsed as version 0 whatever
-it says.
+Every version of ConsumerProtocolSubscription begins with the fields of version 0, so all are parsed as version 0.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ _VERSION_SIZE = 2
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """None when the bytes are no subscription."""
+    """Topics of a subscription; None where the bytes are not one."""
     try:
         body = metadata[_VERSION_SIZE:]
         return frozenset(decode(ConsumerProtocolSubscription, body, 0, max_elements=len(body)).topics)

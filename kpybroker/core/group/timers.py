@@ -1,9 +1,9 @@
-"""The timers of a group machine: one heap, entries that may have gone stale, owners that know the truth.
+"""The timers of a group state machine: one heap, whose entries may be stale.
 
-A heartbeat only moves `member.heartbeat_at`; the member's entry in the heap notices when it comes up and goes
-back in. So an entry is looked at when it is due and means something only if its owner still agrees with it.
-Bounded: one true entry for each member, pending member, rebalance and sync wait; a stale one goes at its
-time, at most NEW_MEMBER_JOIN_TIMEOUT_MS or a session or rebalance timeout later.
+A heartbeat only moves `member.heartbeat_at`; the member's entry stays in the heap, and is set again when it is due. So
+a due entry counts only if its member or group still has that deadline. Bounded: one current entry for each member,
+pending member, rebalance and sync phase; a stale one is removed when it is due, after NEW_MEMBER_JOIN_TIMEOUT_MS or a
+session or rebalance timeout at the latest.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from kpybroker.core.group.state import Group, Member
 
 
 class TimerKind(Enum):
+    """What a timer ends: a session, the use of a pending member id, the join phase, the sync phase."""
+
     HEARTBEAT = 0
     PENDING_MEMBER = 1
     REBALANCE = 2
@@ -23,8 +25,10 @@ class TimerKind(Enum):
 
 
 class Timer(NamedTuple):
+    """An entry of the heap; `deadline` is a monotonic time in seconds."""
+
     deadline: float
-    sequence: int  # makes entries comparable, and due ones come in the order they were set
+    sequence: int  # makes entries comparable, and orders equal deadlines by when they were set
     kind: TimerKind
     group: Group
     member: Member | None
@@ -32,6 +36,8 @@ class Timer(NamedTuple):
 
 
 class Timers:
+    """All timers of one group state machine, in one heap."""
+
     __slots__ = ("_heap", "_sequence")
 
     def __init__(self) -> None:
@@ -40,7 +46,7 @@ class Timers:
 
     @property
     def deadline(self) -> float | None:
-        """When to look again: nothing can expire earlier."""
+        """The earliest monotonic deadline; None without timers."""
         return self._heap[0].deadline if self._heap else None
 
     def heartbeat(self, group: Group, member: Member, deadline: float) -> None:
@@ -51,26 +57,28 @@ class Timers:
             self._push(deadline, TimerKind.HEARTBEAT, group, member)
 
     def pending_member(self, group: Group, member_id: str, deadline: float) -> None:
+        """The member id given out by KIP-394 expires at `deadline` unless it joins."""
         group.pending_members[member_id] = deadline
         self._push(deadline, TimerKind.PENDING_MEMBER, group, None, member_id)
 
     def rebalance(self, group: Group, deadline: float) -> None:
+        """The join phase of the group ends at `deadline`."""
         self._push(deadline, TimerKind.REBALANCE, group)
 
     def sync(self, group: Group, deadline: float) -> None:
+        """The sync phase of the group ends at `deadline`."""
         group.sync_deadline = deadline
         self._push(deadline, TimerKind.SYNC, group)
 
     def pop_due(self, now: float) -> list[Timer]:
-        """Every entry that is due, oldest first; `is_true` says of each, at its turn, whether it still
-        counts.
-        """
+        """Remove and return the entries that are due, oldest first; check each with `is_current` when it is handled."""
         due = []
         while self._heap and self._heap[0].deadline <= now:
             due.append(heapq.heappop(self._heap))
         return due
 
-    def is_true(self, timer: Timer, now: float) -> bool:
+    def is_current(self, timer: Timer, now: float) -> bool:
+        """Whether a popped timer still counts; an early heartbeat timer is set again for the session's end."""
         group, member = timer.group, timer.member
         match timer.kind:
             case TimerKind.HEARTBEAT:

@@ -1,5 +1,4 @@
-"""Requests to the group machine, its answers, and its settings. Plain values: no API version and no bytes
-here.
+"""Requests to the group state machine, its replies, and its settings; independent of API versions.
 
 Names are Kafka's. An absent protocol type, protocol name or instance id is None; an absent member id is "".
 """
@@ -11,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode
 
 UNKNOWN_MEMBER_ID = ""
@@ -20,12 +21,12 @@ NO_LEADER = ""
 CONSUMER_PROTOCOL_TYPE = "consumer"
 CLASSIC_GROUP_TYPE = "classic"
 
-# GroupCoordinator.NewMemberJoinTimeoutMs: how long a member that has never seen its id may wait in a join.
+# GroupCoordinator.NewMemberJoinTimeoutMs: how long a member that does not know its id may wait in a join.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class GroupState(Enum):
-    """The five states of a classic group; the values are the words of DescribeGroups and ListGroups."""
+    """The five states of a classic group; the values are the names in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -36,11 +37,11 @@ class GroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The `group.*` and `offsets.*` keys that the machine obeys, at Kafka 3.9's defaults."""
+    """The `group.*` and `offsets.*` keys that the state machine uses, with Kafka 3.9's defaults."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
-    group_max_size: int = 2**31 - 1
+    group_max_size: int = INT32_MAX
     group_initial_rebalance_delay_ms: int = 3_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60 * 1000
@@ -51,9 +52,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """`new_member_id` is the id to give to a member that comes without one: made by the shell, which has
-    randomness.
-    """
+    """JoinGroup; `new_member_id` is the id for a member that has none, drawn by the caller."""
 
     group_id: str
     member_id: str
@@ -72,7 +71,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as the leader is told of it, with its metadata for the chosen protocol."""
+    """A member in the leader's JoinGroup response, with its metadata for the chosen protocol."""
 
     member_id: str
     group_instance_id: str | None
@@ -81,6 +80,8 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
+    """Replies to Join: the generation, its protocol and leader; `members` only for the leader."""
+
     error: ErrorCode
     member_id: str
     generation_id: int = NO_GENERATION
@@ -93,6 +94,8 @@ class JoinResult:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
+    """SyncGroup; `assignments` by member id, given by the leader only."""
+
     group_id: str
     generation_id: int
     member_id: str
@@ -104,6 +107,8 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
+    """Replies to Sync with the member's assignment, in the bytes of the client's protocol."""
+
     error: ErrorCode
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -112,6 +117,8 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
+    """A member of a generation shows that it is alive. Answered by an ErrorCode."""
+
     group_id: str
     generation_id: int
     member_id: str
@@ -119,12 +126,9 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatResult:
-    error: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
 class LeavingMember:
+    """One member of a LeaveGroup, named by member id, by instance id, or by both."""
+
     member_id: str
     group_instance_id: str | None = None
     reason: str | None = None
@@ -132,13 +136,15 @@ class LeavingMember:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
+    """LeaveGroup for one or more members (KIP-345)."""
+
     group_id: str
     members: tuple[LeavingMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveResult:
-    """`members` pairs each leaving member of the request with what became of it."""
+    """`members` pairs each leaving member of the request with its error."""
 
     error: ErrorCode
     members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
@@ -146,40 +152,46 @@ class LeaveResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """An OffsetCommit, or with a producer id a TxnOffsetCommit whose offsets stay pending until the marker, and whose
-    batch the guard vouches for (KIP-890).
+    """OffsetCommit, or with a producer id TxnOffsetCommit: offsets stay pending until the marker.
+
+    The guard shows that the transaction has been verified (KIP-890).
     """
 
     group_id: str
     member_id: str
     group_instance_id: str | None
     generation_id: int
-    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    offsets: Mapping[PartitionKey, OffsetAndMetadata]
     producer_id: int = -1
     producer_epoch: int = -1
     verification_guard: VerificationGuard = NO_VERIFICATION
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the offsets belong to a transaction (TxnOffsetCommit)."""
         return self.producer_id != -1
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    errors: Mapping[TopicPartition, ErrorCode]
+    """Replies to CommitOffsets with one error a partition."""
+
+    errors: Mapping[PartitionKey, ErrorCode]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """`partitions` None asks for every offset of the group."""
+    """OffsetFetch; `partitions` None asks for every offset of the group."""
 
     group_id: str
-    partitions: tuple[TopicPartition, ...] | None
+    partitions: tuple[PartitionKey, ...] | None
     require_stable: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
+    """The committed offset of one partition; offset -1 where there is none."""
+
     offset: int = -1
     leader_epoch: int = -1
     metadata: str = ""
@@ -188,17 +200,23 @@ class FetchedOffset:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsetsResult:
+    """Replies to FetchOffsets; `offsets` is empty with a group error."""
+
     error: ErrorCode
-    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+    offsets: Mapping[PartitionKey, FetchedOffset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroup:
+    """Asks for state, protocol and members of one group."""
+
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
+    """A member in a DescribeGroups response; bytes are empty unless the group is stable."""
+
     member_id: str
     group_instance_id: str | None
     client_id: str
@@ -209,6 +227,8 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
+    """Replies to DescribeGroup; a group that does not exist is Dead."""
+
     error: ErrorCode
     state: str = ""
     protocol_type: str = ""
@@ -218,26 +238,25 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
+    """Asks to delete an Empty group with its offsets. Answered by an ErrorCode."""
+
     group_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteGroupResult:
-    error: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
+    """Asks to delete committed offsets of some partitions (KIP-496)."""
+
     group_id: str
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[PartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsetsResult:
-    """With a group error, `errors` is empty."""
+    """Replies to DeleteOffsets; with a group error, `errors` is empty."""
 
     error: ErrorCode
-    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+    errors: Mapping[PartitionKey, ErrorCode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

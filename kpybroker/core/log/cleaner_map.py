@@ -1,9 +1,9 @@
 """The last offset of every key in the dirty part of a log, in bounded memory (Kafka's SkimpyOffsetMap).
 
-As many keys as Kafka would take: 24 bytes of `log.cleaner.dedupe.buffer.size` each, filled up to the load factor; the
-dirty offsets that do not fit are left for the next cleaning. Few keys are kept as they are, in a dict, which is three
-times as fast; when that would take a quarter of the memory they move to a table of MD5 digests and offsets in one
-block, where every key costs the same 24 bytes. Kafka trusts MD5 to tell keys apart, and so does the table.
+The map takes as many keys as Kafka's: 24 bytes of `log.cleaner.dedupe.buffer.size` each, filled up to the load factor.
+Dirty offsets that do not fit are left for the next cleaning. A small number of keys is kept in a dict, which is three
+times as fast. When the dict would need a quarter of the memory, the keys move to one block with an MD5 digest and an
+offset each, 24 bytes a key. Like Kafka, the table takes keys with equal digests for the same key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_FOUND = -1
 
 
 class DigestTable:
-    """A hash table with linear probing in one block of memory. Nothing is ever taken out."""
+    """A hash table with linear probing in one block of memory. Keys are never removed."""
 
     __slots__ = ("_block", "_slots", "entries")
 
@@ -33,7 +33,7 @@ class DigestTable:
         self.entries = 0
 
     def put(self, key: bytes, offset: int) -> None:
-        """There must be a free slot."""
+        """Set the key's last offset. There must be a free slot."""
         digest = md5(key, usedforsecurity=False).digest()
         block = self._block
         place = int.from_bytes(digest[:8], "big") % self._slots * ENTRY_SIZE
@@ -48,6 +48,7 @@ class DigestTable:
         _OFFSET.pack_into(block, place + DIGEST_SIZE, offset)
 
     def get(self, key: bytes, default: int) -> int:
+        """The key's last offset, or `default` for a key that is not in the table."""
         digest = md5(key, usedforsecurity=False).digest()
         block = self._block
         place = int.from_bytes(digest[:8], "big") % self._slots * ENTRY_SIZE
@@ -62,7 +63,7 @@ class DigestTable:
 
 
 class OffsetMap:
-    """`latest_offset` is the last offset that was looked at: records above it are none of this cleaning's."""
+    """`latest_offset` is the last offset in the map: this cleaning ignores records above it."""
 
     __slots__ = ("_exact", "_key_bytes", "_memory", "_table", "latest_offset", "room", "slots")
 
@@ -86,12 +87,13 @@ class OffsetMap:
 
     @property
     def utilization(self) -> float:
+        """The share of slots in use, 0 to 1."""
         return len(self) / self.slots
 
     def put_all(self, entries: list[tuple[bytes, int]], key_bytes_max: int) -> bool:
-        """Put keys with rising offsets; False once there is no room, with `latest_offset` at the last one put.
+        """Put keys with rising offsets; False once the map is full, with `latest_offset` at the last one put.
 
-        As in Kafka a full map takes nothing more, not even a newer offset of a key it has. The keys have at most
+        As in Kafka, a full map takes nothing more, not even a newer offset of a key in it. The keys have at most
         `key_bytes_max` bytes together.
         """
         table = self._table

@@ -1,12 +1,12 @@
-"""What is to be cleaned next, and how its segments are put together: the planning half of Kafka's LogCleanerManager
-and Cleaner.
+"""Which log is cleaned next, and how its segments are grouped: the planning part of Kafka's LogCleanerManager and
+Cleaner.
 
-A log is clean up to the offset of its checkpoint, dirty from there to the first uncleanable offset, and not to be
-touched above that: the active segment, everything from the last stable offset on, and what is younger than
+A log is clean up to the offset of its checkpoint, dirty from there to the first uncleanable offset, and above that not
+cleanable: the active segment, everything from the last stable offset on, and records younger than
 `min.compaction.lag.ms`. The log with the largest share of dirty bytes goes first, if the share is above
 `min.cleanable.dirty.ratio` or its oldest dirty record is older than `max.compaction.lag.ms`.
 
-Plain functions over what a log knows of itself. Times are milliseconds and arguments.
+Plain functions; times are arguments, in milliseconds.
 """
 
 from __future__ import annotations
@@ -20,20 +20,27 @@ from kpybroker.wire.constants import INT32_MAX
 
 
 class Segment(Protocol):
-    """What the plan asks of a segment. The timestamps may need the disk, and are asked for only where a lag is set."""
+    """What the plan reads of a segment. Timestamps may need the disk, and are read only where a lag is set."""
 
     @property
-    def base_offset(self) -> int: ...
+    def base_offset(self) -> int:
+        """The segment's first offset, which names its files."""
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of records."""
+
     @property
-    def largest_timestamp(self) -> int: ...
+    def largest_timestamp(self) -> int:
+        """The largest record timestamp in milliseconds; the file's modification time where there is none."""
+
     @property
-    def first_batch_timestamp(self) -> int | None: ...
+    def first_batch_timestamp(self) -> int | None:
+        """The first batch's timestamp in milliseconds; None for an empty segment."""
 
 
 class CompactedLog(Protocol):
-    """What the plan asks of a log. `cleaner_offset` is its checkpoint, None where it was never cleaned."""
+    """What the plan reads of a log. `cleaner_offset` is its checkpoint, None for a log that was never cleaned."""
 
     cleaner_offset: int | None
     log_start_offset: int
@@ -41,12 +48,15 @@ class CompactedLog(Protocol):
     config: LogConfig
 
     @property
-    def last_stable_offset(self) -> int: ...
-    def segments(self) -> Sequence[Segment]: ...
+    def last_stable_offset(self) -> int:
+        """The first offset that may belong to an undecided transaction."""
+
+    def segments(self) -> Sequence[Segment]:
+        """All segments in offset order; the last one is active."""
 
 
 class LogToClean(NamedTuple):
-    """One log's prospects. Cleaning takes the keys from `first_dirty_offset` to `first_uncleanable_offset`."""
+    """What cleaning one log would do. Its keys are from `first_dirty_offset` to `first_uncleanable_offset`."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -55,14 +65,16 @@ class LogToClean(NamedTuple):
     max_compaction_delay_ms: int
     min_cleanable_ratio: float
     invalid_checkpoint: str | None
-    """Why the checkpoint does not hold and the log start takes its place; None where it does."""
+    """Why the log start is used instead of the checkpoint; None where the checkpoint is valid."""
 
     @property
     def cleanable_ratio(self) -> float:
+        """The share of dirty bytes among clean and dirty ones, 0 to 1."""
         return self.cleanable_bytes / (self.clean_bytes + self.cleanable_bytes)
 
     @property
     def is_cleanable(self) -> bool:
+        """Whether the log is dirty enough, or its oldest dirty record is due."""
         if self.cleanable_bytes + self.clean_bytes == 0:
             return False
         is_due = self.max_compaction_delay_ms > 0 and self.cleanable_bytes > 0
@@ -114,7 +126,7 @@ def _first_uncleanable_offset(log: CompactedLog, active: int, dirty: Sequence[Se
 
 
 def _compaction_delay(dirty: Sequence[Segment], max_compaction_lag_ms: int, now_ms: int) -> int:
-    """How long the oldest dirty record has been due by `max.compaction.lag.ms`; 0 where it is not."""
+    """How long the oldest dirty record has been due by `max.compaction.lag.ms`; 0 where it is not due."""
     limit = now_ms - max(max_compaction_lag_ms, 0)
     if limit <= 0:
         return 0

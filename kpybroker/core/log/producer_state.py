@@ -3,14 +3,13 @@
 The pure half of Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry; the other half, the
 `.snapshot` files, is storage/producer_snapshots.
 
-Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last
-five batches is answered with the offsets it got the first time; a lower producer epoch is fenced. A change is
-prepared in a `ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log,
-so a failed append leaves no trace. A transaction is undecided from its first batch to its marker, and
-unreplicated until the high watermark passed the marker; the smaller of the two first offsets bounds the last
-stable offset.
+Rules. A batch of an idempotent producer is appended only in sequence; an exact repetition of one of the last five
+batches is answered with the offsets it got the first time; a lower producer epoch is fenced. A change is prepared in a
+`ProducerAppendInfo` (which may raise) and applied by `update` after the bytes are in the log, so a failed append
+changes nothing. A transaction is undecided from its first batch to its marker, and unreplicated until the high
+watermark passed the marker; the smaller of the two first offsets bounds the last stable offset.
 
-`NO_OFFSET` (-1) stands for "no transaction". Time is an argument.
+`NO_OFFSET` (-1) means "no transaction". Time is an argument.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ TRANSACTION_MAX_TIMEOUT_MS_DEFAULT = 900_000
 
 
 class AppendOrigin(Enum):
-    """Who appends, which decides how much is checked (Kafka's AppendOrigin, without Raft)."""
+    """The source of an append, which decides how much is checked (Kafka's AppendOrigin, without Raft)."""
 
     REPLICATION = "REPLICATION"  # already validated by the leader
     COORDINATOR = "COORDINATOR"  # epochs, but no sequences
@@ -57,10 +56,12 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
+        """The batch's first sequence, in int32 that wraps to 0."""
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
 
     @property
     def first_offset(self) -> int:
+        """The batch's first offset."""
         return self.last_offset - self.offset_delta
 
 
@@ -114,17 +115,21 @@ class ProducerStateEntry:
 
     @property
     def last_sequence(self) -> int:
+        """The sequence of the last record; NO_SEQUENCE without batches."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_data_offset(self) -> int:
+        """The offset of the last record; NO_OFFSET without batches."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     @property
     def last_offset_delta(self) -> int:
+        """Last minus first offset of the last batch; 0 without batches."""
         return self.batches[-1].offset_delta if self.batches else 0
 
     def copy_without_batches(self) -> ProducerStateEntry:
+        """A copy for an append to prepare its changes in."""
         return ProducerStateEntry(
             self.producer_id,
             self.producer_epoch,
@@ -140,6 +145,7 @@ class ProducerStateEntry:
             self.producer_epoch = producer_epoch
 
     def add_batch(self, batch: BatchMetadata) -> None:
+        """Remember a batch and drop the oldest of more than five."""
         batches = self.batches
         if len(batches) == NUM_BATCHES_TO_RETAIN:
             del batches[0]
@@ -165,7 +171,7 @@ class ProducerStateEntry:
 
 
 class VerificationGuard:
-    """A token of one verification (KIP-890): equal to itself only. `NO_VERIFICATION` stands for none."""
+    """A token of one verification (KIP-890): equal only to itself. `NO_VERIFICATION` means none."""
 
     __slots__ = ()
 
@@ -185,7 +191,7 @@ class VerificationEntry:
         self.epoch = epoch
 
     def maybe_update(self, sequence: int, epoch: int) -> None:
-        """Keep the lowest sequence of the latest epoch: higher ones must not overtake it."""
+        """Keep the lowest sequence of the latest epoch: no higher one may be appended before it."""
         if epoch == self.epoch:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
         elif epoch > self.epoch:
@@ -195,14 +201,7 @@ class VerificationEntry:
 class ProducerAppendInfo:
     """Batches of one producer in one append: checked one after the other, applied together."""
 
-    __slots__ = (
-        "_current",
-        "_origin",
-        "_partition",
-        "_verification",
-        "started_transactions",
-        "updated",
-    )
+    __slots__ = ("_current", "_origin", "_partition", "_verification", "started_transactions", "updated")
 
     def __init__(
         self,
@@ -220,10 +219,11 @@ class ProducerAppendInfo:
 
     @property
     def producer_id(self) -> int:
+        """The producer whose batches these are."""
         return self.updated.producer_id
 
     def append_data(self, header: BatchHeader) -> None:
-        """Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE."""
+        """Check one batch. Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE."""
         epoch, first_offset, last_offset = header.producer_epoch, header.base_offset, header.last_offset
         self._check_producer_epoch(epoch, first_offset)
         if self._origin is AppendOrigin.CLIENT:
@@ -246,8 +246,10 @@ class ProducerAppendInfo:
             self.started_transactions.append(TxnMetadata(self.producer_id, first_offset))
 
     def append_marker(self, marker: EndTransactionMarker, producer_epoch: int, offset: int) -> CompletedTxn | None:
-        """None where the transaction had no batches here. Raises INVALID_PRODUCER_EPOCH or
-        TRANSACTION_COORDINATOR_FENCED."""
+        """End the transaction; None where it has no batches here.
+
+        Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
         self._check_producer_epoch(producer_epoch, offset)
         updated = self.updated
         if updated.coordinator_epoch > marker.coordinator_epoch and self._origin is not AppendOrigin.REPLICATION:
@@ -266,7 +268,7 @@ class ProducerAppendInfo:
         return CompletedTxn(self.producer_id, first_offset, offset, not marker.is_commit)
 
     def _check_producer_epoch(self, producer_epoch: int, offset: int) -> None:
-        """A replica takes what its leader wrote."""
+        """A follower accepts what its leader wrote."""
         last_seen = self.updated.producer_epoch
         if producer_epoch < last_seen and self._origin is not AppendOrigin.REPLICATION:
             raise KafkaError(
@@ -338,6 +340,7 @@ class ProducerState:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is nothing to write into a snapshot or to wait for."""
         return not self.producers and not self._unreplicated
 
     @property
@@ -355,7 +358,7 @@ class ProducerState:
         return unreplicated if undecided is None else min(undecided, unreplicated)
 
     def plain_next_entry(self, header: BatchHeader) -> ProducerStateEntry | None:
-        """The entry of an idempotent producer whose batch is simply the next one: nothing else to check.
+        """The entry of an idempotent producer whose batch is the next in sequence: nothing else to check.
 
         A shortcut for the common append; None sends the batch through `find_duplicate` and `prepare_update`.
         """
@@ -373,6 +376,7 @@ class ProducerState:
         return entry
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        """Start checking a producer's batches; nothing changes until `update`."""
         current = self.producers.get(producer_id)
         if current is None:
             current = ProducerStateEntry(producer_id)
@@ -397,13 +401,14 @@ class ProducerState:
             self._ongoing = dict(sorted(self._ongoing.items()))
 
     def last_stable_offset_after(self, completed: CompletedTxn) -> int:
-        """The LSO that an abort is recorded with: as if the transaction were complete already."""
+        """The LSO that an abort is recorded with: as if the transaction were complete."""
         for transaction in self._ongoing.values():
             if transaction.producer_id != completed.producer_id:
                 return transaction.first_offset
         return completed.last_offset + 1
 
     def complete_txn(self, completed: CompletedTxn) -> None:
+        """Move an ongoing transaction to the unreplicated ones. Raises ValueError for an unknown one."""
         transaction = self._ongoing.pop(completed.first_offset, None)
         if transaction is None:
             raise ValueError(
@@ -413,10 +418,12 @@ class ProducerState:
         self._unreplicated[completed.first_offset] = transaction
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Forget completed transactions whose marker is below the high watermark."""
         if self._unreplicated:
             self._remove_unreplicated(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Forget completed transactions below the new log start."""
         self._remove_unreplicated(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
 
@@ -427,11 +434,12 @@ class ProducerState:
             del self._unreplicated[first_offset]
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
+        """Whether the producer has a transaction without a marker in this partition."""
         entry = self.producers.get(producer_id)
         return entry is not None and entry.current_txn_first_offset != NO_OFFSET
 
     def has_late_transaction(self, now_ms: int, max_transaction_timeout_ms: int) -> bool:
-        """Whether the earliest transaction has been left hanging."""
+        """Whether the earliest transaction has been open for 5 minutes longer than any timeout allows."""
         transaction = next(iter(self._ongoing.values()), None)
         entry = self.producers.get(transaction.producer_id) if transaction is not None else None
         if entry is None or entry.last_timestamp <= 0:
@@ -449,13 +457,16 @@ class ProducerState:
         return entry.guard
 
     def is_verified(self, producer_id: int, guard: VerificationGuard) -> bool:
+        """Whether `guard` is the one given out for the producer's present verification."""
         entry = self.verifications.get(producer_id)
         return entry is not None and entry.guard is guard
 
     def clear_verification(self, producer_id: int) -> None:
+        """The verification has been used or has failed; the next transaction needs another."""
         self.verifications.pop(producer_id, None)
 
     def is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        """Whether the producer has been idle for `producer.id.expiration.ms`, without a transaction."""
         return (
             entry.current_txn_first_offset == NO_OFFSET
             and now_ms - entry.last_timestamp >= self.producer_id_expiration_ms
@@ -470,7 +481,7 @@ class ProducerState:
             del self.verifications[producer_id]
 
     def load(self, entries: Iterable[ProducerStateEntry], end_offset: int, now_ms: int) -> None:
-        """Begin from a snapshot taken at `end_offset`; expired producers stay out."""
+        """Start from a snapshot taken at `end_offset`, without expired producers."""
         self.clear()
         for entry in entries:
             if not self.is_expired(entry, now_ms):

@@ -1,1 +1,4 @@
-"""Committed offsets: what one is, and the durable store of a group's."""
+"""Committed offsets: `values` (one offset, Java's hash and length of strings) and `store` (those of one group).
+
+Never here: requests, retention settings, or the log (`core.group`).
+"""

@@ -1,10 +1,9 @@
-"""The committed offsets of one group, as the log tells them.
+"""The committed offsets of one group, as the log has them.
 
-Only `replay_commit` and `replay_marker` change anything, so that an offset store fed live and one fed by
-reading the partition again are equal. A transactional commit stays pending under its producer id until the
-marker; on commit it takes effect unless a younger record has been written for that partition meanwhile
-(compaction may have thrown the older one away, so log order decides, not marker order: Kafka's
-CommitRecordMetadataAndOffset).
+Only `replay_commit` and `replay_marker` change anything, so that a live store and one read from the partition again are
+equal. A transactional commit stays pending under its producer id until the marker. On commit it takes effect unless a
+later record was written for that partition: compaction may have removed the earlier record, so log order decides, not
+marker order (Kafka's CommitRecordMetadataAndOffset).
 """
 
 from __future__ import annotations
@@ -12,23 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 
 
 class CommittedOffset(NamedTuple):
-    """`record_offset` is where in the offsets partition the commit was written."""
+    """A committed offset; `record_offset` is that of its record in the offsets partition."""
 
     record_offset: int
     value: OffsetAndMetadata
 
 
 class GroupOffsets:
+    """`committed` offsets by partition, and `pending` ones by producer id and partition."""
+
     __slots__ = ("committed", "pending")
 
     def __init__(self) -> None:
-        self.committed: dict[TopicPartition, CommittedOffset] = {}
+        self.committed: dict[PartitionKey, CommittedOffset] = {}
         # producer id -> offsets of its open transaction
-        self.pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self.pending: dict[int, dict[PartitionKey, CommittedOffset]] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GroupOffsets):
@@ -41,7 +43,7 @@ class GroupOffsets:
         return bool(self.committed or self.pending)
 
     def replay_commit(
-        self, partition: TopicPartition, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
+        self, partition: PartitionKey, value: OffsetAndMetadata | None, record_offset: int, producer_id: int
     ) -> None:
         """Apply an OffsetCommit record (None: a tombstone); `producer_id` is -1 outside a transaction."""
         if producer_id < 0:
@@ -57,17 +59,19 @@ class GroupOffsets:
             open_transaction[partition] = CommittedOffset(record_offset, value)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
+        """Apply a commit or abort marker to the producer's pending offsets."""
         for partition, offset in self.pending.pop(producer_id, {}).items():
             current = self.committed.get(partition)
             if committed and (current is None or current.record_offset < offset.record_offset):
                 self.committed[partition] = offset
 
-    def get(self, partition: TopicPartition) -> OffsetAndMetadata | None:
+    def get(self, partition: PartitionKey) -> OffsetAndMetadata | None:
+        """The committed offset of a partition; None where there is none."""
         found = self.committed.get(partition)
         return None if found is None else found.value
 
-    def is_unstable(self, partition: TopicPartition) -> bool:
-        """An open transaction has an offset for this partition (KIP-447: `require_stable`)."""
+    def is_unstable(self, partition: PartitionKey) -> bool:
+        """Whether an open transaction has an offset for this partition (KIP-447: `require_stable`)."""
         return any(partition in offsets for offsets in self.pending.values())
 
     def expired(
@@ -76,10 +80,8 @@ class GroupOffsets:
         retention_ms: int,
         base_timestamp_ms: Callable[[OffsetAndMetadata], int],
         kept_topics: Collection[str] = (),
-    ) -> Iterator[TopicPartition]:
-        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp if it has
-        one.
-        """
+    ) -> Iterator[PartitionKey]:
+        """Partitions whose offset has outlived its retention (KIP-211), or its own expire timestamp."""
         for partition, (_, value) in self.committed.items():
             if partition[0] in kept_topics:
                 continue

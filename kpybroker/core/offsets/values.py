@@ -1,16 +1,13 @@
-"""What a committed offset is."""
+"""A committed offset, and Java's measures of strings that Kafka's coordinators use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# (topic, partition)
-TopicPartition = tuple[str, int]
-
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """`expire_timestamp_ms` is set only by OffsetCommit v2-4 with a retention time, and then rules alone."""
+    """`expire_timestamp_ms` is set only by OffsetCommit v2-4 with a retention time, and then rules out any other."""
 
     offset: int
     leader_epoch: int
@@ -38,8 +35,6 @@ def java_hash_code(text: str) -> int:
 
 
 def coordinator_partition(key: str, partition_count: int) -> int:
-    """The partition of the internal topic that answers for a group or a transactional id (Utils.abs(hashCode)
-    % n).
-    """
+    """The internal topic's partition for a group or a transactional id: Utils.abs(hashCode) % n."""
     hashed = java_hash_code(key)
     return 0 if hashed == -(1 << 31) else abs(hashed) % partition_count

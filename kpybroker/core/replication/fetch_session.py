@@ -1,19 +1,18 @@
-"""Fetch sessions (KIP-227): what a consumer already told the broker, and what it already knows.
+"""Fetch sessions (KIP-227): the positions a client has sent, and what it has received already.
 
-A session remembers each partition's fetch position and what was last answered for it, so that a later request names
-only changes and the answer only news. Every fetch goes through a `FetchSession`; one that asks for none gets a
-session that is thrown away afterwards.
+A session remembers each partition's fetch position and the last response for it, so that a later request and its
+response name only what has changed. Every fetch goes through a `FetchSession`; a client that asks for none gets one
+that is dropped afterwards.
 
-A session keeps a *dirty* set: partitions that may have something to say. A partition is dirty when it is new or its
-position was changed by the client, when it last answered with records or an error, when it was not reached within the
-size limit, and when the broker marks it (append, high watermark, log start, leadership). Only dirty partitions are
-visited, so that 1 000 quiet partitions cost nothing. This differs from Kafka, which visits all of them, and gives the
-same answers.
+A session keeps a *dirty* set: partitions that may have changed for the client. A partition is dirty when it is new or
+the client changed its position, when its last response had records or an error, when the size limit was reached before
+it, and when the broker marks it (append, high watermark, log start, leadership). Only dirty partitions are visited, so
+that 1 000 idle partitions cost nothing. Kafka visits all of them, with the same responses.
 
-Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id
-ends that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
-INVALID_FETCH_SESSION_EPOCH; a session left without partitions ends; a partition that answered with records goes to
-the back of the queue.
+Rules kept from Kafka's `FetchSession.scala`: epochs run 1..2^31-1 and wrap to 1; a full request with a session id ends
+that session; an incremental one with an unknown id or a wrong epoch gets FETCH_SESSION_ID_NOT_FOUND or
+INVALID_FETCH_SESSION_EPOCH; a session left without partitions ends; a partition whose response had records goes to the
+end of the queue.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ FINAL_EPOCH = -1
 EVICTION_MS = 120_000
 
 # (topic id, "", partition index) where the client speaks in topic ids, else (zero id, topic name, partition index)
-PartitionKey = tuple[bytes, str, int]
+FetchKey = tuple[bytes, str, int]
 
 
 class CachedPartition:
-    """One partition's fetch position, limits, and the news last sent."""
+    """One partition's fetch position and limits, and the watermarks of the last response."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -42,14 +41,14 @@ class CachedPartition:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "queue_position",
         "resolved_name",
         "sent_log_start_offset",
-        "turn",
     )
 
     def __init__(
         self,
-        key: PartitionKey,
+        key: FetchKey,
         fetch_offset: int,
         max_bytes: int,
         current_leader_epoch: int = -1,
@@ -64,22 +63,23 @@ class CachedPartition:
         self.log_start_offset = log_start_offset
         self.high_watermark = -1
         self.sent_log_start_offset = -1
-        self.turn = 0
+        self.queue_position = 0
         self.resolved_name = ""
 
     def take_position(self, other: CachedPartition) -> None:
+        """Take over the position and limits that a later request gives."""
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
         self.log_start_offset = other.log_start_offset
 
-    def is_news(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
-        """Whether an incremental answer must name this partition; remembers what is sent.
+    def has_changed(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
+        """Whether an incremental response must name this partition; remembers what is sent.
 
-        `is_special` is an error, a preferred read replica or a diverging epoch; the next answer names it again.
+        `is_special` is an error, a preferred read replica or a diverging epoch; the next response names it again.
         """
-        news = (
+        has_changed = (
             has_records
             or is_special
             or high_watermark != self.high_watermark
@@ -87,7 +87,7 @@ class CachedPartition:
         )
         self.high_watermark = -1 if is_special else high_watermark
         self.sent_log_start_offset = log_start_offset
-        return news
+        return has_changed
 
 
 class FetchSession:
@@ -102,8 +102,8 @@ class FetchSession:
         "marks",
         "on_dirty",
         "partitions",
+        "positions_used",
         "session_id",
-        "turns",
         "uses_topic_ids",
     )
 
@@ -114,10 +114,10 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = now_ms
         self.last_used_ms = now_ms
-        self.partitions: dict[PartitionKey, CachedPartition] = {}
-        self.dirty: dict[PartitionKey, None] = {}
+        self.partitions: dict[FetchKey, CachedPartition] = {}
+        self.dirty: dict[FetchKey, None] = {}
         self.marks = 0
-        self.turns = 0
+        self.positions_used = 0
         self.on_dirty: Callable[[int], None] | None = None
 
     def put(self, partition: CachedPartition) -> bool:
@@ -131,51 +131,54 @@ class FetchSession:
         known.take_position(partition)
         return False
 
-    def forget(self, key: PartitionKey) -> bool:
+    def forget(self, key: FetchKey) -> bool:
+        """Remove a partition; whether it was there."""
         self.dirty.pop(key, None)
         return self.partitions.pop(key, None) is not None
 
-    def mark_dirty(self, key: PartitionKey, appended_bytes: int) -> None:
-        """The broker has news about `key`; `appended_bytes` of it are records."""
+    def mark_dirty(self, key: FetchKey, appended_bytes: int) -> None:
+        """The partition has changed, by `appended_bytes` of records; a waiting fetch may be complete now."""
         if key in self.partitions:
             self.dirty[key] = None
             self.marks += 1
             if self.on_dirty is not None:
                 self.on_dirty(appended_bytes)
 
-    def mention(self, key: PartitionKey) -> None:
-        """News for the next answer, whenever that leaves, and no reason for one: a follower's high watermark."""
+    def mention(self, key: FetchKey) -> None:
+        """Name the partition in the next response without completing a waiting fetch: a follower's high watermark."""
         if key in self.partitions:
             self.dirty[key] = None
 
     def to_the_back(self, partition: CachedPartition) -> None:
-        """New, or answered with records in an incremental fetch: its turn comes after the others'."""
-        self.turns += 1
-        partition.turn = self.turns
+        """The partition is new, or its response had records: it is visited after all others."""
+        self.positions_used += 1
+        partition.queue_position = self.positions_used
 
-    def take_dirty(self) -> list[PartitionKey]:
-        """Whom to visit, in turn. Each visit begins with `visiting` and may end with `stays_dirty`."""
+    def take_dirty(self) -> list[FetchKey]:
+        """Partitions to visit, in queue order. Each visit begins with `visiting` and may end with `stays_dirty`."""
         dirty = list(self.dirty)
         if len(dirty) > 1:
-            dirty.sort(key=lambda key: self.partitions[key].turn)
+            dirty.sort(key=lambda key: self.partitions[key].queue_position)
         return dirty
 
-    def visiting(self, key: PartitionKey) -> None:
+    def visiting(self, key: FetchKey) -> None:
+        """Unmark a partition that is about to be read."""
         self.dirty.pop(key, None)
 
-    def stays_dirty(self, key: PartitionKey) -> None:
-        """It answered with records or an error: visit it next time too."""
+    def stays_dirty(self, key: FetchKey) -> None:
+        """The response has records or an error: visit the partition next time too."""
         self.dirty[key] = None
 
     def next_epoch(self) -> None:
+        """Advance to the epoch that the client's next request must carry; 1 follows 2^31-1."""
         self.epoch = 1 if self.epoch == 0x7FFFFFFF else self.epoch + 1
 
 
 class FetchSessionCache:
     """At most `slots_max` sessions (`max.incremental.fetch.session.cache.slots`).
 
-    When full, a newcomer takes the place of a session unused for two minutes, or of a smaller consumer's session when
-    it is a follower's or is larger, as Kafka does; otherwise it stays without one.
+    When full, a new session replaces one that is unused for two minutes, or a smaller consumer's session if the new one
+    is larger or a follower's, as in Kafka. Otherwise the new session is not kept.
     """
 
     def __init__(self, slots_max: int, on_removed: Callable[[FetchSession], None]) -> None:
@@ -189,12 +192,13 @@ class FetchSessionCache:
 
     @property
     def partitions_total(self) -> int:
+        """Partitions of all kept sessions together."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def session_for(
         self, session_id: int, epoch: int, *, is_follower: bool, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession:
-        """The session a request speaks of. A full request gets a new, empty one that is not kept yet.
+        """The session that a request names. A full request gets a new, empty one that is not kept yet.
 
         Raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
@@ -213,12 +217,13 @@ class FetchSessionCache:
         return session
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
+        """Note that a session is in use, so that it is evicted last."""
         session.last_used_ms = now_ms
         if self._sessions.pop(session.session_id, None) is not None:
             self._sessions[session.session_id] = session
 
     def keep(self, session: FetchSession, new_ids: Iterable[int], now_ms: int) -> bool:
-        """Give a full request's session a place and an id from `new_ids` (random, endless); False: no room."""
+        """Keep a full request's session under an id from `new_ids` (random, endless); False where the cache is full."""
         if len(self._sessions) >= self._slots_max and not self._evict(session, now_ms):
             return False
         session.session_id = next(
@@ -229,11 +234,12 @@ class FetchSessionCache:
         return True
 
     def remove(self, session_id: int) -> None:
+        """End a kept session; nothing happens for an unknown id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._on_removed(session)
 
-    def _evict(self, newcomer: FetchSession, now_ms: int) -> bool:
+    def _evict(self, candidate: FetchSession, now_ms: int) -> bool:
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
@@ -241,7 +247,7 @@ class FetchSessionCache:
             victim = oldest
         else:
             victim = min(self._sessions.values(), key=_rank)
-            if _rank(newcomer) <= _rank(victim) or now_ms - victim.created_ms <= EVICTION_MS:
+            if _rank(candidate) <= _rank(victim) or now_ms - victim.created_ms <= EVICTION_MS:
                 return False
         self.remove(victim.session_id)
         self.evictions_total += 1

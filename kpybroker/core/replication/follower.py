@@ -1,8 +1,9 @@
 """What a follower decides: where to fetch from next, and where to cut its log. Kafka's `AbstractFetcherThread`.
 
-Pure. A partition is either *truncating* (it must first learn from the leader where their logs part) or fetching. From
-`inter.broker.protocol.version` 2.7 on a fetch tells the epoch of the last record it has and the leader answers with the
-point of divergence (KIP-595), so that only logs without epochs begin by truncating: to their high watermark.
+Pure. A partition is either *truncating* (it must first learn from the leader where their logs diverge) or fetching.
+From `inter.broker.protocol.version` 2.7 on, a fetch carries the epoch of the follower's last record, and the leader
+responds with the point of divergence (KIP-595). Then only logs without epochs begin by truncating, to their high
+watermark.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _INT_MIN = -(1 << 31)
 
 FIRST_REFUSAL_DELAY_S = 0.01
 REFUSALS_MAX = 16
-"""Counted on no further: the delay has long been the whole backoff."""
+"""The largest count that is kept: by then the delay has reached the whole backoff."""
 
 
 class FetchState:
@@ -56,6 +57,7 @@ class FetchState:
 
     @property
     def is_in_sync(self) -> bool:
+        """Whether the follower had everything the leader had at its last fetch."""
         return self.lag is not None and self.lag <= 0
 
     def fetched(self, next_offset: int, high_watermark: int, last_epoch: int) -> None:
@@ -67,10 +69,10 @@ class FetchState:
             self.last_fetched_epoch = last_epoch
 
     def refused(self, now: float, backoff_s: float) -> None:
-        """The leader has not heard of its leadership yet, and will before long: ask soon, and later each time.
+        """The leader does not know of its leadership yet: retry soon, and after a longer delay each time.
 
-        Kafka waits for the whole backoff; a leader that stopped in order has a successor whose acks=all writes wait as
-        long for a follower that heard of it first.
+        Kafka waits for the whole backoff. After a controlled shutdown a follower may learn of the new leader first, and
+        acks=all writes to that leader wait as long as the follower does.
         """
         self.delayed_until = now + min(FIRST_REFUSAL_DELAY_S * 2**self.refusals, backoff_s)
         self.refusals = min(self.refusals + 1, REFUSALS_MAX)
@@ -82,52 +84,52 @@ class FetchState:
         self.is_truncating = not is_complete
 
 
+class FollowerLog(NamedTuple):
+    """A follower's own log when it begins to follow; `latest_epoch` is -1 for a log without epochs."""
+
+    log_end_offset: int
+    high_watermark: int
+    latest_epoch: int
+
+
 def initial_state(
-    topic: str,
-    index: int,
-    topic_id: bytes,
-    leader_epoch: int,
-    *,
-    log_end_offset: int,
-    high_watermark: int,
-    latest_epoch: int,
-    truncates_on_fetch: bool,
+    topic: str, index: int, topic_id: bytes, leader_epoch: int, log: FollowerLog, *, truncates_on_fetch: bool
 ) -> FetchState:
     """How to begin to follow in a new leader epoch (ReplicaManager.initialFetchOffset, partitionFetchState)."""
-    knows_epochs = truncates_on_fetch and latest_epoch != UNDEFINED_EPOCH
-    state = FetchState(topic, index, topic_id, leader_epoch, log_end_offset if knows_epochs else high_watermark)
+    knows_epochs = truncates_on_fetch and log.latest_epoch != UNDEFINED_EPOCH
+    fetch_offset = log.log_end_offset if knows_epochs else log.high_watermark
+    state = FetchState(topic, index, topic_id, leader_epoch, fetch_offset)
     state.is_truncating = not knows_epochs
     if knows_epochs:
-        state.last_fetched_epoch = latest_epoch
+        state.last_fetched_epoch = log.latest_epoch
     return state
 
 
 class Truncation(NamedTuple):
-    """Cut the log at `offset`; where that is not complete, ask the leader once more."""
+    """Truncate the log to `offset`; where that is not complete, ask the leader again."""
 
     offset: int
     is_complete: bool
 
 
 def truncation(leader: EpochEndOffset, own: EpochEndOffset, fetch_offset: int, log_end_offset: int) -> Truncation:
-    """Where to cut, by what the leader said (AbstractFetcherThread.getOffsetTruncationState, KIP-279).
+    """Where to truncate, by the leader's response (AbstractFetcherThread.getOffsetTruncationState, KIP-279).
 
-    `leader`: the largest epoch it knows that is not above the one asked for, and where it ends there. `own`: the same
-    question about that epoch, answered by the follower's own log. `fetch_offset` is the high watermark for a log
-    without epochs.
+    `leader`: the largest epoch it knows that is not above the requested one, and where it ends there. `own`: the same
+    for that epoch in the follower's own log. `fetch_offset` is the high watermark for a log without epochs.
     """
     if leader.end_offset == UNDEFINED_EPOCH_OFFSET:
         return Truncation(fetch_offset, True)
     if leader.epoch == UNDEFINED_EPOCH or own.epoch == UNDEFINED_EPOCH:
         return Truncation(min(leader.end_offset, log_end_offset), True)
     if own.epoch != leader.epoch:
-        # The leader's epoch is unknown here: back to the end of the largest one below it, and ask about that.
+        # The leader's epoch is unknown here: truncate to the end of the largest one below it, and ask again.
         return Truncation(min(own.end_offset, log_end_offset), False)
     return Truncation(min(own.end_offset, leader.end_offset, log_end_offset), True)
 
 
 class OutOfRange(NamedTuple):
-    """What to do where the leader does not have the offset asked for."""
+    """What to do when the leader does not have the requested offset."""
 
     fetch_offset: int
     truncate_to: int | None = None
@@ -136,7 +138,7 @@ class OutOfRange(NamedTuple):
 
 
 def out_of_range(log_end_offset: int, leader_start_offset: int, leader_end_offset: int) -> OutOfRange:
-    """The leader's log ends before ours (an unclean election): cut there. It begins after our end: begin anew there.
+    """The leader's log ends before ours (an unclean election): truncate. It begins after our end: restart there.
 
     AbstractFetcherThread.fetchOffsetAndTruncate.
     """

@@ -1,14 +1,15 @@
-"""The asking side of a fetch session (KIP-227): what of a follower's positions the leader has to be told.
+"""The follower's side of a fetch session (KIP-227): which positions the next request must name.
 
 Kafka's `FetchSessionHandler`. The first request names everything and asks for a session; the next ones name what has
-changed. After any doubt (an error, a lost connection, topic ids that come or go) the old session is closed by a new
-full request.
+changed. After an error, a lost connection, or when topic ids appear or disappear, a full request closes the old session
+and opens another.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -18,11 +19,9 @@ INITIAL_EPOCH = 0
 TOPIC_IDS_SINCE = 13
 LAST_VERSION_WITH_NAMES = 12
 
-TopicPartition = tuple[str, int]
-
 
 class Position(NamedTuple):
-    """What a fetch says of one partition."""
+    """What a fetch request carries for one partition."""
 
     topic_id: bytes
     fetch_offset: int
@@ -35,25 +34,25 @@ class Position(NamedTuple):
 class FollowerSession:
     """Belongs to one fetcher and its one connection."""
 
-    __slots__ = ("_epoch", "_session_id", "_told", "_uses_topic_ids")
+    __slots__ = ("_epoch", "_sent", "_session_id", "_uses_topic_ids")
 
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self._told: dict[TopicPartition, Position] = {}
+        self._sent: dict[PartitionKey, Position] = {}
         self._uses_topic_ids = False
 
     @property
     def is_open(self) -> bool:
-        """The leader remembers what it was told: the next request may be one of `request_changes`."""
+        """The leader remembers the positions: the next request may be made by `request_changes`."""
         return self._epoch != INITIAL_EPOCH
 
     @property
-    def partitions(self) -> dict[TopicPartition, Position]:
-        """All that the last request spoke of, named in it or not."""
-        return self._told
+    def partitions(self) -> dict[PartitionKey, Position]:
+        """Every partition of the session with its position, whether the last request named it or not."""
+        return self._sent
 
-    def request(self, wanted: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int] | None:
+    def request(self, wanted: dict[PartitionKey, Position], version: int) -> tuple[FetchRequest, int] | None:
         """The request's topics and session, and its version: 12 at most where a topic has no id.
 
         None where there is nothing to ask and nothing to forget.
@@ -62,17 +61,17 @@ class FollowerSession:
         if by_id != self._uses_topic_ids:
             self._epoch = INITIAL_EPOCH
         is_full = self._epoch == INITIAL_EPOCH
-        told = {} if is_full else self._told
+        sent = {} if is_full else self._sent
         gone = [
             (key, position.topic_id)
-            for key, position in told.items()
+            for key, position in sent.items()
             if key not in wanted or wanted[key].topic_id != position.topic_id
         ]
         if not wanted and not gone:
             return None
-        news = {key: position for key, position in wanted.items() if told.get(key) != position}
+        changed = {key: position for key, position in wanted.items() if sent.get(key) != position}
         request = FetchRequest(session_id=self._session_id, session_epoch=self._epoch)
-        self._name(request, news)
+        self._add_partitions(request, changed)
         forgotten: dict[tuple[str, bytes], FetchRequest.ForgottenTopic] = {}
         for (name, index), topic_id in gone:
             topic = forgotten.get((name, topic_id))
@@ -80,28 +79,28 @@ class FollowerSession:
                 topic = forgotten[name, topic_id] = FetchRequest.ForgottenTopic(topic=name, topic_id=topic_id)
                 request.forgotten_topics_data.append(topic)
             topic.partitions.append(index)
-        self._told, self._uses_topic_ids = wanted, by_id
+        self._sent, self._uses_topic_ids = wanted, by_id
         return request, self._version(version)
 
-    def request_changes(self, changed: dict[TopicPartition, Position], version: int) -> tuple[FetchRequest, int]:
-        """As `request`, while the session `is_open`, with all positions as they were but these: at no cost for others.
+    def request_changes(self, changed: dict[PartitionKey, Position], version: int) -> tuple[FetchRequest, int]:
+        """As `request`, while the session `is_open`, with all other positions unchanged, which costs nothing for them.
 
-        They are of partitions that the last request spoke of too, with the same topic ids.
+        The partitions are part of the session already, with the same topic ids.
         """
-        told = self._told
-        news = {key: position for key, position in changed.items() if told[key] != position}
-        told.update(news)
+        sent = self._sent
+        named = {key: position for key, position in changed.items() if sent[key] != position}
+        sent.update(named)
         request = FetchRequest(session_id=self._session_id, session_epoch=self._epoch)
-        self._name(request, news)
+        self._add_partitions(request, named)
         return request, self._version(version)
 
     def _version(self, newest: int) -> int:
         return newest if self._uses_topic_ids else min(newest, LAST_VERSION_WITH_NAMES)
 
     @staticmethod
-    def _name(request: FetchRequest, news: dict[TopicPartition, Position]) -> None:
+    def _add_partitions(request: FetchRequest, positions: dict[PartitionKey, Position]) -> None:
         topics: dict[str, FetchRequest.FetchTopic] = {}
-        for (name, index), position in news.items():
+        for (name, index), position in positions.items():
             topic = topics.get(name)
             if topic is None:
                 topic = topics[name] = FetchRequest.FetchTopic(topic=name, topic_id=position.topic_id)
@@ -132,5 +131,5 @@ class FollowerSession:
         return True
 
     def lost(self) -> None:
-        """The connection broke: the leader is told everything again, and to close the old session."""
+        """The connection broke: the next request names everything and closes the old session."""
         self._epoch = INITIAL_EPOCH

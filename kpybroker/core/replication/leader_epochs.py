@@ -1,8 +1,8 @@
 """Which leader epoch began at which offset of a log: LeaderEpochFileCache without the file.
 
-Rules: epochs and their start offsets both increase strictly; an entry is set once and changed only by
-truncation. The cache answers OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that
-whoever writes the `leader-epoch-checkpoint` knows whether what it wrote last is still right.
+Rules: epochs and their start offsets both increase strictly; an entry is set once and changed only by truncation. The
+cache answers OffsetForLeaderEpoch (KIP-101, KIP-320). `version` counts changes, so that the writer of
+`leader-epoch-checkpoint` knows whether the file is up to date.
 
 Not here: the checkpoint file (storage/checkpoints), and when it is written (storage/log).
 """
@@ -52,14 +52,17 @@ class LeaderEpochCache:
 
     @property
     def entries(self) -> list[EpochEntry]:
+        """A copy of all entries, oldest first."""
         return list(self._entries)
 
     @property
     def latest_entry(self) -> EpochEntry | None:
+        """The entry of the present leader epoch; None in an empty cache."""
         return self._entries[-1] if self._entries else None
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
+        """The entry of the oldest known leader epoch; None in an empty cache."""
         return self._entries[0] if self._entries else None
 
     def _changed(self) -> None:
@@ -67,9 +70,9 @@ class LeaderEpochCache:
         self.version += 1
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that an epoch begins at an offset; True where that was news.
+        """Note that an epoch begins at an offset; True for a change.
 
-        Entries that contradict the new one (same or later epoch, same or later offset) go.
+        Entries that contradict the new one (same or later epoch, same or later offset) are removed.
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
@@ -96,7 +99,7 @@ class LeaderEpochCache:
         return EpochEndOffset(found, entries[higher].start_offset)
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch that an offset belongs to; None where it lies before the first known one."""
+        """The epoch that an offset belongs to; None where the offset is before the first known one."""
         slot = bisect_right(self._entries, offset, key=_start_of)
         return self._entries[slot - 1].epoch if slot else None
 
@@ -106,7 +109,7 @@ class LeaderEpochCache:
         return self._entries[slot - 1].epoch if slot else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Remove epochs that begin at or after an offset; True where there were some."""
+        """Remove epochs that begin at or after an offset; True for a change."""
         entries = self._entries
         count = len(entries)
         if end_offset < 0:
@@ -119,7 +122,7 @@ class LeaderEpochCache:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Remove epochs that end before an offset, and let the one that holds it begin there; True for a change."""
+        """Remove epochs that end before an offset, and start the one that contains it there; True for a change."""
         entries = self._entries
         keep = bisect_right(entries, start_offset, key=_start_of)
         if keep == 0:
@@ -132,6 +135,7 @@ class LeaderEpochCache:
         return True
 
     def clear(self) -> None:
+        """Remove every entry."""
         if self._entries:
             self._entries.clear()
             self._changed()

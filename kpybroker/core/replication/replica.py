@@ -1,17 +1,17 @@
-"""What a leader knows of its replicas: the high watermark that follows from it, and who is in sync.
+"""What a leader knows of its replicas: the high watermark, and which replicas are in sync.
 
 Pure. On the produce and fetch path methods take and return plain integers. Rules of Kafka's `Partition` and `Replica`:
 
-- The high watermark is the smallest log end offset over the *maximal* ISR (KIP-497: the committed one and whoever asks
-  to be let in), and over replicas that are about to ask. It never falls while this leader leads, and does not rise
-  while the ISR is below `min.insync.replicas`.
-- One change of the ISR is under way at a time. What it takes out still counts until the controller has agreed, what it
-  puts in counts at once.
-- A follower is in sync while it reads at the leader's end at least every `replica.lag.time.max.ms`; it may come back
-  once it has reached the high watermark and the start of this leader's epoch.
+- The high watermark is the smallest log end offset over the *maximal* ISR (KIP-497: the committed one, and replicas
+  that a pending change adds), and over replicas that are about to be added. It never falls while this leader leads, and
+  does not rise while the ISR is below `min.insync.replicas`.
+- At most one change of the ISR is pending. A replica that it removes still counts until the controller has agreed; one
+  that it adds counts at once.
+- A follower is in sync while it reads at the leader's end at least every `replica.lag.time.max.ms`; it may rejoin once
+  it has reached the high watermark and the start of this leader's epoch.
 
-Differs from Kafka in one place: a quiet follower's session is not looked at partition by partition on each fetch. A
-`Contact` tells when the session was used last, and is asked when the follower falls behind.
+Differs from Kafka in one place: an idle follower's partitions are not visited on each of its fetches. A `Contact` holds
+the time when the session was last used, and is read when the follower falls behind.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SMALL_SET_MAX = 4
 
 
 class Contact(Protocol):
-    """The way a follower reaches this leader; a fetch session is one."""
+    """When a follower last contacted this leader; a fetch session is one."""
 
     last_used_ms: int
 
 
 class FollowerState:
-    """A follower as its last fetches showed it. Times in milliseconds of the leader's clock."""
+    """A follower as of its last fetch. Times are milliseconds of the leader's clock."""
 
     __slots__ = ("caught_up_ms", "contact", "fetched_ms", "leader_end_at_fetch", "log_end_offset", "log_start_offset")
 
@@ -46,11 +46,11 @@ class FollowerState:
         self.contact: Contact | None = None
 
     def fetched(self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """It asks for `offset`, so it has everything below (Replica.updateFetchStateOrThrow)."""
+        """The follower fetches from `offset`, so it has everything below (Replica.updateFetchStateOrThrow)."""
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end_at_fetch:
-            # It has now what was the end when it asked last: then it was caught up.
+            # It has reached what was the end at its previous fetch: at that time it was caught up.
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.log_end_offset = offset
         self.log_start_offset = log_start_offset
@@ -58,17 +58,18 @@ class FollowerState:
         self.fetched_ms = now_ms
 
     def falls_behind(self) -> None:
-        """The leader's log grows beyond it: until its last contact it was caught up."""
+        """The leader's log grows beyond the follower's, which was caught up until its last contact."""
         if self.contact is not None:
             self.fetched_ms = max(self.fetched_ms, self.contact.last_used_ms)
             self.caught_up_ms = max(self.caught_up_ms, self.contact.last_used_ms)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
+        """Whether it is at the leader's end, or was so within `lag_max_ms`."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_max_ms
 
 
 class IsrChange(NamedTuple):
-    """What the controller is asked for; compared by identity."""
+    """A change that the controller is asked for; compared by identity."""
 
     isr: tuple[int, ...]
     leader_epoch: int
@@ -76,7 +77,7 @@ class IsrChange(NamedTuple):
 
 
 class Verdict(Enum):
-    """What follows from the controller's answer to a change."""
+    """What follows from the controller's response to a change."""
 
     COMMITTED = "committed"
     RETRY = "retry"
@@ -84,7 +85,7 @@ class Verdict(Enum):
 
 
 _NOT_APPLIED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-"""With these the controller says that the partition epoch was right and that nothing was done, ever."""
+"""With these errors the partition epoch was right and the change will never be applied."""
 
 _OVERTAKEN = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -94,14 +95,14 @@ _OVERTAKEN = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Leadership has moved or is about to: the change stays open, the controller's next word ends it."""
+"""Leadership has moved or is about to: the change stays pending until the controller's next LeaderAndIsr."""
 
 
 class LeaderState:
     """One partition led by `broker_id` in `leader_epoch`, which began at `epoch_start_offset`.
 
-    `isr` is the committed set; `maximal_isr` adds replicas whose entry is being asked for. The order in which the
-    controller names them is kept, since tools show it.
+    `isr` is the committed set; `maximal_isr` adds replicas that a pending change adds. The controller's order is kept,
+    since tools show it.
     """
 
     __slots__ = (
@@ -134,9 +135,9 @@ class LeaderState:
     def take_epoch(
         self, leader_epoch: int, partition_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int
     ) -> None:
-        """The controller's word: lead in this epoch. What was asked of it before is void.
+        """Lead in this epoch, as the controller orders; a pending change of the ISR is dropped.
 
-        A leader that is elected again keeps what it knows of its followers, and gives those in the ISR time anew.
+        A leader that is elected again keeps what it knows of its followers; those in the ISR count as caught up now.
         """
         self.leader_epoch = leader_epoch
         self._take_isr(isr, partition_epoch)
@@ -158,9 +159,9 @@ class LeaderState:
     # --- the high watermark
 
     def appended(self, log_end_offset: int) -> int:
-        """The leader's own log grew; returns the high watermark of a partition without followers.
+        """The leader's own log has grown; returns the high watermark, which is up to date without followers.
 
-        With followers `advance` is to be called.
+        With followers, call `advance` next.
         """
         if self.followers:
             for follower in self.followers.values():
@@ -181,7 +182,7 @@ class LeaderState:
         for replica, follower in self.followers.items():
             if follower.log_end_offset < lowest and (
                 replica in self.maximal_isr
-                # About to ask for the ISR: would it have to wait for a moving high watermark, it never could.
+                # About to join the ISR: if the high watermark could pass it, it might never reach it.
                 or (follower.is_caught_up(end, now_ms, lag_max_ms) and is_alive(replica))
             ):
                 lowest = follower.log_end_offset
@@ -198,7 +199,7 @@ class LeaderState:
     def fetched(
         self, replica: int, offset: int, log_start_offset: int, now_ms: int, contact: Contact | None = None
     ) -> bool:
-        """A follower asks for `offset`; whether that is another log end than before."""
+        """Note a follower's fetch from `offset`; True where its log end has changed."""
         follower = self.followers[replica]
         before = follower.log_end_offset
         follower.fetched(offset, log_start_offset, self.log_end_offset, now_ms)
@@ -213,14 +214,14 @@ class LeaderState:
     # --- the in-sync replicas
 
     def may_join(self, replica: int) -> bool:
-        """Whether a follower that has just fetched is to be let into the ISR."""
+        """Whether a follower that has just fetched qualifies for the ISR."""
         if self.pending is not None or replica in self.isr:
             return False
         end = self.followers[replica].log_end_offset
         return end >= self.high_watermark and end >= self.epoch_start_offset
 
     def out_of_sync(self, now_ms: int, lag_max_ms: int) -> frozenset[int]:
-        """Members of the ISR that have been behind for too long; none while a change is under way."""
+        """Members of the ISR that have been behind for too long; none while a change is pending."""
         if self.pending is not None:
             return frozenset()
         end = self.log_end_offset
@@ -234,7 +235,7 @@ class LeaderState:
         )
 
     def _take_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
-        """The committed state; nothing is asked for any more."""
+        """Set the committed ISR; no change is pending any more."""
         self.isr_order = tuple(isr)
         self.isr = self.maximal_isr = frozenset(self.isr_order)
         self.partition_epoch = partition_epoch
@@ -243,8 +244,8 @@ class LeaderState:
     def propose(self, isr: Set[int]) -> IsrChange:
         """Begin a change; until it is settled the maximal ISR counts.
 
-        Who stays keeps his place and who joins comes last, as in Scala's small sets; in its larger ones the order is
-        that of the hashes, which are the ids.
+        Members that stay keep their order and new ones follow, as in Scala's sets of up to four; larger ones are in the
+        order of hashes, which are the ids.
         """
         assert self.pending is None, "one change of the ISR at a time"
         order = (*(i for i in self.isr_order if i in isr), *sorted(isr - self.isr))
@@ -254,14 +255,14 @@ class LeaderState:
         return self.pending
 
     def agreed(self, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: Iterable[int]) -> Verdict:
-        """The controller's state of the partition, in answer to a change (Partition.handleAlterPartitionUpdate)."""
+        """Apply the state that the controller returned for a change (Partition.handleAlterPartitionUpdate)."""
         if self.pending is not change or leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return Verdict.DROPPED
         self._take_isr(isr, partition_epoch)
         return Verdict.COMMITTED
 
     def refused(self, change: IsrChange, error: int) -> Verdict:
-        """The controller's error for a change (Partition.handleAlterPartitionError)."""
+        """Apply the error that the controller returned for a change (Partition.handleAlterPartitionError)."""
         if self.pending is not change:
             return Verdict.DROPPED
         if error in _NOT_APPLIED:

@@ -1,4 +1,4 @@
-"""To which replica a consumer is sent for reading (KIP-392): Kafka's two `ReplicaSelector`s.
+"""Which replica a consumer should read from (KIP-392): Kafka's two `ReplicaSelector`s.
 
 Pure. Classes of other names cannot be loaded: there is no JVM here.
 """
@@ -12,13 +12,13 @@ from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECT
 
 
 class ReplicaView(NamedTuple):
-    """One replica that has what the consumer asks for."""
+    """A replica that has the offset the consumer fetches."""
 
     broker_id: int
     rack: str | None
     log_end_offset: int
     lag_ms: int
-    """Since it was caught up last."""
+    """Milliseconds since it was last caught up."""
 
 
 ReplicaSelector = Callable[[str, Sequence[ReplicaView], int], int]
@@ -26,7 +26,7 @@ ReplicaSelector = Callable[[str, Sequence[ReplicaView], int], int]
 
 
 def rack_aware(rack_id: str, replicas: Sequence[ReplicaView], leader_id: int) -> int:
-    """The leader where it is in the consumer's rack, else whoever there has the most; else the leader."""
+    """The leader if it is in the consumer's rack, else the replica there with the highest log end, else the leader."""
     near = [replica for replica in replicas if rack_id and replica.rack == rack_id]
     if not near or any(replica.broker_id == leader_id for replica in near):
         return leader_id
@@ -41,5 +41,5 @@ _SELECTORS: dict[str, ReplicaSelector | None] = {
 
 
 def replica_selector(class_name: str | None) -> ReplicaSelector | None:
-    """By `replica.selector.class`; None: the leader is always right."""
+    """The selector for `replica.selector.class`; None where consumers always read from the leader."""
     return _SELECTORS.get(class_name or "")

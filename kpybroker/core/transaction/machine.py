@@ -1,21 +1,21 @@
-"""The transaction machine: every transactional id of one partition of `__transaction_state`.
+"""The transaction state machine: every transactional id of one partition of `__transaction_state`.
 
 Rules
-- `handle` answers InitProducerId, AddPartitions and EndTransaction; `on_markers` hears what became of markers it
-  ordered; `abort_timed_out`, `remove_expired` and `expire` are what the passing of time does; `settle` is the fate of
-  a write. Each returns an `Outcome` (see `core/machine.py` for what the shell does with it).
-- Only `replay` changes durable state, `Transaction.stored`. What is answered is `Transaction.current`, which follows
-  when the record is committed.
-- A transaction has at most one transition on its way and at most one order of markers out. A second marker, late,
-  would end the next transaction.
-- What is decided is carried out: markers and the record after them are tried again until they are written or this
-  broker is not the coordinator any more. A new coordinator finds Prepare* in the log and goes on (`activate`).
+- `handle` takes InitProducerId, AddPartitions and EndTransaction; `on_markers` takes the result of an order to write
+  markers; `abort_timed_out`, `remove_expired` and `expire` run by time; `settle` takes the result of a write. Each
+  returns an `Outcome` (see `core/machine.py` for what the shell does with it).
+- Only `replay` changes durable state, `Transaction.stored`. Responses are made from `Transaction.current`, which
+  follows when the record is committed.
+- A transaction has at most one transition and at most one order of markers in flight. A second, late marker would end
+  the next transaction.
+- A decision is always carried out: markers and the record after them are retried until they are written, or this broker
+  is no longer the coordinator. A new coordinator finds Prepare* in the log and continues (`activate`).
 
-Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka forgets it in memory
-and may answer otherwise than its log; here the client hears COORDINATOR_NOT_AVAILABLE, and the transition stays
-pending until it is known.
+Differs from Kafka where a record is in the log and replicas take too long to confirm it: Kafka reverts it in memory,
+and may answer differently from its log. Here the client gets COORDINATOR_NOT_AVAILABLE, and the transition stays
+pending until the result is known.
 
-Not here: which partition an id belongs to, versions of the API, authorization, where partitions are led.
+Not here: which partition an id belongs to, API versions, authorization, and which broker leads a partition.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from functools import partial
 from typing import Any
 
 from kpybroker.core.machine import Now, Ticket
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.state import Transaction, TransactionMetadata
 from kpybroker.core.transaction.step import TransactionOutcome, TransactionStep
 from kpybroker.core.transaction.values import (
-    NO_PRODUCER_EPOCH,
     AddPartitions,
     DescribedTransaction,
     EndTransaction,
@@ -44,6 +43,7 @@ from kpybroker.core.transaction.values import (
 )
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH
 
 Request = InitProducerId | AddPartitions | EndTransaction
 Answer = Callable[[TransactionStep, ErrorCode], None]
@@ -65,14 +65,14 @@ _APPEND_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
-# A marker that a partition has, or that it can do without: such a log never took a record of the transaction.
+# The partition has the marker, or does not need it: such a log never took a record of the transaction.
 _MARKER_DONE = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
-# A partition that has heard of a later producer or coordinator: this one's word counts no more.
+# The partition knows a later producer epoch or coordinator, and rejects this one's markers for good.
 _MARKER_FENCED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
 
 
 class TransactionMachine:
-    """`coordinator_epoch` is the leader epoch that the partition was taken in; it goes into every marker."""
+    """`coordinator_epoch` is the leader epoch in which this broker leads the partition; it goes into every marker."""
 
     __slots__ = ("_config", "_coordinator_epoch", "_retries", "transactions")
 
@@ -90,13 +90,14 @@ class TransactionMachine:
         return transaction is None or transaction.needs_producer_id(request.expected)
 
     def handle(self, request: Request, ticket: Ticket, now: Now) -> TransactionOutcome:
+        """Handle one request; the reply to `ticket` is in this outcome or in a later one."""
         step = TransactionStep(now)
         _HANDLERS[type(request)](self, step, request, ticket)
         return step.outcome
 
     def verify(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[PartitionKey]
+    ) -> Mapping[PartitionKey, ErrorCode]:
         """Whether partitions belong to the producer's open transaction (KIP-890)."""
         error = self._check_producer(transactional_id, producer_id, producer_epoch)
         if error is not ErrorCode.NONE:
@@ -110,12 +111,14 @@ class TransactionMachine:
         }
 
     def describe(self, transactional_id: str) -> DescribedTransaction:
+        """The id's row of DescribeTransactions; TRANSACTIONAL_ID_NOT_FOUND for an unknown one."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             return DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
         return transaction.described()
 
     def overviews(self) -> Iterator[TransactionOverview]:
+        """One row of ListTransactions for every transactional id."""
         return (transaction.overview() for transaction in self.transactions.values())
 
     def _check_producer(self, transactional_id: str, producer_id: int, producer_epoch: int) -> ErrorCode:
@@ -135,7 +138,7 @@ class TransactionMachine:
         elif request.expected is not None and not transaction.knows(request.expected):
             step.reply(ticket, InitResult(ErrorCode.PRODUCER_FENCED))
         elif transaction.current.state is S.ONGOING:
-            # Abort it, in an epoch that nobody is told: the client asks again and gets the one after that.
+            # Abort it in an epoch that no client receives: the client retries and gets the one after that.
             self._fence(step, transaction, partial(_answer_init_later, ticket))
         else:
             target = transaction.prepare_init(
@@ -178,7 +181,7 @@ class TransactionMachine:
         step.info(f"Returning {error.name} error code to client for {transactional_id}'s InitProducerId request")
         step.reply(ticket, InitResult(error))
         if transaction.pending is None and transaction.stored is None:
-            self.transactions.pop(transactional_id, None)  # nothing of it ever got into the log
+            self.transactions.pop(transactional_id, None)  # nothing of it is in the log
 
     def _add(self, step: TransactionStep, request: AddPartitions, ticket: Ticket) -> None:
         error = self._check_producer(request.transactional_id, request.producer_id, request.producer_epoch)
@@ -208,7 +211,7 @@ class TransactionMachine:
             target = transaction.prepare_end(request.committed, step.now.wall_ms)
             self._write(step, transaction, target, partial(_answer, ticket))
         else:
-            # A repetition of what was done, or a client that does not know what it does.
+            # A retry of the last decision, or a client error.
             is_repeated = state is (S.COMPLETE_COMMIT if request.committed else S.COMPLETE_ABORT)
             step.reply(ticket, ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
 
@@ -240,14 +243,14 @@ class TransactionMachine:
             if transaction.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT):
                 self._carry_out(step, transaction)
         elif error is ErrorCode.REQUEST_TIMED_OUT:
-            # It is in the log, so it is not taken back: the client may ask again, and meanwhile we wait on.
+            # It is in the log, so it is not reverted: the client may retry, and the transition stays pending.
             step.read(transaction.written_up_to, partial(self._on_transition, transaction, _ignore))
         else:
             transaction.pending = None
         answer(step, _APPEND_ERRORS.get(error, error))
 
     def _carry_out(self, step: TransactionStep, transaction: Transaction) -> None:
-        """The end is decided: tell the partitions, then write that it is done."""
+        """The end is decided: write the markers, then the Complete* record."""
         transaction.prepare_complete(step.now.wall_ms)
         self._resume(step, transaction)
 
@@ -269,12 +272,12 @@ class TransactionMachine:
             step.write((record,), partial(self._on_complete, transaction))
 
     def on_markers(self, result: MarkersWritten, now: Now) -> TransactionOutcome:
-        """Every partition of an order has answered."""
+        """Take the result of an order, once every partition has responded."""
         step = TransactionStep(now)
         order = result.order
         transaction = self.transactions.get(order.transactional_id)
         if transaction is None:
-            return step.outcome  # unloaded meanwhile: it is another coordinator's now
+            return step.outcome  # unloaded since: another coordinator continues
         is_fenced = is_retried = False
         for partition, error in result.errors.items():
             if error in _MARKER_DONE:
@@ -284,12 +287,11 @@ class TransactionMachine:
             is_retried = True
             step.info(
                 f"Sending {order.transactional_id}'s transaction marker for partition {partition[0]}-{partition[1]} "
-                f"has failed with error {error.name}, "
-                f"{'giving up' if error in _MARKER_FENCED else 'retrying'} with current coordinator epoch "
-                f"{order.coordinator_epoch}"
+                f"has failed with error {error.name}, {'giving up' if error in _MARKER_FENCED else 'retrying'} with "
+                f"current coordinator epoch {order.coordinator_epoch}"
             )
         if is_fenced:
-            pass  # as in Kafka it stays where it is, until somebody takes the partition over
+            pass  # as in Kafka it stays in Prepare*, until another coordinator loads the partition
         elif is_retried:
             self._retries[order.transactional_id] = now.monotonic + RETRY_S
         else:
@@ -313,7 +315,7 @@ class TransactionMachine:
         return min(self._retries.values(), default=None)
 
     def expire(self, now: Now) -> TransactionOutcome:
-        """Try again what could not be completed."""
+        """Retry completions that have failed, where the retry is due."""
         step = TransactionStep(now)
         for transactional_id in [key for key, at in self._retries.items() if at <= now.monotonic]:
             del self._retries[transactional_id]
@@ -340,23 +342,23 @@ class TransactionMachine:
                 continue
             record_size = len(transactional_id.encode()) + TOMBSTONE_OVERHEAD
             if batch and size + record_size > TOMBSTONES_BYTES_MAX:
-                self._bury(step, batch)
+                self._write_tombstones(step, batch)
                 batch, size = [], 0
             transaction.prepare_dead()
             batch.append(transaction)
             size += record_size
         if batch:
-            self._bury(step, batch)
+            self._write_tombstones(step, batch)
         return step.outcome
 
-    def _bury(self, step: TransactionStep, transactions: list[Transaction]) -> None:
+    def _write_tombstones(self, step: TransactionStep, transactions: list[Transaction]) -> None:
         records = [TransactionRecord(transaction.transactional_id, None) for transaction in transactions]
-        step.write(records, partial(self._on_buried, transactions))
+        step.write(records, partial(self._on_tombstones, transactions))
 
-    def _on_buried(self, transactions: list[Transaction], step: TransactionStep, error: ErrorCode) -> None:
+    def _on_tombstones(self, transactions: list[Transaction], step: TransactionStep, error: ErrorCode) -> None:
         if error is ErrorCode.REQUEST_TIMED_OUT:
             offset = max(transaction.written_up_to for transaction in transactions)
-            step.read(offset, partial(self._on_buried, transactions))
+            step.read(offset, partial(self._on_tombstones, transactions))
             return
         for transaction in transactions:
             transaction.pending = None
@@ -365,18 +367,18 @@ class TransactionMachine:
         if error is not ErrorCode.NONE:
             step.warn(f"Failed to remove {len(transactions)} expired transactionalIds: {error.name}")
 
-    # --- durable state, and the shell's part
+    # --- durable state and loading
 
     def settle(
         self, done: Callable[[TransactionStep, ErrorCode], None], error: ErrorCode, now: Now
     ) -> TransactionOutcome:
-        """A write or read handed out before has come to its end."""
+        """Report the result of a write or read of an earlier outcome."""
         step = TransactionStep(now)
         done(step, error)
         return step.outcome
 
     def replay(self, record: TransactionRecord, offset: int, producer_id: int = -1) -> None:
-        """A record stands in the log at `offset`."""
+        """Apply the record at `offset` of the log."""
         transaction = self.transactions.get(record.transactional_id)
         if transaction is None:
             if record.value is None:
@@ -390,10 +392,11 @@ class TransactionMachine:
             del self.transactions[record.transactional_id]
 
     def ids(self) -> list[str]:
+        """All transactional ids, as a list that later changes do not affect."""
         return list(self.transactions)
 
     def activate(self, transactional_ids: Iterable[str], now: Now) -> TransactionOutcome:
-        """The whole partition has been replayed: what was decided and not carried out goes on."""
+        """Continue what was decided and not completed, after the whole partition has been replayed."""
         step = TransactionStep(now)
         for transactional_id in transactional_ids:
             transaction = self.transactions[transactional_id]
@@ -405,7 +408,7 @@ class TransactionMachine:
         return step.outcome
 
     def unload(self, now: Now) -> TransactionOutcome:
-        """Leadership is gone. Only `settle` may be called after, by which whoever waits is answered."""
+        """Leadership is lost. Only `settle` may be called after, which answers waiting requests."""
         self.transactions.clear()
         self._retries.clear()
         return TransactionStep(now).outcome

@@ -1,7 +1,7 @@
-"""The records of `__transaction_state`: values <-> key and value bytes, Kafka's own formats.
+"""The records of `__transaction_state`: values <-> key and value bytes, in Kafka's formats.
 
-Written is version 0 of key and value, as Kafka 3.9 does while the feature `transaction.version` is not finalized (in
-ZooKeeper mode: always); value version 1 is read. Topics and partitions stand in ascending order, where Kafka has the
+Keys and values are written in version 0, as by Kafka 3.9 while the feature `transaction.version` is not finalized (in
+ZooKeeper mode: always); value version 1 is also read. Topics and partitions are in ascending order; Kafka's have the
 order of a hash set. A null value is a tombstone.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.state import TransactionMetadata
 from kpybroker.core.transaction.values import TransactionState
 from kpybroker.wire.codec import decode, encode
@@ -27,6 +27,8 @@ _VERSION = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
+    """The state of a transactional id; `value` None is a tombstone."""
+
     transactional_id: str
     value: TransactionMetadata | None
 
@@ -81,7 +83,7 @@ def _decode_value(data: bytes | memoryview) -> TransactionMetadata:
         raise ProtocolError(
             f"Unknown transaction state id {message.transaction_status} from the transaction status message"
         ) from None
-    partitions: frozenset[TopicPartition] = frozenset(
+    partitions: frozenset[PartitionKey] = frozenset(
         (topic.topic, index) for topic in message.transaction_partitions or () for index in topic.partition_ids
     )
     return TransactionMetadata(

@@ -1,25 +1,23 @@
-"""A transactional id: what the log says of it, what is known of it now, and where it is on its way to.
+"""A transactional id: its state in the log, its current state, and its pending transition.
 
     Empty ──add──▶ Ongoing ──end──▶ PrepareCommit ──markers──▶ CompleteCommit ──add──▶ Ongoing …
                       │                                            └──init──▶ Empty
                       └──end, init, timeout──▶ PrepareAbort ──markers──▶ CompleteAbort
 
-A transition is *prepared* (`pending`), written to the log, and *completed* when that is committed; meanwhile every
-other one is refused with CONCURRENT_TRANSACTIONS. From Prepare* the next one, to Complete*, is pending at once and
-is written when all markers are. So `stored`, which only `replay` in `machine.py` assigns, may be a step ahead of
-`current`, never behind it, but for partitions whose markers are written.
+A transition is *prepared* (`pending`), written to the log, and *completed* when the record is committed. Until then
+every other one is refused with CONCURRENT_TRANSACTIONS. From Prepare* the next one, to Complete*, is pending at once,
+and written after all markers. So `stored`, which only `replay` in `machine.py` assigns, may be one step ahead of
+`current` and is never behind it, except for partitions whose markers are written.
 
-As Kafka's TransactionMetadata, whose `validPreviousStates` the table below is.
+The source is Kafka's TransactionMetadata; the table below is its `validPreviousStates`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     PRODUCER_EPOCH_MAX,
     DescribedTransaction,
     ProducerIdAndEpoch,
@@ -28,6 +26,7 @@ from kpybroker.core.transaction.values import (
 )
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 S = TransactionState
 
@@ -46,7 +45,7 @@ MAY_EXPIRE = VALID_PREVIOUS[S.DEAD]
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
-    """The last epoch is never a client's, so that whoever has the one before it can still be fenced."""
+    """Whether no epoch is left for clients: the last one is reserved for fencing the one before it."""
     return producer_epoch >= PRODUCER_EPOCH_MAX - 1
 
 
@@ -58,7 +57,7 @@ class TransactionMetadata:
     producer_epoch: int
     timeout_ms: int
     state: TransactionState
-    partitions: frozenset[TopicPartition]
+    partitions: frozenset[PartitionKey]
     start_timestamp_ms: int
     last_update_timestamp_ms: int
     last_producer_id: int = NO_PRODUCER_ID
@@ -76,13 +75,13 @@ class Transaction:
         self.written_up_to = 0
         self.current = current
         self.pending: TransactionMetadata | None = None
-        # An epoch was bumped to fence a producer and could not be written: nobody has it, so it is not bumped again.
+        # An epoch was bumped to fence a producer and could not be written: no client has it, so it is not bumped again.
         self.has_failed_epoch_fence = False
 
     # --- transitions
 
     def prepare(self, target: TransactionMetadata) -> TransactionMetadata:
-        """On the way to `target`, whose predecessor and epoch are right unless there is a bug."""
+        """Make `target` the pending transition; an illegal one is a bug."""
         assert self.pending is None, f"{self.transactional_id}: {target.state.name} while {self.pending} is pending"
         state = self.current.state
         assert state in VALID_PREVIOUS[target.state], f"{self.transactional_id}: {state.name} -> {target.state.name}"
@@ -92,11 +91,11 @@ class Transaction:
         return target
 
     def complete(self) -> None:
-        """The pending transition is committed."""
+        """Make the pending transition current, after its record is committed."""
         target = self.pending
         assert target is not None
         if target.state is S.EMPTY:
-            # Kafka forgets the last start only in the log: until a restart it is still described.
+            # Kafka clears the last start only in the log: DescribeTransactions shows it until a restart.
             target = replace(target, start_timestamp_ms=self.current.start_timestamp_ms)
         self.current = target
         self.pending = None
@@ -104,18 +103,18 @@ class Transaction:
     def prepare_init(
         self, timeout_ms: int, expected: ProducerIdAndEpoch | None, new_producer_id: int, now_ms: int
     ) -> TransactionMetadata | None:
-        """The id and epoch for a producer that begins; None if it has been fenced."""
+        """Prepare the id and epoch of an initializing producer; None if it has been fenced."""
         now = self.current
         producer_id, epoch, last_epoch = now.producer_id, now.producer_epoch + 1, NO_PRODUCER_EPOCH
         if self.needs_producer_id(expected):
             producer_id, epoch = new_producer_id, 0
             last_epoch = NO_PRODUCER_EPOCH if expected is None else now.producer_epoch
         elif expected is None:
-            pass  # whoever had the id before is fenced
+            pass  # the last holder of the id is fenced
         elif now.producer_epoch == NO_PRODUCER_EPOCH or expected.epoch == now.producer_epoch:
             last_epoch = now.producer_epoch
         elif expected.epoch == now.last_producer_epoch:
-            # A repetition of a call that succeeded: the same answer.
+            # A retry of a call that succeeded: the same response.
             epoch, last_epoch = now.producer_epoch, now.last_producer_epoch
         else:
             return None
@@ -134,11 +133,12 @@ class Transaction:
         )
 
     def needs_producer_id(self, expected: ProducerIdAndEpoch | None) -> bool:
-        """Whether the epochs of the present id are used up."""
+        """Whether the epochs of the present producer id are used up."""
         epoch = self.current.producer_epoch
         return is_epoch_exhausted(epoch) and (expected is None or expected.epoch == epoch)
 
-    def prepare_add(self, partitions: frozenset[TopicPartition], now_ms: int) -> TransactionMetadata:
+    def prepare_add(self, partitions: frozenset[PartitionKey], now_ms: int) -> TransactionMetadata:
+        """Prepare to add partitions; the first ones begin the transaction."""
         now = self.current
         return self.prepare(
             replace(
@@ -151,11 +151,12 @@ class Transaction:
         )
 
     def prepare_end(self, committed: bool, now_ms: int) -> TransactionMetadata:
+        """Prepare the decision to commit or abort."""
         state = S.PREPARE_COMMIT if committed else S.PREPARE_ABORT
         return self.prepare(replace(self.current, state=state, last_update_timestamp_ms=now_ms))
 
     def prepare_fence(self, now_ms: int) -> TransactionMetadata:
-        """Abort in an epoch that no client has. It counts from here on, whether or not it gets into the log."""
+        """Prepare an abort in an epoch that no client has; that epoch stays current even if the write fails."""
         assert self.current.state is S.ONGOING
         bump = 0 if self.has_failed_epoch_fence else 1
         assert self.current.producer_epoch + bump <= PRODUCER_EPOCH_MAX
@@ -167,26 +168,28 @@ class Transaction:
         return self.prepare_end(False, now_ms)
 
     def prepare_complete(self, now_ms: int) -> TransactionMetadata:
-        """Pending until the last marker is written."""
+        """Prepare Complete*, whose record is written after the last marker."""
         state = S.COMPLETE_COMMIT if self.current.state is S.PREPARE_COMMIT else S.COMPLETE_ABORT
         self.has_failed_epoch_fence = False
         return self.prepare(replace(self.current, state=state, partitions=frozenset(), last_update_timestamp_ms=now_ms))
 
     def prepare_dead(self) -> None:
-        # One whose first record never got into the log has no epoch yet.
+        """Prepare the removal of an id that has expired."""
+        # An id whose first record is not in the log has no epoch yet.
         self.prepare(replace(self.current, state=S.DEAD, partitions=frozenset()))
 
-    def marker_written(self, partition: TopicPartition) -> None:
+    def marker_written(self, partition: PartitionKey) -> None:
+        """The partition has its marker and is no longer part of the transaction."""
         assert self.current.state in (S.PREPARE_COMMIT, S.PREPARE_ABORT)
         self.current = replace(self.current, partitions=self.current.partitions - {partition})
 
     # --- questions
 
     def knows(self, expected: ProducerIdAndEpoch) -> bool:
-        """Whether a producer that names its id may have this one's successor (KIP-360).
+        """Whether a producer with this id may continue with the next epoch (KIP-360).
 
-        Yes if it is the present id, or the one before it, used up, whose holder did not hear of the new one; and of
-        an id that was only just made, since the producer may come back after everything was forgotten.
+        True for the present id; for the previous one if its epochs are used up, since its holder may have missed the
+        new id; and for a transactional id that was just created, since the previous state may have expired.
         """
         now = self.current
         return (
@@ -196,16 +199,19 @@ class Transaction:
         )
 
     def has_timed_out(self, now_ms: int) -> bool:
+        """Whether the transaction has been open for longer than its timeout."""
         now = self.current
         return self.pending is None and now.state is S.ONGOING and now.start_timestamp_ms + now.timeout_ms < now_ms
 
     def has_expired(self, now_ms: int, expiration_ms: int) -> bool:
+        """Whether the id was last used `transactional.id.expiration.ms` ago, and no transaction is open."""
         now = self.current
         return (
             self.pending is None and now.state in MAY_EXPIRE and now.last_update_timestamp_ms <= now_ms - expiration_ms
         )
 
     def described(self) -> DescribedTransaction:
+        """The id's row of DescribeTransactions."""
         now = self.current
         return DescribedTransaction(
             ErrorCode.NONE,
@@ -218,5 +224,6 @@ class Transaction:
         )
 
     def overview(self) -> TransactionOverview:
+        """The id's row of ListTransactions."""
         now = self.current
         return TransactionOverview(self.transactional_id, now.producer_id, now.state, now.start_timestamp_ms)

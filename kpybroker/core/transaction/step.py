@@ -1,39 +1,20 @@
-"""One call into the transaction machine: when it happens, and the outcome it fills."""
+"""One call into the transaction state machine: when it happens, and the outcome it fills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from kpybroker.core.machine import LogLevel, LogLine, Now, Outcome, Read, Ticket, Write
+from kpybroker.core.machine import Outcome, Step
 from kpybroker.core.transaction.records import TransactionRecord
 from kpybroker.core.transaction.values import WriteMarkers
-from kpybroker.wire.errors import ErrorCode
 
 
-class TransactionStep:
-    __slots__ = ("now", "outcome")
+class TransactionStep(Step[TransactionRecord]):
+    """A step of the transaction state machine; it adds orders to write markers."""
 
-    def __init__(self, now: Now) -> None:
-        self.now = now
-        self.outcome: TransactionOutcome = Outcome()
-
-    def reply(self, ticket: Ticket, result: object) -> None:
-        self.outcome.replies.append((ticket, result))
-
-    def write(self, records: Iterable[TransactionRecord], done: Callable[[TransactionStep, ErrorCode], None]) -> None:
-        self.outcome.writes.append(Write(tuple(records), done))
-
-    def read(self, offset: int, done: Callable[[TransactionStep, ErrorCode], None]) -> None:
-        self.outcome.reads.append(Read(offset, done))
+    __slots__ = ()
 
     def order(self, markers: WriteMarkers) -> None:
+        """Ask the shell to write the markers and to report the result by `on_markers`."""
         self.outcome.effects.append(markers)
-
-    def info(self, text: str) -> None:
-        self.outcome.effects.append(LogLine(LogLevel.INFO, text))
-
-    def warn(self, text: str) -> None:
-        self.outcome.effects.append(LogLine(LogLevel.WARNING, text))
 
 
 TransactionOutcome = Outcome[TransactionRecord, TransactionStep]

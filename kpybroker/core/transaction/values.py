@@ -1,6 +1,6 @@
-"""Requests to the transaction machine, its answers, its orders to write markers, and its settings. Plain values.
+"""Requests to the transaction state machine, its replies, its orders to write markers, and its settings.
 
-Names are Kafka's. Where Kafka's answer is an error code and nothing else, so is ours.
+Names are Kafka's. Where Kafka responds with nothing but an error code, the reply is an ErrorCode.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 PRODUCER_EPOCH_MAX = 2**15 - 1
 
 
 class TransactionState(IntEnum):
-    """Numbers as in the log; `title` is the word of DescribeTransactions and ListTransactions."""
+    """Numbers as in the log; `title` is the name in DescribeTransactions and ListTransactions."""
 
     EMPTY = 0
     ONGOING = 1
@@ -32,6 +31,7 @@ class TransactionState(IntEnum):
 
     @property
     def title(self) -> str:
+        """The state's name in responses, such as `PrepareCommit`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -40,26 +40,28 @@ STATE_OF_TITLE = {state.title: state for state in TransactionState}
 
 @dataclass(frozen=True, slots=True)
 class TransactionConfig:
-    """The `transaction.*` and `transactional.id.*` keys that the machine obeys, at Kafka 3.9's defaults."""
+    """The `transaction.*` and `transactional.id.*` keys that the state machine uses, with Kafka 3.9's defaults."""
 
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
 
     def allows_timeout(self, timeout_ms: int) -> bool:
+        """Whether a producer may ask for this transaction timeout."""
         return 0 < timeout_ms <= self.transaction_max_timeout_ms
 
 
 class ProducerIdAndEpoch(NamedTuple):
+    """A producer id with one of its epochs."""
+
     producer_id: int
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """`expected` is the id and epoch that the producer has already (KIP-360).
+    """`expected` is the id and epoch that the producer already has (KIP-360).
 
-    `new_producer_id` is a fresh one for when it is needed (`TransactionMachine.needs_producer_id`): made by the
-    shell, which can ask the cluster.
+    `new_producer_id` is a fresh id from the caller, for when one is needed (`TransactionMachine.needs_producer_id`).
     """
 
     transactional_id: str
@@ -70,6 +72,8 @@ class InitProducerId:
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
+    """Replies to InitProducerId; id and epoch are -1 with an error."""
+
     error: ErrorCode
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -82,7 +86,7 @@ class AddPartitions:
     transactional_id: str
     producer_id: int
     producer_epoch: int
-    partitions: frozenset[TopicPartition]
+    partitions: frozenset[PartitionKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +101,19 @@ class EndTransaction:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTransaction:
+    """A row of DescribeTransactions; partitions in ascending order."""
+
     error: ErrorCode
     state: str = ""
     timeout_ms: int = 0
     start_timestamp_ms: int = 0
     producer_id: int = 0
     producer_epoch: int = 0
-    partitions: tuple[TopicPartition, ...] = ()
+    partitions: tuple[PartitionKey, ...] = ()
 
 
 class TransactionOverview(NamedTuple):
-    """A row of ListTransactions, and what rows are chosen by."""
+    """A row of ListTransactions, with the values that filters use."""
 
     transactional_id: str
     producer_id: int
@@ -124,12 +130,12 @@ class WriteMarkers:
     producer_epoch: int
     coordinator_epoch: int
     committed: bool
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[PartitionKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten:
-    """What became of `order`. A partition that no longer exists counts as written."""
+    """The result of `order`, one error a partition. A partition that no longer exists counts as written."""
 
     order: WriteMarkers
-    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+    errors: Mapping[PartitionKey, ErrorCode] = field(default_factory=dict)

@@ -13,6 +13,7 @@ import base64
 import struct
 from typing import Any, Final
 
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.storage.disk.checkpoints import uuid_to_text
 from kpybroker.wire.codec import decode
 from kpybroker.wire.errors import ProtocolError
@@ -49,13 +50,10 @@ from kpybroker.wire.schema import Field, Message, struct_fields
 Json = dict[str, Any]
 Kinds = dict[int, tuple[type[Message], type[Message]]]
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTION_TOPIC: Final = "__transaction_state"
-
 _OFFSET_COMMIT = (OffsetCommitKey, OffsetCommitValue)
 
 _KINDS: Final[dict[str, Kinds]] = {
-    OFFSETS_TOPIC: {
+    GROUP_METADATA_TOPIC_NAME: {
         0: _OFFSET_COMMIT,
         1: _OFFSET_COMMIT,
         2: (GroupMetadataKey, GroupMetadataValue),
@@ -66,7 +64,7 @@ _KINDS: Final[dict[str, Kinds]] = {
         7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
         8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     },
-    TRANSACTION_TOPIC: {0: (TransactionLogKey, TransactionLogValue)},
+    TRANSACTION_STATE_TOPIC_NAME: {0: (TransactionLogKey, TransactionLogValue)},
 }
 """The messages of key and value, by topic and version of the key."""
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
 from kpybroker.storage.disk.files import File
 from kpybroker.storage.inspection.batch_walk import Damage, DamageKind, Placed, crc_of, walk
-from kpybroker.storage.inspection.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
+from kpybroker.storage.inspection.dump_internal import decode_internal
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import CODEC_MASK, BatchHeader, TimestampType
@@ -29,7 +30,7 @@ UNCOMPRESSED_MAX = 100 * 1024 * 1024
 
 _SPACES = str.maketrans("", "", "\t\r\n")
 
-DECODERS = {"auto": None, "offsets": OFFSETS_TOPIC, "transactions": TRANSACTION_TOPIC, "raw": ""}
+DECODERS = {"auto": None, "offsets": GROUP_METADATA_TOPIC_NAME, "transactions": TRANSACTION_STATE_TOPIC_NAME, "raw": ""}
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ def internal_topic(path: str, decoder: str) -> str | None:
         topic = names.parse_dir_name(path.rpartition("/")[0]).topic
     except UnknownLogDirectoryError:
         return None
-    return topic if topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC) else None
+    return topic if topic in (GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME) else None
 
 
 def error_row(message: str, position: int | None = None) -> Row:

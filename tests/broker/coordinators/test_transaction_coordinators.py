@@ -13,14 +13,14 @@ import trio.testing
 
 from kpybroker.broker.coordinators.transactions import TransactionCoordinators
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import AddPartitions, EndTransaction, InitProducerId, InitResult, WriteMarkers
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.fake_broker import FakeClock, FakeMetadata, FakePartition
 from tests.support.host import FakeHost
 
-T0: TopicPartition = ("t", 0)
+T0: PartitionKey = ("t", 0)
 
 
 class Markers:
@@ -30,7 +30,7 @@ class Markers:
         self.orders: list[WriteMarkers] = []
         self.may_write = trio.Event()
 
-    async def write(self, order: WriteMarkers) -> dict[TopicPartition, ErrorCode]:
+    async def write(self, order: WriteMarkers) -> dict[PartitionKey, ErrorCode]:
         self.orders.append(order)
         await self.may_write.wait()
         return dict.fromkeys(order.partitions, ErrorCode.NONE)

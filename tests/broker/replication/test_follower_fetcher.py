@@ -14,7 +14,7 @@ import trio.testing
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.peers.connection import Request
 from kpybroker.broker.replication.follower_fetcher import LOOK_EVERY_S, FollowerFetcher
-from kpybroker.core.replication.follower import FetchState, initial_state
+from kpybroker.core.replication.follower import FetchState, FollowerLog, initial_state
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.codec import decode_from, encode
@@ -169,9 +169,7 @@ async def test_a_leader_that_does_not_know_yet_that_it_leads_is_asked_again_soon
 def begin(fetcher: FollowerFetcher, topic_id: bytes, indexes: range) -> None:
     """Follow these partitions of `t` from their beginning."""
     for index in indexes:
-        beginning = initial_state(
-            "t", index, topic_id, 0, log_end_offset=0, high_watermark=0, latest_epoch=0, truncates_on_fetch=True
-        )
+        beginning = initial_state("t", index, topic_id, 0, FollowerLog(0, 0, 0), truncates_on_fetch=True)
         fetcher.follow(beginning)
 
 

@@ -1,10 +1,10 @@
-"""Every procedure is cut before each of its writes, and another controller takes over: the end is the same.
+"""Every procedure is cut before each of its writes, and another controller takes over: the final state is the same.
 
-So it is when the answer to any one write is lost, and the write meets its own first run.
+It is also the same when the response to any one write is lost, and the write is repeated.
 
-Brokers 8 and 9 host nothing; 9 is the controller and dies, 8 follows. Who asked 9 for something and got no answer asks
-8, as every client of a controller does. At the end the tree says what it says after an uninterrupted procedure, epochs
-aside, and every broker has been told so.
+Brokers 8 and 9 host nothing; 9 is the controller and dies, 8 follows. Requests that 9 did not answer are sent to 8, as
+clients of a controller do. At the end the tree has the state of an uninterrupted procedure, except for epochs, and
+every broker has received it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.core.controller.stage import Stage
+from tests.core.controller.harness import Harness
 
 WRITES_MAX = 60
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """`asks`: requests, repeated if they got no answer; `before` and `during` are not. `after` shows what has come."""
+    """`asks` are requests, retried without a response; `before` and `during` are not. `after` is run at the end."""
 
     before: tuple[str, ...] = ()
     during: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Procedure:
 
 TOPICS = ("topic t 0:1,2,3 1:2,3,1 2:3", "topic u 0:2,1")
 
-STORIES = {
+PROCEDURES = {
     "create": Procedure((), TOPICS),
     "grow": Procedure(TOPICS, ("grow u 1:1,2 2:3,1",)),
     "delete": Procedure(TOPICS, ("delete t",)),
@@ -62,48 +62,48 @@ STORIES = {
 }
 
 
-def play(procedure: Procedure, fault: str | None = None) -> Stage:
-    stage = Stage()
+def run_procedure(procedure: Procedure, fault: str | None = None) -> Harness:
+    harness = Harness()
     for command in ("up 1 2 3 8 9", "start 9 8", *procedure.before):
-        stage.perform(command)
+        harness.perform(command)
     if fault is not None:
-        stage.perform(fault)
+        harness.perform(fault)
     for command in procedure.during:
-        stage.perform(command)
+        harness.perform(command)
     for command in procedure.asks:
-        stage.perform(command)
-        if "answer None" in stage.output:
-            stage.perform(command)
+        harness.perform(command)
+        if "answer None" in harness.output:
+            harness.perform(command)
     for command in procedure.after:
-        stage.perform(command)
-    return stage
+        harness.perform(command)
+    return harness
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_it_ends_as_if_nothing_had_happened(name: str) -> None:
-    procedure = STORIES[name]
-    uninterrupted = play(procedure)
+@pytest.mark.parametrize("name", PROCEDURES)
+def test_an_interrupted_procedure_has_the_same_end(name: str) -> None:
+    procedure = PROCEDURES[name]
+    uninterrupted = run_procedure(procedure)
     uninterrupted.check_brokers()
     wanted = uninterrupted.outcome()
     for writes in range(WRITES_MAX):
-        stage = play(procedure, f"crash-after 9 {writes}")
-        if not stage.has_crashed:
+        harness = run_procedure(procedure, f"crash-after 9 {writes}")
+        if not harness.has_crashed:
             assert writes > 0, "the procedure writes nothing"
             return
-        assert stage.outcome() == wanted, f"cut before write {writes + 1}:\n" + "\n".join(stage.output)
-        stage.check_brokers()
+        assert harness.outcome() == wanted, f"cut before write {writes + 1}:\n" + "\n".join(harness.output)
+        harness.check_brokers()
     raise AssertionError("the procedure has no end")
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_a_write_whose_answer_is_lost_counts_once(name: str) -> None:
-    procedure = STORIES[name]
-    wanted = play(procedure).outcome()
+@pytest.mark.parametrize("name", PROCEDURES)
+def test_a_write_whose_response_is_lost_counts_once(name: str) -> None:
+    procedure = PROCEDURES[name]
+    wanted = run_procedure(procedure).outcome()
     for writes in range(WRITES_MAX):
-        stage = play(procedure, f"lose-answer 9 {writes}")
-        if not stage.has_lost_an_answer:
+        harness = run_procedure(procedure, f"lose-answer 9 {writes}")
+        if not harness.has_lost_an_answer:
             assert writes > 0, "the procedure writes nothing"
             return
-        assert stage.outcome() == wanted, f"answer {writes + 1} lost:\n" + "\n".join(stage.output)
-        stage.check_brokers()
+        assert harness.outcome() == wanted, f"answer {writes + 1} lost:\n" + "\n".join(harness.output)
+        harness.check_brokers()
     raise AssertionError("the procedure has no end")

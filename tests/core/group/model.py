@@ -1,9 +1,9 @@
-"""One consumer group as a specification would put it: plain state, every rule written out once, no timers but times.
+"""One consumer group as a specification: plain state, each rule once, times instead of timers.
 
-It says what each request must be answered, at once or later, and what the passing of time does. It is slow and short
-on purpose, shares no code with the machine, and knows nothing of logs, tickets of other groups or failing appends. Who
-leads a generation and which of several protocols with equal votes it has, the machine may choose: `choice` tells the
-model, which checks that it was allowed to.
+It gives the reply to each request, at once or later, and the effects of time. It is slow and short on purpose, shares
+no code with the state machine, and has no logs, other groups or failing appends. The state machine may choose the
+leader of a generation, and a protocol of several with equal votes: the model reads its `choice`, and checks that it was
+allowed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Member:
     protocols: Protocols
     session_ms: int
     rebalance_ms: int
-    ends_at: int  # when its session is over
-    is_new: bool = True  # has never been told its first generation
+    ends_at: int  # when its session ends
+    is_new: bool = True  # has not received its first generation
     joins: str | None = None  # the ticket it waits with
     syncs: str | None = None
     assignment: bytes = b""
@@ -37,7 +37,7 @@ class Member:
 
 
 class Model:
-    """`choice(generation)` is the leader and the protocol that the machine chose; `topics_of` reads a subscription."""
+    """`choice(generation)` is the chosen leader and protocol; `topics_of` reads a subscription."""
 
     def __init__(
         self,
@@ -66,22 +66,24 @@ class Model:
         self.protocol_type: str | None = None
         self.topics: frozenset[str] | None = None  # that the present generation reads; None: not known
         self.members: dict[str, Member] = {}
-        self.promised: dict[str, int] = {}  # ids of KIP-394, and when they lapse
+        self.promised: dict[str, int] = {}  # ids of KIP-394, and when they expire
         self.unsynced: set[str] = set()
         self.join_ends_at: int | None = None
         self.sync_ends_at: int | None = None
-        self.initial: tuple[int, int] | None = None  # of a rebalance from Empty: this delay, and what may still come
+        self.initial: tuple[int, int] | None = (
+            None  # of a rebalance from Empty: this delay, and what may still be added
+        )
         self.someone_came = False
         self.offsets: dict[Partition, tuple[int, int]] = {}  # offset, and when it was committed
         self.empty_since = 0
 
-    # --- who is who
+    # --- members and protocols
 
     def holder(self, instance: str) -> str | None:
         return next((m for m, member in self.members.items() if member.instance == instance), None)
 
     def refusal(self, member_id: str, instance: str | None) -> str | None:
-        """Why a request in this member's name is refused."""
+        """Why a request of this member is refused."""
         if instance is not None and self.holder(instance) not in (None, member_id):
             return "FENCED_INSTANCE_ID"
         if instance is not None and self.holder(instance) is None:
@@ -93,7 +95,7 @@ class Model:
         return set.intersection(*sets) if sets else set()
 
     def candidates(self) -> set[str]:
-        """The protocols that may be chosen: of those all have, those most members put first."""
+        """The protocols that may be chosen: among those that all support, those with most votes."""
         common = self.supported()
         votes = Counter(next(n for n, _ in member.protocols if n in common) for member in self.members.values())
         return {name for name, count in votes.items() if count == max(votes.values())}
@@ -133,7 +135,7 @@ class Model:
         self.maybe_complete()
 
     def has_room_for(self, member_id: str) -> bool:
-        """In a rebalance the members count that have joined already: the last to come are turned away."""
+        """In a rebalance the members count that have joined already: the last to join are refused."""
         member = self.members.get(member_id)
         if self.state == "PreparingRebalance":
             waiting = sum(other.joins is not None for other in self.members.values())
@@ -163,7 +165,7 @@ class Model:
             self.prepare()
 
     def replace(self, ticket: str, old_id: str, new_id: str, wish: Member, version: int) -> None:
-        """KIP-345: the next incarnation of a static member takes everything over; the last one is fenced."""
+        """KIP-345: the next instance of a static member takes everything over; the last one is fenced."""
         member = self.members.pop(old_id)
         if member.joins is not None:
             self.say(member.joins, "FENCED_INSTANCE_ID", old_id)
@@ -182,9 +184,9 @@ class Model:
         elif self.state == "Stable":
             member.joins = None
             skips = led and version >= 9
-            told = self.leader if version >= 9 else (old_id if led else self.leader)
+            shown = self.leader if version >= 9 else (old_id if led else self.leader)
             head = self.present_generation(new_id, skips)
-            self.say(ticket, *head[:3], told, *head[4:6], skips)
+            self.say(ticket, *head[:3], shown, *head[4:6], skips)
 
     # --- a rebalance
 
@@ -202,8 +204,8 @@ class Model:
         self.maybe_complete()
 
     def maybe_complete(self) -> None:
-        everybody = all(member.joins is not None for member in self.members.values())
-        if self.state == "PreparingRebalance" and self.initial is None and everybody and not self.promised:
+        all_joined = all(member.joins is not None for member in self.members.values())
+        if self.state == "PreparingRebalance" and self.initial is None and all_joined and not self.promised:
             self.complete()
 
     def complete(self) -> None:
@@ -303,7 +305,7 @@ class Model:
         return "NONE"
 
     def lose(self, member_id: str) -> None:
-        """A member is gone for good: what it waits in is answered, and the rest share its work anew."""
+        """Remove a member: answer the requests it waits in, and rebalance the others."""
         member = self.members[member_id]
         if member.joins is not None:
             self.say(member.joins, "UNKNOWN_MEMBER_ID", NO_MEMBER)
@@ -314,7 +316,7 @@ class Model:
 
     def drop(self, member_id: str) -> None:
         if member_id == self.leader:
-            self.leader = None  # whoever joins may be the next
+            self.leader = None  # any member that joins may be the next
         self.members.pop(member_id, None)
         self.promised.pop(member_id, None)
         self.unsynced.discard(member_id)
@@ -343,7 +345,7 @@ class Model:
         self.say(ticket, "NONE")
 
     def clean_up(self) -> None:
-        """KIP-211: whose retention runs from the end of the last member, whose from the commit, and whose does not."""
+        """KIP-211: retention runs from the end of the last member, from the commit, or not at all."""
         since_commit = self.protocol_type is None or (self.state == "Stable" and self.topics is not None)
         if since_commit or self.state == "Empty":
             read = self.topics or frozenset() if self.state == "Stable" else frozenset()
@@ -379,7 +381,7 @@ class Model:
     # --- time
 
     def next_time(self) -> int | None:
-        """When something is over next. A member that waits in a join or sync is not watched, unless it is new."""
+        """The next deadline. A member that waits in a join or sync has none, unless it is new."""
         times = [at for at in (self.join_ends_at, self.sync_ends_at) if at is not None]
         times += self.promised.values()
         times += [member.ends_at for member in self.members.values() if self.is_watched(member)]
@@ -389,7 +391,7 @@ class Model:
         return member.is_new or (member.joins is None and member.syncs is None)
 
     def tick(self, at_ms: int) -> None:
-        """The first thing that is over at `at_ms`; nothing is over earlier."""
+        """Apply the first deadline at `at_ms`; none is earlier."""
         self.now_ms = at_ms
         for member_id, member in self.members.items():
             if self.is_watched(member) and member.ends_at <= at_ms:

@@ -1,4 +1,4 @@
-"""The group machine answers as the model does, whatever members, committers and time do, in any order.
+"""The group state machine replies as the model does, for any order of requests and time.
 
 Everything is compared after every step: each answer, which requests still wait, state, generation, members, offsets.
 What the model leaves out (failing appends, transactions, a coordinator that moves) is in `test_stateful.py`.
@@ -14,11 +14,9 @@ from kpybroker.core.group.values import (
     CommitOffsets,
     CommitResult,
     DeleteGroup,
-    DeleteGroupResult,
     DeleteOffsets,
     DeleteOffsetsResult,
     Heartbeat,
-    HeartbeatResult,
     JoinResult,
     Leave,
     LeaveResult,
@@ -28,8 +26,8 @@ from kpybroker.core.group.values import (
 )
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.wire.errors import ErrorCode
+from tests.core.group.harness import Harness, join_of, subscription
 from tests.core.group.model import Answer, Member, Model
-from tests.core.group.stage import Stage, join_of, subscription
 
 GROUP = "g"
 T, TU = subscription("t"), subscription("t", "u")
@@ -41,7 +39,7 @@ PROTOCOLS = {
     "sticky": (("sticky", TU),),
     "none": (),
 }
-# Times that do not add up to each other, so that no two things are ever over at the same moment by accident.
+# Times that do not add up to each other, so that no two deadlines are equal by accident.
 SESSIONS_MS, REBALANCES_MS = (6_007, 11_003), (5_009, 17_011, 17_011, 400_003)
 RETENTION_MS = 9_001
 LONG_ENOUGH_MS = 3_600_000
@@ -56,7 +54,7 @@ PLACES = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])
 
 
 def plain(result: object) -> Answer:
-    """An answer of the machine in the model's words."""
+    """A reply of the state machine in the model's form."""
     match result:
         case JoinResult(ErrorCode.NONE):
             members = frozenset(member.member_id for member in result.members)
@@ -66,7 +64,9 @@ def plain(result: object) -> Answer:
             return (result.error.name, result.member_id)
         case SyncResult(ErrorCode.NONE):
             return ("NONE", result.assignment)
-        case SyncResult() | HeartbeatResult() | DeleteGroupResult():
+        case ErrorCode():
+            return (result.name,)
+        case SyncResult():
             return (result.error.name,)
         case LeaveResult():
             return (result.error.name, tuple(error.name for _, error in result.members))
@@ -95,9 +95,9 @@ class AgainstTheModel(RuleBasedStateMachine):
     def begin(
         self, delay: int, size: int, founders: list[tuple[str | None, tuple[str, int, int]]], settled: bool
     ) -> None:
-        """A group with some members, that have perhaps been given their work."""
-        self.stage = Stage()
-        self.stage.do_config(
+        """A group with some members, with or without an assignment."""
+        self.harness = Harness()
+        self.harness.do_config(
             f"group_initial_rebalance_delay_ms={delay}",
             f"group_max_size={size}",
             f"offsets_retention_ms={RETENTION_MS}",
@@ -113,20 +113,20 @@ class AgainstTheModel(RuleBasedStateMachine):
     def _ask(self, request: object) -> str:
         self.tickets += 1
         ticket = f"t{self.tickets}"
-        self.stage.ask(ticket, request)
+        self.harness.ask(ticket, request)
         return ticket
 
     def _choice(self, generation: int) -> tuple[str, str]:
-        """Leader and protocol of a generation, as its leader has just been told."""
-        for ticket in reversed(self.stage.answered):
-            result = self.stage.answered[ticket]
+        """Leader and protocol of a generation, from its leader's JoinGroup reply."""
+        for ticket in reversed(self.harness.answered):
+            result = self.harness.answered[ticket]
             if isinstance(result, JoinResult) and result.generation_id == generation and result.members:
                 assert result.protocol_name is not None
                 return result.leader, result.protocol_name
-        raise AssertionError(f"nobody was told of generation {generation}")
+        raise AssertionError(f"no leader has received generation {generation}")
 
     def _pick(self, who: int) -> tuple[str, str | None]:
-        """Mostly a present member, sometimes one that was."""
+        """Mostly a present member, sometimes a former one."""
         present = [(member_id, member.instance) for member_id, member in self.model.members.items()]
         choice = [*present, *present, *((one, None) for one in self.model.promised), *self.known[-3:]]
         return choice[who % len(choice)]
@@ -136,7 +136,7 @@ class AgainstTheModel(RuleBasedStateMachine):
     def _join(
         self, member_id: str, instance: str | None, wish: tuple[str, int, int], version: int, protocol_type: str
     ) -> None:
-        new_id = "" if member_id else self.stage.next_member(instance or "c")
+        new_id = "" if member_id else self.harness.next_member(instance or "c")
         if new_id:
             self.known.append((new_id, instance))
         name, session_ms, rebalance_ms = wish
@@ -174,7 +174,7 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     @rule(slow=WHO)
     def all_but_one_join_again(self, slow: int) -> None:
-        """What clients do when a heartbeat tells them to."""
+        """What clients do when a heartbeat asks them to rejoin."""
         for place, (member_id, member) in enumerate(list(self.model.members.items())):
             if place != slow and member.joins is None and member_id in self.model.members:
                 self._join(member_id, member.instance, wish_of(member), 9, self.model.protocol_type or "")
@@ -183,7 +183,7 @@ class AgainstTheModel(RuleBasedStateMachine):
     @precondition(lambda self: self.model.members)
     @rule()
     def settles(self) -> None:
-        """All join, and all are given their work."""
+        """All join, and all receive an assignment."""
         self.all_but_one_join_again(-1)
         self.time_passes(3_001)
         if self.model.state == "CompletingRebalance":
@@ -216,9 +216,9 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     @rule(silent=WHO, rounds=st.integers(1, 4))
     def all_but_one_keep_alive(self, silent: int, rounds: int) -> None:
-        """Heartbeats well within the shortest session, for longer than it or a sync lasts, or offsets are kept.
+        """Heartbeats within the shortest session, for longer than a session, a sync phase or the retention of offsets.
 
-        One after the other, lest sessions be over at the same moment; who waits for an answer sends none.
+        They follow one another, so that no two sessions end at the same time; waiting members send none.
         """
         for _ in range(rounds):
             self.time_passes(2_990)
@@ -232,7 +232,7 @@ class AgainstTheModel(RuleBasedStateMachine):
     @precondition(lambda self: any(member.instance for member in self.model.members.values()))
     @rule(who=WHO)
     def an_instance_restarts_before_it_syncs(self, who: int) -> None:
-        """It gets its work under its new id, and nobody waits for the old one."""
+        """It gets its assignment under its new id, and the group does not wait for the old one."""
         self.all_but_one_join_again(-1)
         self.time_passes(3_001)
         members, leader = list(self.model.members.items()), self.model.leader
@@ -247,7 +247,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         assert old_id is not None
         self._join("", name, wish_of(self.model.members[old_id]), 9, self.model.protocol_type or "")
         new_id = self.model.holder(name)
-        if new_id is not None and new_id != old_id:  # a full group turns it away
+        if new_id is not None and new_id != old_id:  # a full group refuses it
             self._sync(new_id, name, self.model.generation)
             self.all_but_one_keep_alive(-1, 6)
 
@@ -278,7 +278,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         member_id, instance = ("", None) if alone else self._pick(who)
         generation = -1 if alone else self.model.generation - lag
         offset = self.tickets
-        value = OffsetAndMetadata(offset, -1, "", self.stage.now.wall_ms)
+        value = OffsetAndMetadata(offset, -1, "", self.harness.now.wall_ms)
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {place: value}))
         self.model.commit(ticket, member_id, instance, generation, place, offset)
 
@@ -295,30 +295,30 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     @rule()
     def the_cleaner_comes(self) -> None:
-        self.stage.do_cleanup(GROUP)
+        self.harness.do_cleanup(GROUP)
         self.model.clean_up()
 
     # --- time
 
     @rule(milliseconds=st.sampled_from([0, 1, 997, 3_001, 4_999, 6_007, 9_001, 17_011, 300_007]))
     def time_passes(self, milliseconds: int) -> None:
-        end = self.stage.time_ms + milliseconds
-        self.stage.advance(milliseconds)
+        end = self.harness.time_ms + milliseconds
+        self.harness.advance(milliseconds)
         while (at := self.model.next_time()) is not None and at <= end:
             self.model.tick(max(at, self.model.now_ms))
         self.model.now_ms = end
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def both_say_the_same(self) -> None:
-        self.stage.check()
-        answered = {ticket: plain(result) for ticket, result in self.stage.answered.items()}
+        self.harness.check()
+        answered = {ticket: plain(result) for ticket, result in self.harness.answered.items()}
         assert answered == self.model.answers
 
     @invariant()
     def both_are_in_the_same_state(self) -> None:
-        group, model = self.stage.machine.groups.get(GROUP), self.model
+        group, model = self.harness.machine.groups.get(GROUP), self.model
         assert (group is not None) == model.exists
         if group is None:
             return
@@ -330,12 +330,12 @@ class AgainstTheModel(RuleBasedStateMachine):
         }
 
     def teardown(self) -> None:
-        """Silence: every wait ends, every session too."""
-        if hasattr(self, "stage"):
+        """Without requests, every wait and every session ends."""
+        if hasattr(self, "harness"):
             self.time_passes(LONG_ENOUGH_MS)
             self.both_say_the_same()
             self.both_are_in_the_same_state()
-            assert self.stage.asked == set(self.stage.answered)
+            assert self.harness.asked == set(self.harness.answered)
             assert self.model.state == "Empty"
 
 

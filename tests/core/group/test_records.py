@@ -74,7 +74,7 @@ def test_a_group_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.parametrize(("offset_version", "group_version"), [(1, 0), (1, 1), (2, 2), (3, 3)])
-def test_older_versions_forget_what_they_have_no_room_for(offset_version: int, group_version: int) -> None:
+def test_older_versions_drop_fields_they_do_not_have(offset_version: int, group_version: int) -> None:
     versions = RecordVersions(offset_version, group_version)
     offset = OffsetRecord("g", ("t", 0), OffsetAndMetadata(5, 2, "m", 7))
     read = decode_record(*encode_record(offset, versions))
@@ -94,7 +94,7 @@ def test_a_key_of_version_0_is_an_offset_too() -> None:
     assert decode_record(b"\0\0" + key[2:], value) == decode_record(key, value)
 
 
-def test_a_key_of_the_future_is_passed_over() -> None:
+def test_a_later_key_version_is_skipped() -> None:
     assert decode_record(b"\0\3whatever", b"whatever") is None
     assert decode_record(b"\xff\xffwhatever", None) is None
 

@@ -1,8 +1,8 @@
-"""The group machine against a simple model, under any order of joins, syncs, silence, failed appends and moves.
+"""The group state machine against a simple model, in any order of joins, syncs, pauses, failed appends and moves.
 
-What must hold whatever happens: a ticket is answered once (the stage sees to it), and in the end always; the log
-replays to the live durable state (the stage again); a generation has one leader, who was told its members, and
-everybody gets what that leader assigned; committed offsets are what a plain dictionary says.
+Invariants: a ticket is answered at most once (checked by the harness), and always in the end; the log replays to the
+live durable state (also the harness); a generation has one leader, which receives the members, and every member gets
+what that leader assigned; committed offsets equal those of a plain dictionary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from kpybroker.core.group.values import (
     FetchOffsetsResult,
     GroupState,
     Heartbeat,
-    HeartbeatResult,
     Join,
     JoinResult,
     Leave,
@@ -29,9 +28,10 @@ from kpybroker.core.group.values import (
     Sync,
     SyncResult,
 )
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
-from tests.core.group.stage import Stage, join_of, stable, subscription
+from tests.core.group.harness import Harness, join_of, stable, subscription
 
 GROUP = "g"
 PROTOCOLS = {
@@ -50,15 +50,15 @@ class Groups(RuleBasedStateMachine):
 
     @initialize(delay=st.sampled_from([0, 3000]), size=st.sampled_from([2, 100]))
     def begin(self, delay: int, size: int) -> None:
-        self.stage = Stage()
-        self.stage.do_config(f"group_initial_rebalance_delay_ms={delay}", f"group_max_size={size}")
+        self.harness = Harness()
+        self.harness.do_config(f"group_initial_rebalance_delay_ms={delay}", f"group_max_size={size}")
         self.tickets = 0
         self.joins: dict[str, Join] = {}
         self.syncs: dict[str, Sync] = {}
         self.assigned: dict[int, list[dict[str, bytes]]] = {}
-        self.offsets: dict[TopicPartition, int] = {}
-        self.pending: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
-        self.written_at: dict[TopicPartition, int] = {}
+        self.offsets: dict[PartitionKey, int] = {}
+        self.pending: dict[int, dict[PartitionKey, tuple[int, int]]] = {}
+        self.written_at: dict[PartitionKey, int] = {}
         self.commits = 0
         self.known: list[tuple[str, str | None]] = []
 
@@ -70,13 +70,13 @@ class Groups(RuleBasedStateMachine):
         if isinstance(request, Sync):
             self.syncs[ticket] = request
             self.assigned.setdefault(request.generation_id, []).append(dict(request.assignments))
-        self.stage.ask(ticket, request)
-        self.stage.check()
+        self.harness.ask(ticket, request)
+        self.harness.check()
         return ticket
 
     @property
     def group(self) -> Group | None:
-        return self.stage.machine.groups.get(GROUP)
+        return self.harness.machine.groups.get(GROUP)
 
     def _pick(self, who: int) -> tuple[str, str | None]:
         group = self.group
@@ -98,7 +98,7 @@ class Groups(RuleBasedStateMachine):
         version=st.sampled_from([3, 4, 9]),
     )
     def join_anew(self, instance: str | None, protocols: str, version: int) -> None:
-        member_id = self.stage.next_member(instance or "c")
+        member_id = self.harness.next_member(instance or "c")
         self.known.append((member_id, instance))
         self._join("", instance, protocols, version, member_id)
 
@@ -110,13 +110,13 @@ class Groups(RuleBasedStateMachine):
     def sync(self, who: int, text: bytes) -> None:
         group = self.group
         generation = 0 if group is None else group.generation_id
-        everybody = () if group is None else tuple(group.members)
-        assignments = {member_id: text + member_id.encode() for member_id in everybody}
+        member_ids = () if group is None else tuple(group.members)
+        assignments = {member_id: text + member_id.encode() for member_id in member_ids}
         self._ask(Sync(GROUP, generation, *self._pick(who), None, None, assignments))
 
-    @rule(keep_out=WHO, then_sync=st.sampled_from(["all", "followers", "nobody"]))
+    @rule(keep_out=WHO, then_sync=st.sampled_from(["all", "followers", "none"]))
     def most_rejoin(self, keep_out: int, then_sync: str) -> None:
-        """What clients do in a rebalance; one of them, perhaps, is slow."""
+        """What clients do in a rebalance; one of them may be slow."""
         group = self.group
         if group is None or not group.members:
             return
@@ -125,12 +125,12 @@ class Groups(RuleBasedStateMachine):
         for member in members:
             if member != slow and member[0] not in group.join_tickets:
                 self._join(*member, "both", 9, "")
-        self.stage.advance(7_000 if slow is None else 1)
+        self.harness.advance(7_000 if slow is None else 1)
         for member in members:
             syncs = then_sync == "all" or (then_sync == "followers" and member[0] != group.leader_id)
             if syncs and member != slow and member[0] in group.members:
-                everybody = {member_id: b"all-" + member_id.encode() for member_id in group.members}
-                self._ask(Sync(GROUP, group.generation_id, *member, None, None, everybody))
+                assignments = {member_id: b"all-" + member_id.encode() for member_id in group.members}
+                self._ask(Sync(GROUP, group.generation_id, *member, None, None, assignments))
 
     @rule(who=WHO, lag=st.sampled_from([0, 0, 1]))
     def heartbeat(self, who: int, lag: int) -> None:
@@ -138,12 +138,12 @@ class Groups(RuleBasedStateMachine):
         generation = 0 if group is None else group.generation_id
         is_member = group is not None and member[0] in group.members
         ticket = self._ask(Heartbeat(GROUP, generation - lag, *member))
-        result = self.stage.answered[ticket]
-        assert isinstance(result, HeartbeatResult)
+        result = self.harness.answered[ticket]
+        assert isinstance(result, ErrorCode)
         if not is_member:
-            assert result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+            assert result in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
         elif not lag:
-            assert result.error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+            assert result in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 
     @rule(who=WHO)
     def leave(self, who: int) -> None:
@@ -161,25 +161,25 @@ class Groups(RuleBasedStateMachine):
             member_id, instance = self._pick(who)
             generation = group.generation_id
         if fails == 9:
-            self.stage.do_fail("NOT_ENOUGH_REPLICAS")
+            self.harness.do_fail("NOT_ENOUGH_REPLICAS")
         partition = ("t", index)
-        value = OffsetAndMetadata(self.commits, -1, "", self.stage.now.wall_ms)
+        value = OffsetAndMetadata(self.commits, -1, "", self.harness.now.wall_ms)
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {partition: value}, producer_id, 0))
-        self.stage.fail_next = None
-        result = self.stage.answered[ticket]
+        self.harness.fail_next = None
+        result = self.harness.answered[ticket]
         assert isinstance(result, CommitResult)
         if result.errors[partition] is not ErrorCode.NONE:
             return
         if producer_id >= 0:
-            self.pending.setdefault(producer_id, {})[partition] = (len(self.stage.log), self.commits)
+            self.pending.setdefault(producer_id, {})[partition] = (len(self.harness.log), self.commits)
         else:
             self.offsets[partition] = self.commits
-            self.written_at[partition] = len(self.stage.log)
+            self.written_at[partition] = len(self.harness.log)
 
     @rule(producer_id=st.sampled_from([7, 8]), fate=st.sampled_from(["commit", "abort"]))
     def end_transaction(self, producer_id: int, fate: str) -> None:
-        self.stage.do_marker(str(producer_id), fate)
-        self.stage.check()
+        self.harness.do_marker(str(producer_id), fate)
+        self.harness.check()
         for partition, (written_at, offset) in self.pending.pop(producer_id, {}).items():
             if fate == "commit" and self.written_at.get(partition, -1) < written_at:
                 self.offsets[partition] = offset
@@ -189,7 +189,7 @@ class Groups(RuleBasedStateMachine):
     def fetch(self, require_stable: bool) -> None:
         partitions = tuple(("t", index) for index in range(2))
         ticket = self._ask(FetchOffsets(GROUP, partitions, require_stable))
-        result = self.stage.answered[ticket]
+        result = self.harness.answered[ticket]
         assert isinstance(result, FetchOffsetsResult)
         for partition in partitions:
             found = result.offsets[partition]
@@ -198,25 +198,25 @@ class Groups(RuleBasedStateMachine):
             else:
                 assert (found.error, found.offset) == (ErrorCode.NONE, self.offsets.get(partition, -1))
 
-    # --- what befalls them
+    # --- failures and time
 
     @rule(milliseconds=st.sampled_from([1, 2_999, 3_000, 5_999, 6_001, 7_000]))
     def time_passes(self, milliseconds: int) -> None:
-        self.stage.advance(milliseconds)
-        self.stage.check()
+        self.harness.advance(milliseconds)
+        self.harness.check()
 
     @rule(error=APPEND_ERRORS)
     def next_append_fails(self, error: str) -> None:
-        self.stage.do_fail(error)
+        self.harness.do_fail(error)
 
     @rule()
     def coordinator_moves(self) -> None:
-        self.stage.fail_next = None
-        self.stage.do_reload()
-        self.stage.check()
-        assert all(ticket in self.stage.answered for ticket in self.stage.asked)
+        self.harness.fail_next = None
+        self.harness.do_reload()
+        self.harness.check()
+        assert all(ticket in self.harness.answered for ticket in self.harness.asked)
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def the_group_is_sound(self) -> None:
@@ -246,10 +246,10 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def generations_are_whole(self) -> None:
-        """Answers to the joins of one generation agree with each other."""
+        """Replies to the joins of one generation agree."""
         leaders: dict[int, set[str]] = {}
         for ticket in self.joins:
-            result = self.stage.answered.get(ticket)
+            result = self.harness.answered.get(ticket)
             if not isinstance(result, JoinResult) or result.error is not ErrorCode.NONE:
                 continue
             assert result.protocol_name in dict(self.joins[ticket].protocols)
@@ -261,21 +261,21 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def assignments_are_the_leaders(self) -> None:
         for ticket, request in self.syncs.items():
-            result = self.stage.answered.get(ticket)
+            result = self.harness.answered.get(ticket)
             if isinstance(result, SyncResult) and result.error is ErrorCode.NONE and result.assignment:
                 given = [assignments.get(request.member_id) for assignments in self.assigned[request.generation_id]]
                 assert result.assignment in given or request.group_instance_id is not None
 
     def teardown(self) -> None:
-        """Silence: every wait ends, every session too, and the group stands empty or is forgotten."""
-        if not hasattr(self, "stage"):
+        """Without requests, every wait and session ends, and the group is Empty or removed."""
+        if not hasattr(self, "harness"):
             return
-        self.stage.fail_next = None
-        self.stage.advance(LONG_ENOUGH_MS)
-        self.stage.check()
-        assert all(ticket in self.stage.answered for ticket in self.stage.asked)
+        self.harness.fail_next = None
+        self.harness.advance(LONG_ENOUGH_MS)
+        self.harness.check()
+        assert all(ticket in self.harness.answered for ticket in self.harness.asked)
         assert self.group is None or self.group.state is GroupState.EMPTY
-        assert not stable(self.stage, GROUP)
+        assert not stable(self.harness, GROUP)
 
 
 TestGroups = Groups.TestCase

@@ -1,4 +1,4 @@
-"""Timers: due entries in order, stale ones silent, heartbeats without a heap operation each."""
+"""Timers: due entries in order, stale ones ignored, no heap operation for most heartbeats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def member(member_id: str = "m") -> Member:
 
 
 def due(timers: Timers, now: float) -> list[tuple[TimerKind, float]]:
-    return [(timer.kind, timer.deadline) for timer in timers.pop_due(now) if timers.is_true(timer, now)]
+    return [(timer.kind, timer.deadline) for timer in timers.pop_due(now) if timers.is_current(timer, now)]
 
 
 def test_a_heartbeat_moves_the_end_of_the_session() -> None:
@@ -45,7 +45,7 @@ def test_an_earlier_end_counts() -> None:
     assert due(timers, 310.0) == [(TimerKind.HEARTBEAT, 310.0)]
 
 
-def test_members_that_have_gone_are_silent() -> None:
+def test_timers_of_removed_members_are_ignored() -> None:
     timers, group, someone = Timers(), Group("g"), member()
     group.add(someone)
     timers.heartbeat(group, someone, 1.0)
@@ -54,12 +54,12 @@ def test_members_that_have_gone_are_silent() -> None:
     assert due(timers, 1.0) == []
 
 
-def test_promised_ids_lapse_unless_used() -> None:
+def test_pending_ids_expire_unless_used() -> None:
     timers, group = Timers(), Group("g")
     timers.pending_member(group, "a", 1.0)
     timers.pending_member(group, "b", 1.0)
     group.remove("a")
-    assert [timer.pending_member_id for timer in timers.pop_due(1.0) if timers.is_true(timer, 1.0)] == ["b"]
+    assert [timer.pending_member_id for timer in timers.pop_due(1.0) if timers.is_current(timer, 1.0)] == ["b"]
 
 
 def test_rebalances_and_syncs_end_at_their_present_deadline_only() -> None:

@@ -37,7 +37,7 @@ def test_a_table_answers_when_all_but_one_of_its_slots_are_taken() -> None:
     assert table.get(b"another", NOT_FOUND) == NOT_FOUND
 
 
-def test_a_full_map_takes_nothing_more_not_even_what_it_knows() -> None:
+def test_a_full_map_takes_nothing_more_not_even_known_keys() -> None:
     found = OffsetMap(10 * ENTRY_SIZE, 0.5)
     assert found.room == 5
     assert not found.put_all([(b"%d" % offset, offset) for offset in range(8)], 8)

@@ -104,7 +104,7 @@ def test_a_due_log_without_a_cleanable_byte_is_not_cleaned() -> None:
     assert not found.is_cleanable
 
 
-def test_the_timestamps_are_asked_for_only_where_a_lag_is_set() -> None:
+def test_timestamps_are_read_only_where_a_lag_is_set() -> None:
     class Untimed(FakeSegment):
         largest_timestamp = property(lambda self: 1 // 0)
         first_batch_timestamp = property(lambda self: 1 // 0)
@@ -118,7 +118,7 @@ def test_the_timestamps_are_asked_for_only_where_a_lag_is_set() -> None:
 
 
 @pytest.mark.parametrize(("checkpoint", "start"), [(5, 12), (46, 0), (99, 12)])
-def test_a_checkpoint_outside_the_log_gives_way_to_the_log_start(checkpoint: int, start: int) -> None:
+def test_the_log_start_replaces_a_checkpoint_outside_the_log(checkpoint: int, start: int) -> None:
     found = log_to_clean(log_of(cleaner_offset=checkpoint, log_start_offset=start), NOW)
     assert found.first_dirty_offset == start
     assert found.invalid_checkpoint is not None
@@ -173,6 +173,6 @@ def test_groups_hold_no_more_offsets_than_an_index_can_express() -> None:
 
 
 def test_empty_segments_join_any_group() -> None:
-    """Or every 2^31 offsets an empty segment would stay."""
+    """Otherwise an empty segment would stay every 2^31 offsets."""
     segments = [SegmentSizes(0, 10, 8, 12), SegmentSizes(INT32_MAX + 5, 0, 0, 0)]
     assert grouped(segments, 1000, 1000, INT32_MAX * 2) == [[0, INT32_MAX + 5]]

@@ -139,7 +139,7 @@ def test_the_last_five_batches_are_known_as_duplicates() -> None:
     assert entry.find_duplicate(1, 12, 13) is None
 
 
-def test_what_was_prepared_and_not_applied_leaves_no_trace() -> None:
+def test_a_prepared_update_that_is_not_applied_changes_nothing() -> None:
     state = new()
     append(state, header(0, sequence=0))
     info = state.prepare_update(1, CLIENT)
@@ -252,7 +252,7 @@ def test_verification_guards_belong_to_one_verification() -> None:
     assert state.start_verification(1, 0, 0, 0) is not guard
 
 
-def test_no_higher_sequence_overtakes_one_that_is_being_verified() -> None:
+def test_no_higher_sequence_passes_one_that_is_being_verified() -> None:
     state = new()
     state.start_verification(1, 5, 0, 0)
     state.start_verification(1, 3, 0, 0)
@@ -289,7 +289,7 @@ def test_the_log_start_moves_the_end_and_forgets_replicated_transactions() -> No
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(1, 3)), max_size=40))
 def test_the_shortcut_agrees_with_the_complete_check(batches: list[tuple[int, int, int]]) -> None:
-    """Whatever `plain_next_entry` lets through, the complete check takes too, and is no duplicate."""
+    """A batch that `plain_next_entry` accepts passes the complete check too, and is no duplicate."""
     state = new()
     offset = 0
     for epoch, sequence, count in batches:

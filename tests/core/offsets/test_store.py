@@ -19,9 +19,10 @@ def value(offset: int, commit_ms: int = 0, expire_ms: int | None = None) -> Offs
 
 
 @given(st.lists(st.one_of(COMMITS, MARKERS), max_size=40))
-def test_an_offset_is_the_youngest_record_that_counts(log: list[tuple[object, ...]]) -> None:
-    """Each partition has the highest-placed record among those outside transactions and those in committed ones,
-    since the last tombstone outside."""
+def test_an_offset_is_the_latest_effective_record(log: list[tuple[object, ...]]) -> None:
+    """Each partition has the highest-placed record among those outside transactions and those in committed ones, since
+    the last tombstone outside.
+    """
     offsets = GroupOffsets()
     open_records: dict[int, dict[object, int]] = {}
     expected: dict[object, int] = {}

@@ -75,14 +75,14 @@ def test_only_dirty_partitions_are_visited() -> None:
         kept.visiting(key(index))
     assert kept.take_dirty() == []
     kept.mark_dirty(key(1), 10)
-    kept.mark_dirty((ZERO, "other", 0), 10)  # of a partition it has forgotten: no matter
+    kept.mark_dirty((ZERO, "other", 0), 10)  # of a forgotten partition: ignored
     assert kept.take_dirty() == [key(1)]
     kept.put(CachedPartition(key(2), 5, 1000))
     assert kept.take_dirty() == [key(1), key(2)]
     assert kept.partitions[key(2)].fetch_offset == 5
 
 
-def test_a_partition_with_records_goes_to_the_back() -> None:
+def test_a_partition_with_records_moves_to_the_end() -> None:
     kept = session(3)
     kept.visiting(key(0))
     kept.stays_dirty(key(0))
@@ -100,19 +100,19 @@ def test_a_forgotten_partition_is_no_longer_visited() -> None:
     assert kept.take_dirty() == [key(1)]
 
 
-def test_news_is_what_was_not_said_before() -> None:
+def test_a_response_names_only_changes() -> None:
     cached = CachedPartition(key(0), 0, 1000)
     quiet = {"has_records": False, "is_special": False}
-    assert cached.is_news(10, 0, **quiet)
-    assert not cached.is_news(10, 0, **quiet)
-    assert cached.is_news(11, 0, **quiet)
-    assert cached.is_news(11, 3, **quiet)
-    assert cached.is_news(11, 3, has_records=True, is_special=False)
-    assert cached.is_news(11, 3, has_records=False, is_special=True)
-    assert cached.is_news(11, 3, **quiet)  # after an error everything is told again
+    assert cached.has_changed(10, 0, **quiet)
+    assert not cached.has_changed(10, 0, **quiet)
+    assert cached.has_changed(11, 0, **quiet)
+    assert cached.has_changed(11, 3, **quiet)
+    assert cached.has_changed(11, 3, has_records=True, is_special=False)
+    assert cached.has_changed(11, 3, has_records=False, is_special=True)
+    assert cached.has_changed(11, 3, **quiet)  # after an error everything is sent again
 
 
-def test_a_full_cache_keeps_sessions_in_use_and_lets_go_of_idle_ones() -> None:
+def test_a_full_cache_keeps_sessions_in_use_and_evicts_idle_ones() -> None:
     sessions, removed = cache(slots=2)
     first, second = session(5), session(5)
     ids = itertools.count(1)
@@ -120,8 +120,8 @@ def test_a_full_cache_keeps_sessions_in_use_and_lets_go_of_idle_ones() -> None:
     sessions.keep(second, ids, 0)
     assert not sessions.keep(session(5), ids, 10)
     sessions.touch(first, EVICTION_MS)
-    newcomer = session(1, now_ms=EVICTION_MS + 1)
-    assert sessions.keep(newcomer, ids, EVICTION_MS + 1)
+    candidate = session(1, now_ms=EVICTION_MS + 1)
+    assert sessions.keep(candidate, ids, EVICTION_MS + 1)
     assert removed == [second]
     assert sessions.evictions_total == 1
 

@@ -1,4 +1,4 @@
-"""Where a follower begins, where it cuts its log, and which fetcher has it: Kafka's `AbstractFetcherThread`."""
+"""Where a follower begins, where it truncates its log, and which fetcher it has: Kafka's `AbstractFetcherThread`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.core.replication.follower import (
     FetchState,
+    FollowerLog,
     OutOfRange,
     Truncation,
     fetcher_id,
@@ -21,24 +22,16 @@ UNKNOWN = EpochEndOffset(-1, -1)
 @pytest.mark.parametrize(
     ("latest_epoch", "truncates_on_fetch", "offset", "is_truncating", "last_fetched"),
     [
-        (3, True, 10, False, 3),  # the leader will say where the logs part
-        (-1, True, 6, True, -1),  # no epochs to tell by: back to the high watermark
+        (3, True, 10, False, 3),  # the leader's response says where the logs diverge
+        (-1, True, 6, True, -1),  # without epochs: truncate to the high watermark
         (3, False, 6, True, -1),  # an old leader is asked first
     ],
 )
 def test_how_a_follower_begins(
     latest_epoch: int, truncates_on_fetch: bool, offset: int, is_truncating: bool, last_fetched: int
 ) -> None:
-    state = initial_state(
-        "t",
-        0,
-        bytes(16),
-        4,
-        log_end_offset=10,
-        high_watermark=6,
-        latest_epoch=latest_epoch,
-        truncates_on_fetch=truncates_on_fetch,
-    )
+    log = FollowerLog(10, 6, latest_epoch)
+    state = initial_state("t", 0, bytes(16), 4, log, truncates_on_fetch=truncates_on_fetch)
     assert (state.fetch_offset, state.is_truncating, state.last_fetched_epoch) == (offset, is_truncating, last_fetched)
     assert not state.is_in_sync
 
@@ -64,19 +57,19 @@ def test_how_a_follower_begins(
         "leader knows none",
     ],
 )
-def test_where_a_log_is_cut(leader: EpochEndOffset, own: EpochEndOffset, expected: Truncation) -> None:
+def test_where_a_log_is_truncated(leader: EpochEndOffset, own: EpochEndOffset, expected: Truncation) -> None:
     assert truncation(leader, own, 4, 10) == expected
 
 
-def test_a_log_that_ends_behind_the_leaders_is_cut_there() -> None:
+def test_a_log_that_ends_after_the_leaders_is_truncated() -> None:
     assert out_of_range(10, 0, 7) == OutOfRange(7, truncate_to=7)
 
 
-def test_a_log_that_ends_before_the_leaders_start_begins_anew() -> None:
+def test_a_log_that_ends_before_the_leaders_start_restarts_there() -> None:
     assert out_of_range(10, 15, 20) == OutOfRange(15, restart_at=15, lag=5)
 
 
-def test_a_log_within_the_leaders_goes_on() -> None:
+def test_a_log_within_the_leaders_continues() -> None:
     assert out_of_range(10, 5, 20) == OutOfRange(10, lag=10)
 
 
@@ -104,7 +97,7 @@ def test_a_partition_has_the_fetcher_that_it_has_in_kafka(topic: str, index: int
     assert fetcher_id(topic, index, fetchers) == expected
 
 
-def test_a_leader_that_has_not_heard_of_itself_is_asked_soon_and_ever_later() -> None:
+def test_a_leader_that_does_not_know_its_role_is_retried_with_growing_delay() -> None:
     state = FetchState("t", 0, bytes(16), leader_epoch=4, fetch_offset=10)
     delays = []
     for _ in range(9):

@@ -1,4 +1,4 @@
-"""The asking side of a fetch session, played against the serving side: both sides know the same positions."""
+"""The follower's side of a fetch session against the leader's: both sides know the same positions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_first_request_names_all_and_the_next_ones_what_has_changed() -> Non
     assert (request.session_epoch, named(request), forgotten(request)) == (2, {}, {("t", 0, ID)})
 
 
-def test_a_topic_made_anew_is_forgotten_under_its_old_id() -> None:
+def test_a_recreated_topic_is_forgotten_under_its_old_id() -> None:
     session = FollowerSession()
     session.request({("t", 0): position(5)}, 17)
     session.answered(0, 77)
@@ -84,7 +84,7 @@ def test_after_an_error_or_a_lost_connection_everything_is_named_again() -> None
     assert named(asked[0]) == {("t", 0): 5}
 
 
-def test_there_is_nothing_to_ask_about_nothing() -> None:
+def test_there_is_no_request_without_partitions() -> None:
     session = FollowerSession()
     assert session.request({}, 17) is None
     session.request({("t", 0): position(5)}, 17)
@@ -104,7 +104,7 @@ steps = st.tuples(positions, st.booleans(), st.sampled_from(["answered", "lost",
 
 @given(st.lists(steps, max_size=12))
 def test_both_sides_know_the_same_positions(steps: list[tuple[dict[tuple[str, int], Position], bool, str]]) -> None:
-    """Whatever is fetched, changed by an answer, answered, lost on the way, or thrown out of the leader's cache."""
+    """For any order of fetches, changes, responses, lost connections, and evictions from the leader's cache."""
     asking = FollowerSession()
     cache = FetchSessionCache(10, lambda session: None)
     ids = count(1)

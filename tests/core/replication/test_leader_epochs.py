@@ -1,4 +1,4 @@
-"""Leader epochs: both columns increase, and the answers about ends are Kafka's (LeaderEpochFileCacheTest)."""
+"""Leader epochs: epochs and offsets increase, and end offsets are Kafka's (LeaderEpochFileCacheTest)."""
 
 from __future__ import annotations
 

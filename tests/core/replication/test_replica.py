@@ -1,4 +1,4 @@
-"""The leader's view of its replicas: high watermark, ISR, the controller's answers. Rules of Kafka's `Partition`."""
+"""The leader's view of its replicas: high watermark, ISR, the controller's responses. Rules of Kafka's `Partition`."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def test_the_high_watermark_is_the_smallest_end_of_the_in_sync_replicas() -> Non
     assert advance(state) == 4
 
 
-def test_who_is_not_in_sync_does_not_hold_the_high_watermark_back() -> None:
+def test_an_out_of_sync_replica_does_not_hold_the_high_watermark_back() -> None:
     state = leader(isr=(1, 2))
     state.appended(10)
     state.fetched(2, 10, 0, 5000)
     assert advance(state, now_ms=5000) == 10
 
 
-def test_who_is_about_to_join_holds_it_back_while_alive() -> None:
-    """Else a follower could never reach a high watermark that moves with every append."""
+def test_a_replica_about_to_join_holds_it_back_while_alive() -> None:
+    """Otherwise a follower could never reach a high watermark that moves with every append."""
     for dead, expected in (((), 8), ((3,), 10)):
         state = leader(isr=(1, 2), end=8)
         state.fetched(3, 8, 0, 5000)
@@ -76,10 +76,12 @@ def test_a_replica_that_joins_counts_before_the_controller_has_agreed() -> None:
     state.fetched(3, 6, 0, 5000)
     assert state.may_join(3)
     change = state.propose(state.isr | {3})
-    assert (state.isr, state.maximal_isr) == (frozenset({1, 2}), frozenset({1, 2, 3}))
+    assert state.isr == {1, 2}
+    assert state.maximal_isr == {1, 2, 3}
     assert advance(state, now_ms=9000) == 6
     assert state.agreed(change, 5, 8, [1, 2, 3]) is Verdict.COMMITTED
-    assert (state.isr, state.partition_epoch) == (frozenset({1, 2, 3}), 8)
+    assert state.isr == {1, 2, 3}
+    assert state.partition_epoch == 8
 
 
 def test_a_replica_that_leaves_counts_until_the_controller_has_agreed() -> None:
@@ -144,7 +146,7 @@ def test_a_follower_that_reads_at_the_end_in_time_stays() -> None:
     assert state.out_of_sync(5000, LAG_MS) == {3}
 
 
-def test_a_follower_that_reaches_what_was_the_end_when_it_asked_last_was_caught_up_then() -> None:
+def test_a_follower_that_reaches_the_end_of_its_last_fetch_was_caught_up_then() -> None:
     state = leader()
     for now in range(0, 10_000, 500):
         before = state.log_end_offset
@@ -154,8 +156,8 @@ def test_a_follower_that_reaches_what_was_the_end_when_it_asked_last_was_caught_
     assert state.out_of_sync(10_000, LAG_MS) == frozenset()
 
 
-def test_a_quiet_follower_is_judged_by_its_session() -> None:
-    """It asked all the time; its session had nothing to tell of this partition, so nobody looked at it."""
+def test_an_idle_follower_counts_by_its_session() -> None:
+    """It fetched all the time; its session had no change of this partition, which was not visited."""
     state, contact = leader((1, 2), (1, 2)), Contact(0)
     state.fetched(2, 0, 0, 0, contact)
     contact.last_used_ms = 60_000
@@ -164,7 +166,7 @@ def test_a_quiet_follower_is_judged_by_its_session() -> None:
     assert state.out_of_sync(61_001, LAG_MS) == {2}
 
 
-def test_a_leader_elected_again_gives_the_in_sync_ones_time_and_keeps_their_ends() -> None:
+def test_a_leader_elected_again_restarts_the_lag_of_in_sync_replicas_and_keeps_their_ends() -> None:
     state = leader()
     state.appended(10)
     state.fetched(2, 7, 0, 10)
@@ -187,7 +189,7 @@ def test_a_leader_elected_again_gives_the_in_sync_ones_time_and_keeps_their_ends
         (ErrorCode.UNKNOWN_SERVER_ERROR, Verdict.RETRY, True),
     ],
 )
-def test_only_what_was_surely_not_applied_closes_a_change(error: ErrorCode, verdict: Verdict, is_open: bool) -> None:
+def test_only_errors_that_exclude_a_later_change_close_it(error: ErrorCode, verdict: Verdict, is_open: bool) -> None:
     state = leader(isr=(1, 2))
     change = state.propose({1, 2, 3})
     assert state.refused(change, error) is verdict
@@ -195,7 +197,7 @@ def test_only_what_was_surely_not_applied_closes_a_change(error: ErrorCode, verd
     assert state.maximal_isr == ({1, 2, 3} if is_open else {1, 2})
 
 
-def test_an_answer_from_before_the_last_election_is_void() -> None:
+def test_a_response_from_before_the_last_election_is_ignored() -> None:
     state = leader(isr=(1, 2))
     change = state.propose({1, 2, 3})
     state.take_epoch(6, 8, (1, 2, 3), (1,), 0)
@@ -204,14 +206,14 @@ def test_an_answer_from_before_the_last_election_is_void() -> None:
     assert state.isr == {1}
 
 
-def test_an_older_state_of_the_partition_is_not_taken() -> None:
+def test_an_older_state_of_the_partition_is_ignored() -> None:
     state = leader(isr=(1, 2))
     change = state.propose({1, 2, 3})
     assert state.agreed(change, 5, 6, [1]) is Verdict.DROPPED
-    assert state.agreed(change, 5, 7, [1, 2]) is Verdict.COMMITTED  # nothing to do: it stands so already
+    assert state.agreed(change, 5, 7, [1, 2]) is Verdict.COMMITTED  # nothing to do: the state is the same
 
 
-def test_the_low_watermark_is_the_smallest_start_of_the_living() -> None:
+def test_the_low_watermark_is_the_smallest_start_of_live_replicas() -> None:
     state = leader()
     assert state.low_watermark(4, lambda _: True) == -1
     state.fetched(2, 9, 3, 0)

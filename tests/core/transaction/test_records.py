@@ -66,7 +66,7 @@ def test_the_flexible_version_of_later_brokers_is_read() -> None:
     assert record.value == TransactionMetadata(5, 2, 9, TransactionState.PREPARE_ABORT, frozenset({("t", 1)}), 7, 8)
 
 
-def test_keys_of_a_later_kafka_are_passed_over() -> None:
+def test_later_key_versions_are_skipped() -> None:
     assert decode_record(b"\0\1later", b"") is None
 
 

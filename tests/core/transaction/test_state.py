@@ -1,4 +1,4 @@
-"""The state automaton: every transition that Kafka allows, and no other."""
+"""States: every transition that Kafka allows, and no other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_one_transition_at_a_time() -> None:
         transaction.prepare_end(True, 1)
 
 
-def test_kafka_s_words_for_the_states() -> None:
+def test_titles_are_kafkas() -> None:
     assert list(STATE_OF_TITLE) == [
         "Empty",
         "Ongoing",

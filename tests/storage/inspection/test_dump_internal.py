@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.storage.inspection import dump_internal
-from kpybroker.storage.inspection.dump_internal import OFFSETS_TOPIC, TRANSACTION_TOPIC, decode_internal
+from kpybroker.storage.inspection.dump_internal import decode_internal
 from kpybroker.wire.codec import encode
 from kpybroker.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kpybroker.wire.messages.group_metadata_key import GroupMetadataKey
@@ -47,7 +48,7 @@ def test_every_version_of_every_key_and_value(
 def test_names_are_kafkas() -> None:
     key = versioned(OffsetCommitKey(group="g", topic="t", partition=3), 1)
     value = versioned(OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_timestamp=9), 3)
-    assert decode_internal(OFFSETS_TOPIC, key, value) == (
+    assert decode_internal(GROUP_METADATA_TOPIC_NAME, key, value) == (
         {"type": "OffsetCommitKey", "version": 1, "data": {"group": "g", "topic": "t", "partition": 3}},
         {
             "type": "OffsetCommitValue",
@@ -58,7 +59,7 @@ def test_names_are_kafkas() -> None:
 
 
 def test_a_tombstone_has_a_key_only() -> None:
-    key, value = decode_internal(OFFSETS_TOPIC, versioned(GroupMetadataKey(group="g"), 2), None)
+    key, value = decode_internal(GROUP_METADATA_TOPIC_NAME, versioned(GroupMetadataKey(group="g"), 2), None)
     assert key is not None
     assert key["data"] == {"group": "g"}
     assert value is None
@@ -71,7 +72,7 @@ def test_transactions_say_their_state() -> None:
         transaction_partitions=[TransactionLogValue.PartitionsSchema(topic="t", partition_ids=[1, 2])],
     )
     key = versioned(TransactionLogKey(transactional_id="x"), 0)
-    _, value = decode_internal(TRANSACTION_TOPIC, key, versioned(message, 0))
+    _, value = decode_internal(TRANSACTION_STATE_TOPIC_NAME, key, versioned(message, 0))
     assert value is not None
     assert value["state"] == "CompleteCommit"
     assert value["data"]["transactionPartitions"] == [{"topic": "t", "partitionIds": [1, 2]}]
@@ -84,7 +85,9 @@ def member(subscription: bytes, protocol_type: str = "consumer") -> Any:
         leader="m",
         members=[GroupMetadataValue.MemberMetadata(member_id="m", subscription=subscription, assignment=b"")],
     )
-    _, value = decode_internal(OFFSETS_TOPIC, versioned(GroupMetadataKey(group="g"), 2), versioned(group, 3))
+    _, value = decode_internal(
+        GROUP_METADATA_TOPIC_NAME, versioned(GroupMetadataKey(group="g"), 2), versioned(group, 3)
+    )
     assert value is not None
     return value["data"]["members"][0]
 
@@ -109,7 +112,7 @@ def test_a_consumers_subscription_is_decoded_and_other_bytes_stay_bytes() -> Non
     ],
 )
 def test_unreadable_values_are_shown_as_they_are(key: bytes | None, value: bytes) -> None:
-    decoded_key, decoded_value = decode_internal(OFFSETS_TOPIC, key, value)
+    decoded_key, decoded_value = decode_internal(GROUP_METADATA_TOPIC_NAME, key, value)
     assert decoded_value is not None
     assert decoded_value["base64"] == base64.b64encode(value).decode()
     if key is not None and decoded_key is not None and "base64" in decoded_key:

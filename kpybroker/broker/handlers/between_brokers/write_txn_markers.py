@@ -11,7 +11,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -24,7 +24,7 @@ LEDGER = Ledger(ApiKey.WRITE_TXN_MARKERS, 0, 1, {0: "commit and abort markers", 
 Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
 TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
 PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
-ErrorsByProducer = dict[int, dict[TopicPartition, ErrorCode]]
+ErrorsByProducer = dict[int, dict[PartitionKey, ErrorCode]]
 
 
 async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
@@ -48,7 +48,7 @@ async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Reque
     return _response(errors)
 
 
-def _partitions(marker: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[TopicPartition, None]:
+def _partitions(marker: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[PartitionKey, None]:
     return dict.fromkeys((topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
 
 

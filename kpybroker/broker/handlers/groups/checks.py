@@ -9,7 +9,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
 
 async def known_partitions(
     broker: Broker, context: RequestContext, topics: Iterable[NamedTopic[P]]
-) -> tuple[dict[TopicPartition, P], dict[TopicPartition, ErrorCode]]:
+) -> tuple[dict[PartitionKey, P], dict[PartitionKey, ErrorCode]]:
     """The request's partitions that the client may read and the cluster knows, and the errors of the others."""
     budget = YieldBudget()
-    known: dict[TopicPartition, P] = {}
-    errors: dict[TopicPartition, ErrorCode] = {}
+    known: dict[PartitionKey, P] = {}
+    errors: dict[PartitionKey, ErrorCode] = {}
     for topic in topics:
         await budget.spend()
         is_allowed = context.authorized(Operation.READ, ResourceType.TOPIC, topic.name)
@@ -75,7 +75,7 @@ async def known_partitions(
     return known, errors
 
 
-def by_topic(values: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[int, T]]]:
+def by_topic(values: Iterable[tuple[PartitionKey, T]]) -> dict[str, list[tuple[int, T]]]:
     """Topics in the order of their first partition."""
     topics: dict[str, list[tuple[int, T]]] = {}
     for (topic, index), value in values:

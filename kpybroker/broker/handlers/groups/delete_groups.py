@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.group.values import DeleteGroup, DeleteGroupResult
+from kpybroker.core.group.values import DeleteGroup
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -32,10 +32,10 @@ async def handle(broker: Broker, request: DeleteGroupsRequest, context: RequestC
 
 async def _delete(broker: Broker, group_id: str) -> ErrorCode:
     try:
-        result: DeleteGroupResult = await broker.groups.ask(DeleteGroup(group_id))
+        result: ErrorCode = await broker.groups.ask(DeleteGroup(group_id))
     except KafkaError as error:
         return error.code
-    return result.error
+    return result
 
 
 def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGroupResult:

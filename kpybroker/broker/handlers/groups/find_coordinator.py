@@ -17,6 +17,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import coordinator_partition
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -61,13 +62,13 @@ class CoordinatorType:
 
 TYPES = {
     GROUP: CoordinatorType(
-        "__consumer_offsets",
+        GROUP_METADATA_TOPIC_NAME,
         "offsets.topic.num.partitions",
         ResourceType.GROUP,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ),
     TRANSACTION: CoordinatorType(
-        "__transaction_state",
+        TRANSACTION_STATE_TOPIC_NAME,
         "transaction.state.log.num.partitions",
         ResourceType.TRANSACTIONAL_ID,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

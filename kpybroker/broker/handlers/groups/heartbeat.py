@@ -11,7 +11,7 @@ from kpybroker.broker.handlers.groups.checks import authorize_group, check_stati
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation
-from kpybroker.core.group.values import Heartbeat, HeartbeatResult
+from kpybroker.core.group.values import Heartbeat
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,12 +34,12 @@ async def handle(broker: Broker, request: HeartbeatRequest, context: RequestCont
     require_group_id(request.group_id)
     heartbeat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
     try:
-        result: HeartbeatResult = await broker.groups.ask(heartbeat)
+        result: ErrorCode = await broker.groups.ask(heartbeat)
     except KafkaError as error:
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()
         raise
-    return HeartbeatResponse(error_code=result.error)
+    return HeartbeatResponse(error_code=result)
 
 
 def error_response(request: HeartbeatRequest, context: RequestContext, error: KafkaError) -> HeartbeatResponse:

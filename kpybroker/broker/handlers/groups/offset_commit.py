@@ -19,7 +19,8 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation
 from kpybroker.core.group.values import CommitOffsets, CommitResult
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition, java_length
+from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -64,8 +65,8 @@ async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestC
 
 
 async def _commit(
-    broker: Broker, request: OffsetCommitRequest, known: dict[TopicPartition, Partition]
-) -> dict[TopicPartition, ErrorCode]:
+    broker: Broker, request: OffsetCommitRequest, known: dict[PartitionKey, Partition]
+) -> dict[PartitionKey, ErrorCode]:
     now_ms, retention_ms = broker.clock.time_ms(), request.retention_time_ms
     expire_ms = None if retention_ms == DEFAULT_RETENTION_TIME else now_ms + retention_ms
     commit = CommitOffsets(
@@ -94,8 +95,8 @@ def _offset(partition: Partition, now_ms: int, expire_ms: int | None) -> OffsetA
 
 
 async def _commit_to_tree(
-    broker: Broker, group_id: str, known: dict[TopicPartition, Partition]
-) -> dict[TopicPartition, ErrorCode]:
+    broker: Broker, group_id: str, known: dict[PartitionKey, Partition]
+) -> dict[PartitionKey, ErrorCode]:
     errors = {}
     limit = broker.groups.config.offset_metadata_max_bytes
     for key, partition in known.items():
@@ -106,7 +107,7 @@ async def _commit_to_tree(
     return errors
 
 
-def _response(errors: dict[TopicPartition, ErrorCode]) -> OffsetCommitResponse:
+def _response(errors: dict[PartitionKey, ErrorCode]) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             TopicResponse(

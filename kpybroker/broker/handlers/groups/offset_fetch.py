@@ -17,7 +17,7 @@ from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
-from kpybroker.core.offsets.values import TopicPartition
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -53,7 +53,7 @@ class Fetched:
 
     group_id: str
     error: ErrorCode = ErrorCode.NONE
-    offsets: Mapping[TopicPartition, FetchedOffset] = field(default_factory=dict)
+    offsets: Mapping[PartitionKey, FetchedOffset] = field(default_factory=dict)
 
 
 async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
@@ -77,7 +77,7 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
 
 def _partitions(
     topics: Iterable[OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestTopics] | None,
-) -> list[TopicPartition] | None:
+) -> list[PartitionKey] | None:
     if topics is None:
         return None
     return [(topic.name, index) for topic in topics for index in topic.partition_indexes]
@@ -87,13 +87,13 @@ async def _fetch(
     broker: Broker,
     context: RequestContext,
     group_id: str,
-    partitions: list[TopicPartition] | None,
+    partitions: list[PartitionKey] | None,
     require_stable: bool,
 ) -> Fetched:
     """Topics that may not be described are refused where they were named, and left out where all were asked for."""
     if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return Fetched(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    refused: dict[TopicPartition, FetchedOffset] = {}
+    refused: dict[PartitionKey, FetchedOffset] = {}
     wanted = None
     if partitions is not None:
         allowed, refused = _split(context, partitions)
@@ -112,8 +112,8 @@ async def _fetch(
 
 
 def _split(
-    context: RequestContext, partitions: list[TopicPartition]
-) -> tuple[list[TopicPartition], dict[TopicPartition, FetchedOffset]]:
+    context: RequestContext, partitions: list[PartitionKey]
+) -> tuple[list[PartitionKey], dict[PartitionKey, FetchedOffset]]:
     refusal = FetchedOffset(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     may_describe = {
         topic: context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -141,7 +141,7 @@ _SEVERAL_GROUPS = (Response.OffsetFetchResponseTopics, Response.OffsetFetchRespo
 """The classes of a topic and of a partition, which have the same fields before version 8 and from it on."""
 
 
-def _topics(offsets: Mapping[TopicPartition, FetchedOffset], classes: tuple[Any, Any] = _ONE_GROUP) -> list[Any]:
+def _topics(offsets: Mapping[PartitionKey, FetchedOffset], classes: tuple[Any, Any] = _ONE_GROUP) -> list[Any]:
     topic_class, partition_class = classes
     return [
         topic_class(

@@ -146,12 +146,12 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
     last_topic: str | bytes | None = None
     kept = session.session_id != 0
     if len(visits) > 1:
-        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.turn))
+        visits = sorted(visits, key=lambda visit: (visit.is_unread, visit.cached.queue_position))
     for visit in visits:
         key, data = visit.cached.key, visit.data
         has_records = visit.size > 0
         if kept:
-            news = visit.cached.is_news(
+            news = visit.cached.has_changed(
                 data.high_watermark,
                 data.log_start_offset,
                 has_records=has_records,

@@ -15,8 +15,8 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.offsets.values import TopicPartition
 from kpybroker.core.topic_names import is_internal
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.core.transaction.values import AddPartitions
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -46,7 +46,7 @@ Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
-Errors = Mapping[TopicPartition, ErrorCode]
+Errors = Mapping[PartitionKey, ErrorCode]
 
 
 async def handle(
@@ -97,7 +97,7 @@ async def _add(broker: Broker, transaction: Transaction, context: RequestContext
     return _all(transaction, error)
 
 
-def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[TopicPartition]) -> Errors:
+def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[PartitionKey]) -> Errors:
     if not transaction.transactional_id:
         return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
     try:
@@ -108,7 +108,7 @@ def _verify(broker: Broker, transaction: Transaction, partitions: Iterable[Topic
         return dict.fromkeys(partitions, error.code)
 
 
-async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[TopicPartition]) -> ErrorCode:
+async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[PartitionKey]) -> ErrorCode:
     if not transaction.transactional_id:
         return ErrorCode.INVALID_REQUEST
     try:
@@ -120,12 +120,12 @@ async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[T
 
 
 async def _refused(
-    broker: Broker, context: RequestContext, partitions: Iterable[TopicPartition], *, from_client: bool
-) -> dict[TopicPartition, ErrorCode]:
+    broker: Broker, context: RequestContext, partitions: Iterable[PartitionKey], *, from_client: bool
+) -> dict[PartitionKey, ErrorCode]:
     """Those that the client may not write to, or that the cluster does not know. Clients may not write to Kafka's own
     topics.
     """
-    refused: dict[TopicPartition, ErrorCode] = {}
+    refused: dict[PartitionKey, ErrorCode] = {}
     budget = YieldBudget()
     for topic, index in partitions:
         await budget.spend()

@@ -15,8 +15,9 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.committing import commit_error
 from kpybroker.core.group.values import CommitOffsets, CommitResult
-from kpybroker.core.offsets.values import OffsetAndMetadata, TopicPartition
+from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
+from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -58,8 +59,8 @@ async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: Reque
 
 
 async def _commit(
-    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext, known: dict[TopicPartition, Partition]
-) -> dict[TopicPartition, ErrorCode]:
+    broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext, known: dict[PartitionKey, Partition]
+) -> dict[PartitionKey, ErrorCode]:
     require_group_id(request.group_id)
     broker.groups.shard_for(request.group_id)  # raises where this is not the group's coordinator
     offsets_partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))
@@ -95,7 +96,7 @@ def _offset(partition: Partition, now_ms: int) -> OffsetAndMetadata:
     )
 
 
-def _response(errors: dict[TopicPartition, ErrorCode], version: int) -> TxnOffsetCommitResponse:
+def _response(errors: dict[PartitionKey, ErrorCode], version: int) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
