@@ -85,7 +85,7 @@ class _PeerChannel:
 
     async def _connect(self, timeout_s: float) -> Stream:
         config = self._host.config
-        names = (config.get_str("control.plane.listener.name"), config.inter_broker_listener_name)
+        names = (config.get_str("control.plane.listener.name").upper(), config.inter_broker_listener_name)
         for name in filter(None, names):
             for endpoint in self._registration.endpoints:
                 if endpoint.listener_name == name:

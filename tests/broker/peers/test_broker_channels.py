@@ -19,6 +19,9 @@ from tests.support.memory_transport import MemoryTransport
 from tests.support.peer import HOST, PORT, Peer
 
 REGISTRATION = BrokerRegistration((Endpoint(HOST, PORT, "PLAINTEXT", "PLAINTEXT"),), 0)
+TWO_PLANES = BrokerRegistration(
+    (Endpoint("data", 1, "PLAINTEXT", "PLAINTEXT"), Endpoint(HOST, PORT, "CONTROL", "PLAINTEXT")), 0
+)
 
 
 def request(number: int) -> ControlRequest:
@@ -30,7 +33,10 @@ async def answer_locally(api_key: ApiKey, message: Any, version: int) -> Any:
 
 
 @asynccontextmanager
-async def channel_to_peer() -> AsyncIterator[tuple[BrokerChannels, Peer, list[int], trio.Nursery]]:
+async def channel_to_peer(
+    registration: BrokerRegistration = REGISTRATION, **keys: str
+) -> AsyncIterator[tuple[BrokerChannels, Peer, list[int], trio.Nursery]]:
+    """Channels to broker 2, which is a `Peer`; `keys` of the configuration have `_` for `.`."""
     answered: list[int] = []
 
     def on_response(broker_id: int, sent: ControlRequest, response: Any) -> None:
@@ -40,11 +46,13 @@ async def channel_to_peer() -> AsyncIterator[tuple[BrokerChannels, Peer, list[in
 
     async with trio.open_nursery() as nursery:
         transport = MemoryTransport()
-        host = FakeHost(nursery, BrokerConfig({"broker.id": "1"}))
+        host = FakeHost(
+            nursery, BrokerConfig({"broker.id": "1", **{name.replace("_", "."): value for name, value in keys.items()}})
+        )
         channels = BrokerChannels(host, transport, answer_locally, on_response)
         peer = Peer(transport)
         nursery.start_soon(peer.serve)
-        channels.add(2, REGISTRATION, nursery)
+        channels.add(2, registration, nursery)
         yield channels, peer, answered, nursery
         nursery.cancel_scope.cancel()
 
@@ -55,6 +63,18 @@ async def test_requests_arrive_in_order_and_are_answered() -> None:
             channels.send(2, request(number))
         await channels.flush(2)
         assert peer.received == answered == [0, 1, 2, 3, 4]
+
+
+async def test_requests_go_to_the_control_plane_listener_however_its_name_is_written() -> None:
+    keys = {
+        "listeners": "PLAINTEXT://:9092,CONTROL://:9093",
+        "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
+        "control_plane_listener_name": "control",
+    }
+    async with channel_to_peer(TWO_PLANES, **keys) as (channels, peer, answered, _):
+        channels.send(2, request(1))
+        await channels.flush(2)
+        assert peer.received == answered == [1]
 
 
 async def test_a_request_is_repeated_until_it_is_answered(autojump_clock: trio.testing.MockClock) -> None:
