@@ -3,5 +3,6 @@
 Each package below may import only those that come after it:
 `app > handlers, lifecycle > maintenance > coordinators > replication > cluster > peers > requests > network > loop`.
 
-Never here: rules that could be pure. The way in: `app.Broker`, which builds all parts; `handlers/` has one module an API.
+Never here: rules that could be pure. The way in is `app.Broker`, which builds all parts; an API is a module of
+`handlers`.
 """
