@@ -70,14 +70,7 @@ class LogSegment:
         "txn_index",
     )
 
-    def __init__(
-        self,
-        files: SegmentFiles,
-        settings: SegmentSettings,
-        *,
-        now_ms: int,
-        create: bool,
-    ) -> None:
+    def __init__(self, files: SegmentFiles, settings: SegmentSettings, *, now_ms: int, create: bool) -> None:
         """Open a segment, or with `create` a new empty one whose index files exist from the start."""
         self.files = files
         self.base_offset = base_offset = files.base_offset
