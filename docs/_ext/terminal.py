@@ -16,6 +16,7 @@ from pathlib import Path
 START = Path(__file__).resolve().parents[1] / "start"
 ADDRESS = "127.0.0.1:9092"
 WIDTH, LINE_HEIGHT, COLUMNS = 860, 19, 104
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 STEPS = (f"echo hello | kcat -P -b {ADDRESS} -t demo", f"kcat -C -b {ADDRESS} -t demo -e")
 
 
@@ -42,7 +43,7 @@ def drawing(lines: Sequence[str]) -> str:
     height = LINE_HEIGHT * len(lines) + 52
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13" xml:space="preserve">',
+        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13">',
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#1d2430"/>',
         *(
             f'<circle cx="{20 + 18 * n}" cy="18" r="5.5" fill="{c}"/>'
@@ -52,7 +53,8 @@ def drawing(lines: Sequence[str]) -> str:
     for number, line in enumerate(lines):
         shown = line if len(line) <= COLUMNS else line[: COLUMNS - 1] + "…"
         colour = "#9ad1a5" if line.startswith("$ ") else "#ffffff" if "ready at" in line else "#c6d0dd"
-        parts.append(f'<text x="18" y="{50 + LINE_HEIGHT * number}" fill="{colour}">{escape(shown)}</text>')
+        text = escape(shown).replace(" ", NO_BREAK_SPACE)  # browsers fold other spaces
+        parts.append(f'<text x="18" y="{50 + LINE_HEIGHT * number}" fill="{colour}">{text}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
