@@ -3,9 +3,10 @@
     python -m compat_tests.bench.shortcuts [--quick] [--rounds N] [--only WORDS] [--dir DIRECTORY]
 
 A broker with all shortcuts, one without each, and one with none run at the same time on one core; one client at a time
-has another core. In each round every broker does every workload once, in an order that is reversed from round to round;
-the first round does not count. The table has medians: the rate with all shortcuts, then what of it is left without
-each, and the same of the broker's CPU seconds per GB or per million requests. docs/internals/shortcuts.md is the list.
+has another core. In each round every broker does every workload once; each round begins with another broker, and the
+first does not count. The table has the median rate with all shortcuts, then the median over the rounds of what is left
+without each, and the same of the broker's CPU seconds per GB or per million requests. docs/internals/shortcuts.md is
+the list.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import truediv
 from pathlib import Path
 from statistics import median
 
@@ -34,8 +36,8 @@ from compat_tests.bench.workloads import (
 from compat_tests.support.services import Broker
 from kpybroker.config.keys.own import SHORTCUTS
 
-ROUNDS = 5
-SCALE, QUICK_SCALE = 0.15, 0.02
+ROUNDS = 7
+SCALE, QUICK_SCALE = 0.4, 0.02
 SPARE_GB = 12.0
 LARGE_BATCH = {"records": 900, "record_bytes": 1000}
 
@@ -85,7 +87,9 @@ def measure(
         for number in range(1 + rounds):
             for workload in chosen:
                 figure = workload.figures[0].name
-                for name in running if number % 2 == 0 else reversed(list(running)):
+                first = number % len(running)
+                names = list(running)
+                for name in names[first:] + names[:first]:
                     sample = workload.run(Run(running[name], cores.client, f"shortcuts-{number}", scale))
                     if number:
                         found.setdefault((figure, name), []).append(sample)
@@ -99,11 +103,12 @@ def page(found: Samples, chosen: list[Workload]) -> str:
     rows = []
     for workload in chosen:
         figure = workload.figures[0].name
-        rates = {name: median(sample.values[0] for sample in found[figure, name]) for name in VALUES}
-        cpu = {name: median(sample.cpu or 0.0 for sample in found[figure, name]) for name in VALUES}
+        rates = {name: [sample.values[0] for sample in found[figure, name]] for name in VALUES}
+        cpu = {name: [sample.cpu or 0.0 for sample in found[figure, name]] for name in VALUES}
         for label, values in ((figure, rates), ("· CPU seconds", cpu)):
-            others = [f"{values[name] / values[WITH_ALL]:.2f}" for name in VALUES if name != WITH_ALL]
-            rows.append([label, f"{values[WITH_ALL]:,.2f}", *others])
+            base = values[WITH_ALL]
+            ratios = (median(map(truediv, values[name], base)) for name in VALUES if name != WITH_ALL)
+            rows.append([label, f"{median(base):,.2f}", *(f"{ratio:.2f}" for ratio in ratios)])
     return Table(head, rows).markdown()
 
 
