@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,12 +129,15 @@ def test_a_broker_goes_on_with_the_files_of_another(tmp_path: Path) -> None:
         {"/var/lib/kafka/data": str(tmp_path / "data"), "/etc/kafka/server.properties": str(properties)},
     )
     env = environment(tmp_path / "data")
-    with subprocess.Popen(["bash", "-ec", script + "\n"], env=env, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout)
-        assert any("0 errors" in line for line in lines)
-        assert any(line.startswith("kpybroker ready at") for line in lines)
-        process.terminate()
+    command = ["bash", "-ec", script + "\n"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = iter(process.stdout)
+            assert any("0 errors" in line for line in lines)
+            assert any(line.startswith("kpybroker ready at") for line in lines)
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)  # the shell and the broker that it started
 
 
 @pytest.mark.parametrize(
