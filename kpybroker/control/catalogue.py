@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general, time
+from kpybroker.control.methods import general, look, records, seed, snapshots, time, upkeep
 from kpybroker.control.registry import Registry
 
-MODULES = (general, time)
+MODULES = (general, look, records, seed, snapshots, time, upkeep)
 
 
 def all_methods() -> Registry:
