@@ -45,11 +45,23 @@ async def ask(broker: Broker, key: ApiKey, request: Any) -> Any:
             callback()
 
 
+_FIXES = {
+    ErrorCode.TOPIC_ALREADY_EXISTS: "use it, choose another name, or delete it first",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create the topic first",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "ask for at most as many replicas as there are brokers that are up",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "start or resume brokers until min.insync.replicas are in sync",
+    ErrorCode.REQUEST_TIMED_OUT: "start or resume the brokers that hold its replicas",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "try again",
+    ErrorCode.KAFKA_STORAGE_ERROR: "remove the disk fault, or start the broker again",
+}
+
+
 def check(code: int, what: str, message: str | None = None) -> None:
-    """Raises a ControlError for an error code of Kafka; `what` says what was tried."""
+    """Raises a ControlError for an error code of Kafka. `what` says what was tried, `message` the broker's reason."""
     if code != ErrorCode.NONE:
         error = ErrorCode(code)
-        raise ControlError(f"{what}: {error.name}", message or error.message, status=409)
+        cause = f"{what}: {error.name}: {message or error.message}"
+        raise ControlError(cause, _FIXES.get(error, "change what the broker names, and try again"), status=409)
 
 
 def any_broker(hosted: Hosted) -> Broker:

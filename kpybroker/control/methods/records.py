@@ -160,8 +160,7 @@ async def _ensure_topic(hosted: Hosted, topic: str) -> None:
     response = await ask(broker, ApiKey.METADATA, MetadataRequest(topics=[wanted], allow_auto_topic_creation=True))
     error = response.topics[0].error_code
     if error not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
-        fix = "create it with create_topic" if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else None
-        check(error, f"producing to {topic}", fix)
+        check(error, f"producing to {topic}")
     await wait_for_leaders(hosted, topic)
 
 
