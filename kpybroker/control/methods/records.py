@@ -67,19 +67,19 @@ class _Range(NamedTuple):
     end: int | None
     is_committed: bool
 
-    def within(self, log: Log) -> tuple[int, int]:
-        """The first offset to read and the one after the last."""
-        last = log.last_stable_offset if self.is_committed else log.high_watermark
-        return max(self.start or 0, log.log_start_offset), last if self.end is None else min(self.end, last)
+    def within(self, log: Log) -> tuple[int, int, int]:
+        """The first offset to read, the one after the last, and what bounds the batches to read."""
+        bound = log.last_stable_offset if self.is_committed else log.high_watermark
+        return max(self.start or 0, log.log_start_offset), bound if self.end is None else min(self.end, bound), bound
 
 
 async def _read(replica: Partition, wanted: _Range, limit: int, found: list[JSON]) -> None:
     log = replica.online_log()
-    offset, end = wanted.within(log)
-    aborted = log.collect_aborted_transactions(offset, end) if wanted.is_committed and offset < end else []
+    offset, end, bound = wanted.within(log)
+    aborted = log.collect_aborted_transactions(offset, bound) if wanted.is_committed and offset < end else []
     budget = YieldBudget()
     while offset < end and len(found) < limit:
-        fetched = log.read(offset, READ_BYTES, max_offset=end, min_one_message=True)
+        fetched = log.read(offset, READ_BYTES, max_offset=bound, min_one_message=True)
         if fetched.slice is None:
             return
         try:
