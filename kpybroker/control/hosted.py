@@ -220,6 +220,7 @@ class Hosted:
         """A session on the one store, which the first broker opens."""
         if self._store is None:
             path = self._store_file or embedded_file(host)
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
         return self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))

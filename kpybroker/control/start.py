@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
 
 
-async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatus[tuple[str, int]]) -> None:
+async def open_channel(
+    hosted: Hosted, port: int, loggers: Sequence[str] = ("",), *, task_status: trio.TaskStatus[tuple[str, int]]
+) -> None:
     """Serve the channel until cancelled; the started value is its address. Raises StartupError.
 
-    To be started before `hosted.run`, so that every broker has its seams.
+    To be started before `hosted.run`, so that every broker has its seams. What `loggers` log is kept for `log`; ""
+    is the root logger.
     """
     hosted.is_controlled = True
     hosted.clock = MovableClock()
@@ -37,11 +41,12 @@ async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatu
             EXIT_PORT,
         ) from error
     ring = hosted.part(LogRing)
-    root = logging.getLogger()
-    root.addHandler(ring)
+    for name in loggers:
+        logging.getLogger(name).addHandler(ring)
     try:
         task_status.started(address)
         await server.serve()
     finally:
-        root.removeHandler(ring)
+        for name in loggers:
+            logging.getLogger(name).removeHandler(ring)
         server.close()
