@@ -14,16 +14,18 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as its leader sees it. `leader` is None while it has none."""
+    """A partition as its leader sees it. `leader` is None while it has none; offsets and size are None then."""
 
     index: int
     leader: int | None
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    start_offset: int
-    end_offset: int
-    high_watermark: int
+    start_offset: int | None
+    high_watermark: int | None
+    last_stable_offset: int | None
+    end_offset: int | None
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a log."""
+    """A record of a log. Producer id, epoch and sequence are -1 where it has none."""
 
     topic: str
     partition: int
@@ -48,8 +50,12 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    is_transactional: bool = False
+    timestamp_type: str = "CreateTime"
+    leader_epoch: int = -1
     producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    is_transactional: bool = False
 
     @property
     def text(self) -> str | None:

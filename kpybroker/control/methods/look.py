@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.control.bytes_json import to_json
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.inside import any_broker, ask, check, coordinating, partitions_of
 from kpybroker.control.registry import JSON, methods
+from kpybroker.core.group.subscription import subscribed_topics
+from kpybroker.core.group.values import GroupState
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME, is_internal
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode
@@ -17,6 +18,7 @@ from kpybroker.wire.errors import ErrorCode, ProtocolError
 if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.control.hosted import Hosted
+    from kpybroker.core.group.state import Group
 
 NO_OFFSET = -1
 CONSUMER = "consumer"
@@ -45,8 +47,8 @@ def _topic(hosted: Hosted, name: str) -> JSON:
     snapshot = broker.metadata.snapshot
     return {
         "name": name,
-        "id": _uuid_text(snapshot.topic_id(name)),
-        "internal": is_internal(name),
+        "topic_id": _uuid_text(snapshot.topic_id(name)),
+        "is_internal": is_internal(name),
         "config": dict(broker.configs.topic_overrides(name)),
         "partitions": [_partition(hosted, state) for _, state in sorted(snapshot.topics[name].items())],
     }
@@ -54,7 +56,7 @@ def _topic(hosted: Hosted, name: str) -> JSON:
 
 def _partition(hosted: Hosted, state: Any) -> JSON:
     return {
-        "partition": state.partition_index,
+        "index": state.partition_index,
         "leader": state.leader if state.leader >= 0 else None,
         "leader_epoch": state.leader_epoch,
         "replicas": list(state.replicas),
@@ -96,74 +98,71 @@ def _uuid_text(topic_id: bytes) -> str:
 
 
 async def groups(hosted: Hosted) -> JSON:
-    """Every group: its id, state and protocol type."""
+    """Every group, as `group` shows it."""
     from kpybroker.wire.messages.list_groups import ListGroupsRequest
 
-    found = {}
+    found = set()
     for broker in list(hosted.brokers.values()):
         response = await ask(broker, ApiKey.LIST_GROUPS, ListGroupsRequest())
         check(response.error_code, "listing groups")
-        for one in response.groups:
-            found[one.group_id] = {
-                "group": one.group_id,
-                "state": one.group_state,
-                "protocol_type": one.protocol_type,
-            }
-    return [found[group_id] for group_id in sorted(found)]
+        found |= {one.group_id for one in response.groups}
+    known = [await group(hosted, group_id) for group_id in sorted(found)]
+    return [one for one in known if one is not None]
 
 
 async def group(hosted: Hosted, group: str) -> JSON:
-    """One group: its state, its protocol, its members with what they subscribe to and are assigned.
+    """One group: its state, its protocol, its members, what they subscribe to and are assigned. null: there is none.
 
-    A group that does not exist has the state Dead, as in Kafka."""
+    `generation` and `leader` are what its members last received."""
     from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 
     coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, group)
     if coordinator is None:
-        return {"group": group, "state": "Dead", "protocol_type": "", "protocol": "", "members": []}
+        return None
     response = await ask(coordinator, ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
     found = response.groups[0]
     check(found.error_code, f"describing group {group}")
+    if found.group_state == GroupState.DEAD.value:
+        return None
+    kept = coordinator.groups.shard_for(group).machine.groups[group]
     return {
-        "group": group,
+        "group_id": group,
         "state": found.group_state,
+        "coordinator": coordinator.node_id,
+        "generation": kept.generation_id,
         "protocol_type": found.protocol_type,
-        "protocol": found.protocol_data,
-        "members": [_member(one, found.protocol_type) for one in found.members],
+        "protocol": kept.protocol_name or "",
+        "leader": kept.leader_id,
+        "members": [_member(one, kept, found.protocol_type == CONSUMER) for one in found.members],
     }
 
 
-def _member(member: Any, protocol_type: str) -> JSON:
-    is_consumer = protocol_type == CONSUMER
+def _member(member: Any, group: Group, is_consumer: bool) -> JSON:
+    known = group.members.get(member.member_id)
+    metadata = known.protocols[0][1] if known is not None and known.protocols else member.member_metadata
     return {
         "member_id": member.member_id,
         "instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "client_host": member.client_host.lstrip("/"),
-        "topics": _subscription(member.member_metadata) if is_consumer else None,
-        "assignment": _assignment(member.member_assignment) if is_consumer else None,
-        "metadata": None if is_consumer else to_json(member.member_metadata),
+        "subscription": _subscription(metadata) if is_consumer else [],
+        "assignment": _assignment(member.member_assignment) if is_consumer else {},
     }
 
 
 def _subscription(data: bytes) -> JSON:
-    """Topics; null where the bytes are not a subscription."""
-    from kpybroker.core.group.subscription import subscribed_topics
-
-    found = subscribed_topics(data)
-    return None if found is None else sorted(found)
+    """Topics; none where the bytes are not a subscription."""
+    return sorted(subscribed_topics(data) or ())
 
 
 def _assignment(data: bytes) -> JSON:
-    """Partitions by topic; null where the bytes are not an assignment. All versions begin with version 0."""
+    """Partitions by topic; none where the bytes are not an assignment. All versions begin with version 0."""
     from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 
-    if not data:
-        return {}
     try:
         found = decode(ConsumerProtocolAssignment, data[_VERSION_BYTES:], 0, max_elements=len(data))
     except ProtocolError:
-        return None
+        return {}
     return {one.topic: sorted(one.partitions) for one in found.assigned_partitions}
 
 
@@ -224,12 +223,13 @@ async def transaction(hosted: Hosted, transactional_id: str) -> JSON:
     check(found.error_code, f"describing transaction {transactional_id}")
     return {
         "transactional_id": transactional_id,
+        "coordinator": coordinator.node_id,
         "state": found.transaction_state,
         "producer_id": found.producer_id,
         "producer_epoch": found.producer_epoch,
         "timeout_ms": found.transaction_timeout_ms,
         "started_ms": found.transaction_start_time_ms if found.transaction_start_time_ms >= 0 else None,
-        "partitions": {one.topic: sorted(one.partitions) for one in found.topics},
+        "partitions": [[one.topic, index] for one in found.topics for index in sorted(one.partitions)],
     }
 
 

@@ -29,7 +29,7 @@ LIMIT_MAX = 100_000
 READ_BYTES = 1 << 20
 BATCH_RECORDS_MAX = 1_000
 PRODUCE_TIMEOUT_MS = 30_000
-RECORD_FIELDS = ("key", "value", "headers", "timestamp", "partition")
+RECORD_FIELDS = ("key", "value", "headers", "timestamp_ms", "partition")
 COMMITTED = "read_committed"
 
 
@@ -111,16 +111,16 @@ def _record(replica: Partition, header: BatchHeader, record: Record) -> JSON:
         "topic": replica.topic,
         "partition": replica.index,
         "offset": record.offset,
-        "timestamp": record.timestamp,
+        "timestamp_ms": record.timestamp,
         "timestamp_type": "LogAppendTime" if is_append_time else "CreateTime",
         "key": to_json(record.key),
         "value": to_json(record.value),
         "headers": [[name, to_json(value)] for name, value in record.headers],
         "leader_epoch": header.partition_leader_epoch,
-        "producer_id": header.producer_id if header.producer_id >= 0 else None,
-        "producer_epoch": header.producer_epoch if header.producer_id >= 0 else None,
-        "sequence": record.sequence if record.sequence >= 0 else None,
-        "transactional": header.is_transactional,
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "sequence": record.sequence,
+        "is_transactional": header.is_transactional,
     }
 
 
@@ -128,7 +128,7 @@ def _record(replica: Partition, header: BatchHeader, record: Record) -> JSON:
 
 
 async def produce(hosted: Hosted, topic: str, records: list[dict[str, JSON]]) -> JSON:
-    """Append records, each {key, value, headers, timestamp, partition}; all fields may be left out.
+    """Append records, each {key, value, headers, timestamp_ms, partition}; all fields may be left out.
 
     Without `partition`, a record with a key goes where Kafka's own producer sends it, others in turn to each partition.
     A topic that does not exist is created if `auto.create.topics.enable` is set. Returns where each record is.
@@ -171,7 +171,7 @@ def _given(fields: dict[str, JSON], number: int, indexes: list[int], now_ms: int
             raise ControlError(f"{what} has a field `{name}`", did_you_mean(name, RECORD_FIELDS))
     key = from_json(fields.get("key"), f"the key of {what}")
     value = from_json(fields.get("value"), f"the value of {what}")
-    timestamp = _integer(fields.get("timestamp"), f"the timestamp of {what}", now_ms)
+    timestamp = _integer(fields.get("timestamp_ms"), f"the timestamp of {what}", now_ms)
     default = indexes[number % len(indexes)] if key is None else murmur2_partition(key, len(indexes))
     index = _integer(fields.get("partition"), f"the partition of {what}", default)
     if index not in indexes:

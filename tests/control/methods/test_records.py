@@ -9,13 +9,13 @@ import pytest
 from kpybroker.control.inside import leading
 from kpybroker.control.partitioner import murmur2, murmur2_partition
 from kpybroker.wire.records.builder import BatchFields, build_batch
-from kpybroker.wire.records.control import EndTransactionMarker
+from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from tests.support.hosted_cluster import hosted_brokers, refusal
 
 
 async def test_what_was_produced_is_read_with_every_field(tmp_path: Path) -> None:
     async with hosted_brokers(tmp_path) as (hosted, call):
-        given = {"key": "k", "value": {"base64": "/w=="}, "headers": [["h", "1"], ["h", None]], "timestamp": 17}
+        given = {"key": "k", "value": {"base64": "/w=="}, "headers": [["h", "1"], ["h", None]], "timestamp_ms": 17}
         assert await call("produce", topic="t", records=[given, {}]) == [
             {"partition": 0, "offset": 0},
             {"partition": 0, "offset": 1},
@@ -25,7 +25,7 @@ async def test_what_was_produced_is_read_with_every_field(tmp_path: Path) -> Non
     assert {name: first[name] for name in given} == given
     assert (first["offset"], first["timestamp_type"], first["leader_epoch"]) == (0, "CreateTime", 0)
     assert (second["key"], second["value"], second["headers"]) == (None, None, [])
-    assert now_ms - 60_000 < second["timestamp"] <= now_ms
+    assert now_ms - 60_000 < second["timestamp_ms"] <= now_ms
 
 
 async def test_a_part_of_a_topic(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_an_aborted_transaction_is_seen_only_uncommitted(tmp_path: Path) -
         partition.append(ProducedBatches(memoryview(build_batch([(None, b"open", 1)], fields)), 1))
         seen = [one["value"] for one in await call("records", topic="t", isolation="read_committed")]
         assert seen == ["before"]
-        partition.append_marker(EndTransactionMarker(False, 0, broker.clock.time_ms()), 9, 0)
+        partition.append_marker(EndTransactionMarker(ControlRecordType.ABORT, 0, broker.clock.time_ms()), 9, 0)
         await call("produce", topic="t", records=[{"value": "after"}])
         committed = [one["value"] for one in await call("records", topic="t", isolation="read_committed")]
         everything = [one["value"] for one in await call("records", topic="t")]
@@ -75,7 +75,7 @@ async def test_an_aborted_transaction_is_seen_only_uncommitted(tmp_path: Path) -
         ({"value": 1}, "the value of record 0 is no string"),
         ({"value": {"base64": "?"}}, "is not base64"),
         ({"partition": 3}, "record 0 is for partition 3; the topic has 1: 0 to 0"),
-        ({"timestamp": -1}, "the timestamp of record 0 is -1"),
+        ({"timestamp_ms": -1}, "the timestamp of record 0 is -1"),
         ({"headers": ["h"]}, "a header of record 0 is 'h'"),
     ],
 )

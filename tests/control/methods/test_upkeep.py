@@ -12,7 +12,7 @@ async def test_retention_deletes_what_is_too_old_and_nothing_else(tmp_path: Path
         for name in ("old", "new"):
             await call("create_topic", name=name, config={"retention.ms": 1_000_000})
         await call("produce", topic="new", records=[{"value": "new"}])
-        await call("produce", topic="old", records=[{"value": "old", "timestamp": 1_000}])
+        await call("produce", topic="old", records=[{"value": "old", "timestamp_ms": 1_000}])
         assert await call("apply_retention", topic="new") == {"new-0": 0}
         assert [one["value"] for one in await call("records", topic="old")] == ["old"]
         assert await call("apply_retention") == {"new-0": 0, "old-0": 1}
