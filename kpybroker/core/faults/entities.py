@@ -73,7 +73,7 @@ class Array:
     name: str
     keys: tuple[tuple[str, str], ...] = ()
     error: str = ""
-    failed: Mapping[str, Any] = field(default=NOTHING)
+    failed: Mapping[str, Any] = field(default_factory=dict)
     is_response_only: bool = False
 
     @property
@@ -98,7 +98,7 @@ class Shape:
     `natural` is the depth in the response at which an error belongs if a rule names nothing: by default that of the
     innermost array with an error. `leaves_out` is False for a request that is handled whole and answered with errors
     afterwards; `is_always_handled` means that a request from which everything was left out still has a response of the
-    handler, which has more than the elements.
+    handler, which has more than the elements. `has_top` is False where no field is for an error of the whole request.
     """
 
     versions: tuple[int, int]
@@ -108,6 +108,7 @@ class Shape:
     natural: int | None = None
     leaves_out: bool = True
     is_always_handled: bool = False
+    has_top: bool = True
     add_names: AddNames | None = None
 
     @property

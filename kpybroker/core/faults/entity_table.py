@@ -277,7 +277,7 @@ _CLUSTER: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     # A log directory's error is all that the first versions have.
     ApiKey.DESCRIBE_LOG_DIRS: (
-        Shape((0, 2), _LOG_DIR_TOPICS, (_LOG_DIRS,), natural=0, is_always_handled=True),
+        Shape((0, 2), _LOG_DIR_TOPICS, (_LOG_DIRS,), natural=0, is_always_handled=True, has_top=False),
         Shape((3, FOREVER), _LOG_DIR_TOPICS, natural=TOP),
     ),
     ApiKey.ELECT_LEADERS: (

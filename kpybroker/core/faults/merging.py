@@ -72,7 +72,7 @@ class Element:
 def depth_of_error(shape: Shape, match: Match, error: Error) -> int:
     """At the innermost array whose elements the rule names; if these have no errors, the next further in, or out."""
     if error.is_top:
-        return TOP
+        return TOP if shape.has_top else shape.natural_depth
     named = [depth for depth, one in enumerate(shape.response) if _named_kinds(match) & one.kinds]
     if not named:
         return shape.natural_depth
