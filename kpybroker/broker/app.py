@@ -302,6 +302,11 @@ class Broker:
 
         return LogCleaner(self, self.configs, self.replicas)
 
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a log is being compacted now."""
+        return self._has("log_cleaner") and self.log_cleaner.is_busy
+
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""
         assert self._nursery is not None, "the broker is not running"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general
+from kpybroker.control.methods import general, time
 from kpybroker.control.registry import Registry
 
-MODULES = (general,)
+MODULES = (general, time)
 
 
 def all_methods() -> Registry:

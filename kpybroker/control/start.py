@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import seams_of
@@ -23,6 +24,8 @@ async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatu
 
     To be started before `hosted.run`, so that every broker has its seams.
     """
+    hosted.is_controlled = True
+    hosted.clock = MovableClock()
     hosted.seams_of = partial(seams_of, hosted)
     server = ControlServer(hosted, all_methods())
     try:
