@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general, time
+from kpybroker.control.methods import faults, general, requests, time
 from kpybroker.control.registry import Registry
 
-MODULES = (general, time)
+MODULES = (faults, general, requests, time)
 
 
 def all_methods() -> Registry:

@@ -11,6 +11,7 @@ import trio
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.interception import remove_faults_on_reset
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import seams_of
 from kpybroker.control.server import HOST, ControlServer
@@ -27,6 +28,7 @@ async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatu
     hosted.is_controlled = True
     hosted.clock = MovableClock()
     hosted.seams_of = partial(seams_of, hosted)
+    remove_faults_on_reset(hosted)
     server = ControlServer(hosted, all_methods())
     try:
         address = server.listen(port)
