@@ -40,7 +40,7 @@ from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
-from kpybroker.broker.requests.dispatch import Dispatcher
+from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.keys.own import chosen_shortcuts
@@ -72,7 +72,7 @@ STOP_SECONDS_MAX = 30.0
 
 class Broker:
     """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones.
+    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
     """
 
     tree: Tree
@@ -91,6 +91,7 @@ class Broker:
         files: Files | None = None,
         tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
+        intercept: Callable[[Broker], AnswerNow] | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
@@ -141,6 +142,8 @@ class Broker:
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        if intercept is not None:
+            self.dispatcher.answer_now = intercept(self)
 
     # --- life
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general, look, records, seed, snapshots, time, upkeep
+from kpybroker.control.methods import faults, general, look, records, requests, seed, snapshots, time, upkeep
 from kpybroker.control.registry import Registry
 
-MODULES = (general, look, records, seed, snapshots, time, upkeep)
+MODULES = (faults, general, look, records, requests, seed, snapshots, time, upkeep)
 
 
 def all_methods() -> Registry:

@@ -12,6 +12,7 @@ import trio
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.interception import remove_faults_on_reset
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import seams_of
 from kpybroker.control.server import HOST, ControlServer
@@ -31,6 +32,7 @@ async def open_channel(
     hosted.is_controlled = True
     hosted.clock = MovableClock()
     hosted.seams_of = partial(seams_of, hosted)
+    remove_faults_on_reset(hosted)
     server = ControlServer(hosted, all_methods())
     try:
         address = server.listen(port)
