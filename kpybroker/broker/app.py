@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -88,7 +89,7 @@ class Broker:
         clock: Clock | None = None,
         transport: Transport | None = None,
         files: Files | None = None,
-        tree: Tree | None = None,
+        tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
     ) -> None:
         self.config = config
@@ -112,6 +113,8 @@ class Broker:
         self._tree_listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery: trio.Nursery | None = None
         self._is_serving = False
+        self._hands_over = True
+        self._has_crashed = False
 
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
@@ -158,12 +161,14 @@ class Broker:
             except StartupError as error:
                 failure = error
             finally:
-                if broker._is_serving:
+                if broker._is_serving and broker._hands_over:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                         await controlled_shutdown(broker, broker.metadata, broker.peers)
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
-                    await broker._stop()
+                    await (broker._reset() if broker._has_crashed else broker._stop())
                 nursery.cancel_scope.cancel()
+        if broker._has_crashed:
+            await broker._abandon()
         if failure is not None:
             raise failure
 
@@ -190,6 +195,8 @@ class Broker:
         tree = self._given_tree
         if tree is None:
             tree, self.embedded_store = make_tree(self)
+        elif callable(tree):
+            tree = tree(self)
         tree.listen(self._tree_event)
         await start_tree(tree, self.config)
         return tree
@@ -221,9 +228,38 @@ class Broker:
     def _has(self, name: str) -> bool:
         return name in self.__dict__
 
-    def stop(self) -> None:
-        """Request an orderly stop: `wait_stop_requested` returns."""
+    def stop(self, *, hand_over: bool = True) -> None:
+        """Request an orderly stop: `wait_stop_requested` returns.
+
+        Without `hand_over` there is no controlled shutdown: the other brokers of the cluster stop too.
+        """
+        self._hands_over = self._hands_over and hand_over
         self._stop_requested.set()
+
+    def crash(self) -> None:
+        """End as a process that is killed, for tests: connections are reset and nothing more is written.
+
+        The next start recovers the logs. The session in the tree ends at once.
+        """
+        self._has_crashed = True
+        self.stop(hand_over=False)
+
+    async def _reset(self) -> None:
+        logger.warning("[KafkaServer id=%d] killed", self.node_id)
+        for bound in self.bound:
+            bound.listener.close()
+        await self.server.reset()
+        measure_no_more(self.stall)
+
+    async def _abandon(self) -> None:
+        """After every task has ended: release files, locks and the session, and write nothing."""
+        with trio.CancelScope(shield=True):
+            if self._has("logs"):
+                self.logs.abandon()
+            if self._has("tree"):
+                await close_coordination(self.tree, self.node_id)
+            if self.embedded_store is not None:
+                await close_coordination(self.embedded_store, self.node_id)
 
     async def wait_stop_requested(self) -> None:
         """Return after `stop`, or when the broker cannot go on: then `fatal` says why."""

@@ -34,6 +34,11 @@ def ready_line(addresses: Sequence[Address]) -> str:
     return f"kpybroker ready at {addresses[0]}"
 
 
+def control_line(address: tuple[str, int] | None) -> str:
+    """The second line, for programs too, if there is a control channel: `kpybroker control at HOST:PORT`."""
+    return "" if address is None else f"kpybroker control at {address[0]}:{address[1]}\n"
+
+
 class BrokerFacts(NamedTuple):
     """What the banner says of the broker. `version` is kpybroker's; `fsync_each`: every message is fsynced."""
 

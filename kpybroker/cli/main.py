@@ -45,6 +45,12 @@ def cli() -> None:
     default=1,
     help="A cluster of so many brokers, at PORT and the ports after it. [default: 1]",
 )
+@click.option(
+    "--control",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")
 @_override
 @_log_format

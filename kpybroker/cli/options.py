@@ -20,6 +20,7 @@ class DevOptions(NamedTuple):
     log_format: str = "text"
     log_level: str | None = None
     brokers: int = 1
+    control: int | None = None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

@@ -140,6 +140,10 @@ class MemoryStream:
     def begin_sending(self, parts: Sequence[Part]) -> MemoryAnswer:
         return MemoryAnswer(parts, self.outgoing)
 
+    def reset_on_close(self) -> None:
+        self.incoming.data.clear()
+        self.outgoing.data.clear()
+
     def close(self) -> None:
         self.incoming.close()
         self.outgoing.close()

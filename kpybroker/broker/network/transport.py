@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import struct
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -95,6 +96,10 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
+        ...
+
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection by a TCP reset; what was not sent by then is dropped."""
 
 
 class Listener(Protocol):
@@ -311,6 +316,11 @@ class SocketStream:
     def begin_sending(self, parts: Sequence[Part]) -> Sending:
         """As `Stream.begin_sending`."""
         return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
+
+    def reset_on_close(self) -> None:
+        """As `Stream.reset_on_close`."""
+        if self._sock.fileno() >= 0:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def close(self) -> None:
         """Close the socket, once."""

@@ -157,6 +157,12 @@ class Server:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
+    async def reset(self) -> None:
+        """`stop`, but clients see each connection reset, as when the process is killed."""
+        for connection in self._connections.values():
+            connection.stream.reset_on_close()
+        await self.stop()
+
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:
             await self._wait_for_slot()

@@ -1,0 +1,14 @@
+"""What each hosted broker gets in place of the real clock, transport, files and so on: one place for all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kpybroker.control.hosted import Hosted
+    from kpybroker.control.plan import BrokerPlan
+
+
+def seams_of(hosted: Hosted, plan: BrokerPlan) -> dict[str, Any]:
+    """Keyword arguments of `Broker.open`, for a process with a control channel."""
+    return {"clock": hosted.clock}

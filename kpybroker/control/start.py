@@ -1,0 +1,38 @@
+"""Opens the channel for the brokers of a process."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.control.log_ring import LogRing
+from kpybroker.control.registry import all_methods
+from kpybroker.control.server import HOST, ControlServer
+
+if TYPE_CHECKING:
+    from kpybroker.control.hosted import Hosted
+
+
+async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatus[tuple[str, int]]) -> None:
+    """Serve the channel until cancelled; the started value is its address. Raises StartupError."""
+    server = ControlServer(hosted, all_methods())
+    try:
+        address = server.listen(port)
+    except OSError as error:
+        raise StartupError(
+            f"the control channel cannot be opened at {HOST}:{port}: {error.strerror or error}",
+            "choose another port with --control PORT, 0 for a free one",
+            EXIT_PORT,
+        ) from error
+    ring = hosted.part(LogRing)
+    root = logging.getLogger()
+    root.addHandler(ring)
+    try:
+        task_status.started(address)
+        await server.serve()
+    finally:
+        root.removeHandler(ring)
+        server.close()
