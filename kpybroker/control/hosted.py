@@ -56,6 +56,8 @@ class Hosted:
         self.is_controlled = is_controlled
         self.is_ready = False
         """Whether all have started. A signal before that cancels their start."""
+        self.seams_of: Callable[[BrokerPlan], dict[str, Any]] = lambda _: {"clock": self.clock}
+        """What a broker gets in place of the real things, as keyword arguments of `Broker.open`; see `seams`."""
         self._plans = {plan.broker_id: plan for plan in plans}
         self._directory = directory
         self._store_file = directory / "coordination.sqlite" if len(self._plans) > 1 else None
@@ -190,11 +192,7 @@ class Hosted:
             self.stop()
 
     def _seams(self, plan: BrokerPlan) -> dict[str, Any]:
-        seams: dict[str, Any] = {"clock": self.clock}
-        if self.is_controlled:
-            from kpybroker.control.seams import seams_of
-
-            seams = seams_of(self, plan)
+        seams = self.seams_of(plan)
         if self._store_file is not None or not plan.config().get_str("zookeeper.connect"):
             seams["tree"] = self._tree_of
         return seams

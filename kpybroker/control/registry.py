@@ -134,13 +134,6 @@ class Registry:
         return {"methods": {name: self._methods[name].described() for name in sorted(self._methods)}}
 
 
-def all_methods() -> Registry:
-    """Every method there is."""
-    from kpybroker.control.methods import general
-
-    return Registry([general.METHODS])
-
-
 # --- types
 
 

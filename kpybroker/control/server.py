@@ -3,8 +3,8 @@
 The response is the JSON of the result, or `{"error": {"cause": ..., "fix": ...}}`. `GET /v1` lists the methods.
 
 Rules
-- Only loopback: whoever reaches the channel may do anything to the broker. A request with an `Origin` is from a web
-  page and is refused; so is one whose `Host` is not this address, which a page could have had resolved to it.
+- Only loopback: a program that reaches the channel may do anything to the broker. A request with an `Origin` is from a
+  web page and is refused; so is one whose `Host` is not this address, which a page could have had resolved to it.
 - Bodies, headers and the number of connections are bounded.
 - A method whose client goes away is cancelled.
 - A failure is a JSON error and a log line, never a traceback in a response.

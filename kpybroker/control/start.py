@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.control.catalogue import all_methods
 from kpybroker.control.log_ring import LogRing
-from kpybroker.control.registry import all_methods
+from kpybroker.control.seams import seams_of
 from kpybroker.control.server import HOST, ControlServer
 
 if TYPE_CHECKING:
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
 
 async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatus[tuple[str, int]]) -> None:
-    """Serve the channel until cancelled; the started value is its address. Raises StartupError."""
+    """Serve the channel until cancelled; the started value is its address. Raises StartupError.
+
+    To be started before `hosted.run`, so that every broker has its seams.
+    """
+    hosted.seams_of = partial(seams_of, hosted)
     server = ControlServer(hosted, all_methods())
     try:
         address = server.listen(port)

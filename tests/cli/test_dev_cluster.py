@@ -86,5 +86,5 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             assert sorted(state.replicas) == [0, 1, 2]
             assert await nodes_seen_by(first) == await nodes_seen_by(second) == await nodes_seen_by(third)
             caplog.clear()
-            second.stop()  # one of them is stopped, and so are the others
+            hosted.stop()
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

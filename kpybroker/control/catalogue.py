@@ -1,0 +1,13 @@
+"""Every method there is: a new module in `methods` is added here."""
+
+from __future__ import annotations
+
+from kpybroker.control.methods import general
+from kpybroker.control.registry import Registry
+
+MODULES = (general,)
+
+
+def all_methods() -> Registry:
+    """The registry of all methods."""
+    return Registry(module.METHODS for module in MODULES)
