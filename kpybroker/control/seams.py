@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kpybroker.control.levers.topology import Topology
+
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import BrokerPlan
@@ -11,4 +13,4 @@ if TYPE_CHECKING:
 
 def seams_of(hosted: Hosted, plan: BrokerPlan) -> dict[str, Any]:
     """Keyword arguments of `Broker.open`, for a process with a control channel."""
-    return {"clock": hosted.clock}
+    return {"clock": hosted.clock, **hosted.part(Topology).seams(plan)}
