@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general
+from kpybroker.control.methods import general, topology
 from kpybroker.control.registry import Registry
 
-MODULES = (general,)
+MODULES = (general, topology)
 
 
 def all_methods() -> Registry:

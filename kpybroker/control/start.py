@@ -10,6 +10,7 @@ import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.levers.leadership import undo_all
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import seams_of
@@ -25,6 +26,7 @@ async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatu
     To be started before `hosted.run`, so that every broker has its seams.
     """
     hosted.part(Topology).install(hosted)
+    hosted.on_reset(partial(undo_all, hosted))
     hosted.seams_of = partial(seams_of, hosted)
     server = ControlServer(hosted, all_methods())
     try:

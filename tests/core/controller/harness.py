@@ -235,7 +235,9 @@ class Harness:
 
     def do_lead(self, *wishes: str) -> None:
         """`t-0:2` elects 2, `t-0:none` nobody from now on."""
-        leaders = {parse_partition(p): int(leader.replace("none", "-1")) for p, leader in (w.split(":") for w in wishes)}
+        leaders = {
+            parse_partition(p): int(leader.replace("none", "-1")) for p, leader in (w.split(":") for w in wishes)
+        }
         for partition, leader in leaders.items():
             (self._leaderless.add if leader < 0 else self._leaderless.discard)(partition)
         self._ask(events.DesignatedElection(leaders))
