@@ -51,7 +51,7 @@ class ControllerContext:
 
     def __init__(self, leaderless: Set[TopicPartition] = frozenset()) -> None:
         self.leaderless = leaderless
-        """No leader is elected for these, whoever asks for one. A test may change the set at any time."""
+        """No leader is elected for these, whatever asks for one. A test may change the set at any time."""
         self.reset()
 
     def reset(self) -> None:

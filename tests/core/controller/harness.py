@@ -234,7 +234,7 @@ class Harness:
         self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
 
     def do_lead(self, *wishes: str) -> None:
-        """`t-0:2` elects 2, `t-0:none` nobody from now on."""
+        """`t-0:2` elects 2, `t-0:none` no one from now on."""
         leaders = {
             parse_partition(p): int(leader.replace("none", "-1")) for p, leader in (w.split(":") for w in wishes)
         }
