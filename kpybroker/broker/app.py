@@ -41,7 +41,7 @@ from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
-from kpybroker.broker.requests.dispatch import Dispatcher
+from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
@@ -72,7 +72,7 @@ STOP_SECONDS_MAX = 30.0
 
 class Broker:
     """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones.
+    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
     """
 
     tree: Tree
@@ -92,6 +92,7 @@ class Broker:
         tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
         holds: Holds | None = None,
+        intercept: Callable[[Broker], AnswerNow] | None = None,
     ) -> None:
         self.config = config
         self.holds = holds or Holds()
@@ -139,6 +140,8 @@ class Broker:
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        if intercept is not None:
+            self.dispatcher.answer_now = intercept(self)
 
     # --- life
 
@@ -296,6 +299,11 @@ class Broker:
         from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 
         return LogCleaner(self, self.configs, self.replicas)
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a log is being compacted now."""
+        return self._has("log_cleaner") and self.log_cleaner.is_busy
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""

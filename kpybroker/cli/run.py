@@ -117,9 +117,7 @@ async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import BrokerPlan
 
-    hosted = Hosted(
-        [BrokerPlan.of(plan.config) for plan in plans], Path(directory), is_controlled=control_port is not None
-    )
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(directory))
     async with trio.open_nursery() as nursery:
         _stop_on_signals(hosted, nursery.cancel_scope)
         if REPORT_SIGNALS:

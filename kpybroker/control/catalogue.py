@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import general, topology
+from kpybroker.control.methods import general, time, topology
 from kpybroker.control.registry import Registry
 
-MODULES = (general, topology)
+MODULES = (general, time, topology)
 
 
 def all_methods() -> Registry:

@@ -42,19 +42,18 @@ T = TypeVar("T")
 
 class Hosted:
     """`directory` is for the embedded tree of several brokers (with one, it is in a log directory) and for those that
-    are added later. `is_controlled`: a broker that fails is down until it is started again; without a channel that
-    could do so, its end is the end of all.
+    are added later.
     """
 
-    def __init__(
-        self, plans: Iterable[BrokerPlan], directory: Path, *, clock: Clock | None = None, is_controlled: bool = False
-    ) -> None:
+    def __init__(self, plans: Iterable[BrokerPlan], directory: Path) -> None:
         self.brokers: dict[int, Broker] = {}
         """Those that are up, by id."""
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = SystemClock()
         self.fatal: StartupError | None = None
         """Why they all ended, if it was not by `stop`."""
-        self.is_controlled = is_controlled
+        self.is_controlled = False
+        """Whether there is a channel. Then a broker that fails is down until it is started again; without one, its end
+        is the end of all."""
         self.is_ready = False
         """Whether all have started. A signal before that cancels their start."""
         self.seams_of: Callable[[BrokerPlan], dict[str, Any]] = lambda _: {"clock": self.clock}

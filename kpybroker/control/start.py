@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
+from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
 from kpybroker.control.levers.leadership import undo_all
 from kpybroker.control.levers.topology import Topology
@@ -20,14 +21,21 @@ if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
 
 
+def equip(hosted: Hosted) -> None:
+    """Give the brokers, which are not started yet, what the methods move."""
+    hosted.is_controlled = True
+    hosted.clock = MovableClock()
+    hosted.part(Topology).install(hosted)
+    hosted.on_reset(partial(undo_all, hosted))
+    hosted.seams_of = partial(seams_of, hosted)
+
+
 async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatus[tuple[str, int]]) -> None:
     """Serve the channel until cancelled; the started value is its address. Raises StartupError.
 
     To be started before `hosted.run`, so that every broker has its seams.
     """
-    hosted.part(Topology).install(hosted)
-    hosted.on_reset(partial(undo_all, hosted))
-    hosted.seams_of = partial(seams_of, hosted)
+    equip(hosted)
     server = ControlServer(hosted, all_methods())
     try:
         address = server.listen(port)

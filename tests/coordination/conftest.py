@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.control.levers.tree import HeldTree
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.faults import ExpirableTree, FaultyTree
@@ -111,7 +112,7 @@ def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], Expira
     if kind == "faulty":
         return lambda: FaultyTree(store.session()), store
     if kind == "held":
-        return lambda: HeldTree(store.session(), trio.lowlevel.spawn_system_task), store
+        return lambda: HeldTree(store.session(), trio.lowlevel.spawn_system_task, SystemClock()), store
     return store.session, store
 
 

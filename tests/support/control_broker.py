@@ -18,6 +18,7 @@ from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.registration import Registration
 from kpybroker.broker.cluster.topic_admin import TopicAdmin
 from kpybroker.broker.handlers import routes
+from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.host import Host
 from kpybroker.broker.peers.peers import Directory, Peers
@@ -38,7 +39,7 @@ PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 NOW_MS = 1_700_000_000_000
 
 
-class FakeClock:
+class FakeClock(Clock):
     def time_ms(self) -> int:
         return NOW_MS
 

@@ -17,6 +17,7 @@ import trio
 
 from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.coordinators.groups import GroupCoordinators
+from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
@@ -33,7 +34,7 @@ from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
 EPOCH_MS = 1_700_000_000_000
 
 
-class FakeClock:
+class FakeClock(Clock):
     """trio's clock; the wall starts at EPOCH_MS."""
 
     def time_ms(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from kpybroker.broker.network.transport import socket_transport
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.catalogue import all_methods
 from kpybroker.control.hosted import Hosted
-from kpybroker.control.levers.leadership import active_controller, undo_all
+from kpybroker.control.levers.leadership import active_controller
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.plan import BrokerPlan
-from kpybroker.control.seams import seams_of
+from kpybroker.control.start import equip
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.produce import ProduceRequest
@@ -128,11 +127,9 @@ async def hosted_cluster(
         listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         plans.append(BrokerPlan.of(BrokerConfig(settings(directory / str(broker_id), **own, **listeners, **keys))))
     memory = MemoryTransport()
-    hosted = Hosted(plans, directory, is_controlled=True)
+    hosted = Hosted(plans, directory)
     hosted._parts[Topology] = Topology(socket_transport if on_sockets else lambda _: memory)
-    hosted.part(Topology).install(hosted)
-    hosted.on_reset(partial(undo_all, hosted))
-    hosted.seams_of = partial(seams_of, hosted)
+    equip(hosted)
     ready, ended = trio.Event(), trio.Event()
 
     async def on_ready() -> None:

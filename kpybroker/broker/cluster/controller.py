@@ -318,7 +318,7 @@ class ClusterController:
             self._nursery.start_soon(self._put_later, effect.event, effect.delay_seconds)
 
     async def _put_later(self, event: events.Event, delay_s: float) -> None:
-        await trio.sleep(delay_s)
+        await self._host.clock.pause(delay_s)
         self._put(event)
 
     async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:

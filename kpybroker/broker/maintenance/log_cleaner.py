@@ -85,7 +85,7 @@ class LogCleaner:
                         self._wake = trio.Event()
                         await self._start_workers(nursery)
                         await self._maintain()
-                        with trio.move_on_after(self._backoff_s):
+                        with self._host.clock.pausing(self._backoff_s):
                             await self._wake.wait()
         finally:
             self._ended.set()
@@ -96,6 +96,11 @@ class LogCleaner:
         if self._scope is not None:
             self._scope.cancel()
             await self._ended.wait()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a log is being cleaned now."""
+        return bool(self._workers)
 
     def wake(self) -> None:
         """Look again now. A log was deleted: its checkpoint must not apply to another log of the same name."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import trio
+
 from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread
@@ -140,15 +142,14 @@ class FetchService:
         The caller sends them, releases their slices, and then keeps the session or calls `let_go`. The session is
         notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
-        clock = self._host.clock
-        deadline = clock.monotonic() + params.max_wait_ms / 1000
+        deadline = trio.current_time() + params.max_wait_ms / 1000
         visits: dict[FetchKey, Visit] = {}
         try:
             while True:
                 marks = session.marks
                 yield from self._visit_dirty(session, params, visits)
                 missing = _bytes_missing(session, params.min_bytes, visits.values())
-                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= clock.monotonic():
+                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= trio.current_time():
                     return list(visits.values())
                 if session.marks == marks:
                     yield from _wait_for_changes(session, missing, deadline)

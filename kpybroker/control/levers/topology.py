@@ -104,7 +104,9 @@ class Topology:
         def spawn(task: Callable[[], Awaitable[None]]) -> None:
             hosted.spawn(task)
 
-        held = self._levers[broker_id].tree = HeldTree(cast("ExpirableTree", tree), spawn)  # as both kinds are
+        held = self._levers[broker_id].tree = HeldTree(
+            cast("ExpirableTree", tree), spawn, hosted.clock
+        )  # as both kinds are
         if not self._reaches_tree(broker_id):
             held.cut()
         return held

@@ -24,6 +24,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionEvent, SessionState, TreeEvent, path_of
 
 if TYPE_CHECKING:
+    from kpybroker.broker.loop.clock import Clock
     from kpybroker.coordination.faults import ExpirableTree
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -32,11 +33,12 @@ Spawn = Callable[[Callable[[], Awaitable[None]]], object]
 
 
 class HeldTree(Tree):
-    """`inner`, as far as it is let through. `spawn` runs a task that may outlive the call."""
+    """`inner`, as far as it is let through. `spawn` runs a task that outlives the call; `clock` is the broker's."""
 
-    def __init__(self, inner: ExpirableTree, spawn: Spawn) -> None:
+    def __init__(self, inner: ExpirableTree, spawn: Spawn, clock: Clock) -> None:
         self._inner = inner
         self._spawn = spawn
+        self._clock = clock
         self._listener: Listener | None = None
         self._is_paused = False
         self._is_cut = False
@@ -101,7 +103,8 @@ class HeldTree(Tree):
 
     async def _expire_later(self, silence: trio.CancelScope) -> None:
         with silence:
-            await trio.sleep(self._inner.negotiated_timeout_ms / 1000)
+            with self._clock.move_on_at(self._clock.monotonic() + self._inner.negotiated_timeout_ms / 1000):
+                await trio.sleep_forever()
             logger.warning("The session 0x%x has timed out: its broker gave no sign of life", self.session_id)
             try:
                 await self._inner.expire()

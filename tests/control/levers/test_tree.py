@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.control.levers.tree import HeldTree
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import CoordinationUnavailable
@@ -21,7 +22,7 @@ class Session:
 
     def __init__(self) -> None:
         store = EmbeddedStore.in_memory(lambda: 1_700_000_000_000)
-        self.tree = HeldTree(store.session(TIMEOUT_S * 1000), trio.lowlevel.spawn_system_task)
+        self.tree = HeldTree(store.session(TIMEOUT_S * 1000), trio.lowlevel.spawn_system_task, SystemClock())
         self.others = store.session()
         self.log = EventLog()
         self.tree.listen(self.log)
