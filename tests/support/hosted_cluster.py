@@ -117,15 +117,17 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
 async def hosted_cluster(
     directory: Path, count: int = 3, *, on_sockets: bool = False, **keys: str
 ) -> AsyncIterator[HostedCluster]:
-    """Brokers 0, 1, ... Keys are Kafka's with `.` written as `_`. Without sockets, connections are in memory."""
+    """Brokers 0, 1, ... Keys are Kafka's with `.` written as `_`, and `{}` in a value is the broker. Without sockets,
+    connections are in memory."""
     plans = []
     for broker_id in range(count):
         (directory / str(broker_id)).mkdir(parents=True, exist_ok=True)
         own = {"broker_id": str(broker_id), "controlled_shutdown_retry_backoff_ms": "1"}
         own["replica_fetch_wait_max_ms"] = "100"
+        own_keys = {name: value.replace("{}", str(broker_id)) for name, value in keys.items()}
         port = 0 if on_sockets else 9092 + broker_id
         listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-        plans.append(BrokerPlan.of(BrokerConfig(settings(directory / str(broker_id), **own, **listeners, **keys))))
+        plans.append(BrokerPlan.of(BrokerConfig(settings(directory / str(broker_id), **own, **listeners, **own_keys))))
     memory = MemoryTransport()
     hosted = Hosted(plans, directory)
     hosted._parts[Topology] = Topology(socket_transport if on_sockets else lambda _: memory)

@@ -27,11 +27,6 @@ class Holds:
         self.follower_ends: dict[Replica, int] = {}
         self._limits: dict[object, dict[Replica, int]] = {}
 
-    @property
-    def owners(self) -> list[object]:
-        """Those that have set limits."""
-        return list(self._limits)
-
     def limit(self, owner: object, followers: dict[Replica, int]) -> None:
         """Hold these followers back until `free`; of several limits of one follower, the lowest counts."""
         self._limits[owner] = followers

@@ -13,7 +13,9 @@ import trio
 
 from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.control.errors import ControlError, did_you_mean
+from kpybroker.control.levers.handles import handles_of
 from kpybroker.control.levers.topology import Topology
+from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.events import ApiError, DesignatedElection, UncleanLeaderElectionEnable
 from kpybroker.core.controller.model import NO_LEADER
 from kpybroker.core.topic_partition import TopicPartition
@@ -173,11 +175,16 @@ async def shrink_isr(hosted: Hosted, owner: object, partition: TopicPartition, i
         if found is None or found.leader is None or found.isr == isr:
             return True
         if found.leader.pending is None:
+            for broker_id, follower in found.leader.followers.items():
+                if broker_id not in isr:
+                    follower.was_long_ago()  # or the high watermark waits for it as for one that is about to join
             leader.replicas.change_isr(found, found.leader.propose(found.isr & isr))
         return None
 
     await until(has_shrunk, f"the ISR of {partition} has not changed", "see whether its leader reaches the controller")
-    await wait_known(hosted, partition, lambda state: set(state.isr) == isr)
+    protocol = mv.parse(leader.config.get_str("inter.broker.protocol.version"))
+    if mv.is_alter_partition_supported(protocol):  # before, brokers learn of it seconds later
+        await wait_known(hosted, partition, lambda state: set(state.isr) == isr)
 
 
 async def lag_follower(
@@ -205,12 +212,11 @@ def free(hosted: Hosted, owner: object) -> None:
 
 
 async def undo_all(hosted: Hosted) -> None:
-    """Resume what is paused, heal the network, free followers, and elect leaders where there must be none."""
+    """Remove what has a handle, resume what is paused, heal the network, and elect leaders where there must be none."""
     topology = hosted.part(Topology)
+    handles_of(hosted).clear()
     topology.heal_network()
     topology.resume_all()
-    for owner in topology.holds.owners:
-        free(hosted, owner)
     await elect_any(hosted, set(topology.holds.leaderless))
 
 

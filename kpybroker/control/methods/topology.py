@@ -6,11 +6,14 @@ the leader to the controller, and a paused broker is silent.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers import leadership
+from kpybroker.control.levers.handles import LeverHandle, handles_of, keep
 from kpybroker.control.levers.topology import Levers, Topology
 from kpybroker.control.methods.general import broker_status
 from kpybroker.control.registry import JSON, methods
@@ -188,6 +191,50 @@ async def _internal_topic(active: Broker, topic: str) -> int:
     )
 
 
+# --- followers
+
+
+async def shrink_isr(hosted: Hosted, topic: str, partition: int, to: list[int]) -> JSON:
+    """Leave only these replicas in the ISR, until `remove_fault` of the id that this returns.
+
+    The leader asks the controller, as for followers that lag, and ignores the fetches of the others.
+    """
+    described = {"topic": topic, "partition": partition, "to": sorted(to)}
+    owner = _keep_follower_lever(hosted, {"shrink_isr": described})
+    with _removed_on_failure(hosted, owner):
+        await leadership.shrink_isr(hosted, owner, TopicPartition(topic, partition), frozenset(to))
+    return {"id": owner.id}
+
+
+async def lag_follower(hosted: Hosted, topic: str, partition: int, broker: int, offset: int | None = None) -> JSON:
+    """Let a follower replicate nothing from `offset` on, null: from the log's end, until `remove_fault` of this id.
+
+    The high watermark does not pass the follower while it is in the ISR, so acks=all waits. After
+    `replica.lag.time.max.ms` the leader removes it from there.
+    """
+    described = {"topic": topic, "partition": partition, "broker": broker, "offset": offset}
+    owner = _keep_follower_lever(hosted, {"lag_follower": described})
+    with _removed_on_failure(hosted, owner):
+        end = await leadership.lag_follower(hosted, owner, TopicPartition(topic, partition), broker, offset)
+        described["offset"] = end
+    return {"id": owner.id, "offset": end}
+
+
+def _keep_follower_lever(hosted: Hosted, described: dict[str, JSON]) -> LeverHandle:
+    """A handle that is the owner of the limits of followers."""
+    owner: LeverHandle = keep(hosted, described, lambda: leadership.free(hosted, owner))
+    return owner
+
+
+@contextmanager
+def _removed_on_failure(hosted: Hosted, handle: LeverHandle) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        handles_of(hosted).remove(handle.id)
+        raise
+
+
 # --- results
 
 
@@ -215,4 +262,6 @@ METHODS = methods(
     move_leader,
     shuffle_leaders,
     move_coordinator,
+    shrink_isr,
+    lag_follower,
 )

@@ -66,12 +66,21 @@ class DiskRule:
 
 @dataclass(eq=False, slots=True)
 class DiskFault:
-    """A rule in force. `hits`: how often it has happened. `passed`: bytes or operations counted towards `after`."""
+    """A rule in force. `hits`: how often it has happened. `passed`: bytes or operations counted towards `after`.
+
+    `on_hit` is called for each hit, perhaps in a thread, and must return at once.
+    """
 
     rule: DiskRule
+    on_hit: Callable[[], None] = lambda: None
     hits: int = 0
     passed: int = 0
     removed: threading.Event = field(default_factory=threading.Event)
+
+    def hit(self) -> None:
+        """It has happened once more."""
+        self.hits += 1
+        self.on_hit()
 
     @property
     def is_over(self) -> bool:
@@ -154,9 +163,9 @@ class FaultyFiles:
 
     # --- rules
 
-    def add(self, rule: DiskRule) -> DiskFault:
-        """Let this happen from now on."""
-        fault = DiskFault(rule)
+    def add(self, rule: DiskRule, on_hit: Callable[[], None] = lambda: None) -> DiskFault:
+        """Let this happen from now on; `on_hit` as in `DiskFault`."""
+        fault = DiskFault(rule, on_hit)
         self.faults += (fault,)
         return fault
 
@@ -186,7 +195,7 @@ class FaultyFiles:
             if fault.rule.kind == EIO and fault.passed < fault.rule.after:
                 fault.passed += 1
                 return False
-            fault.hits += 1
+            fault.hit()
             return True
 
     def take_space(self, path: str, wanted: int) -> int:
@@ -257,12 +266,13 @@ class FaultyFiles:
                 lost = [one for one in unsynced if one.writes and _is_lost(fault, one.path)]
                 for one in lost:
                     self._change(one.path, one.lose)
-                fault.hits += bool(lost)
+                if lost:
+                    fault.hit()
             elif fault.rule.kind == TORN_WRITE and last is not None:
                 one, write = last
                 if one.writes and _is_lost(fault, one.path):
                     self._change(one.path, partial(write.undo, kept=(write.end - write.position) // 2))
-                    fault.hits += 1
+                    fault.hit()
 
     def _change(self, path: str, change: Callable[[File], None]) -> None:
         file = self._inner.open(path)
