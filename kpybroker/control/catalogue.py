@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import disk, general, time, topology
+from kpybroker.control.methods import disk, faults, general, requests, time, topology
 from kpybroker.control.registry import Registry
 
-MODULES = (disk, general, time, topology)
+MODULES = (disk, faults, general, requests, time, topology)
 
 
 def all_methods() -> Registry:

@@ -11,6 +11,7 @@ import trio
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.interception import remove_faults_on_reset
 from kpybroker.control.levers.leadership import undo_all
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LogRing
@@ -27,6 +28,7 @@ def equip(hosted: Hosted) -> None:
     hosted.clock = MovableClock()
     hosted.part(Topology).install(hosted)
     hosted.on_reset(partial(undo_all, hosted))
+    remove_faults_on_reset(hosted)
     hosted.seams_of = partial(seams_of, hosted)
 
 

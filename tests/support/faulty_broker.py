@@ -9,7 +9,6 @@ from typing import Any
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.interception.faults import Fault, FaultRules
-from kpybroker.broker.interception.handles import Handles
 from kpybroker.broker.interception.interceptor import Interceptor
 from kpybroker.broker.interception.predicates import Predicates
 from kpybroker.broker.interception.request_log import RequestLog
@@ -29,8 +28,8 @@ class Faulty:
     broker: Broker
 
     def __init__(self) -> None:
-        self.handles = Handles()
-        self.rules = FaultRules(self.handles)
+        self.rules = FaultRules()
+        self.handles = self.rules.handles
         self.predicates = Predicates()
         self.log = RequestLog()
 
@@ -40,11 +39,12 @@ class Faulty:
 
     def add(self, act: Mapping[str, Any], trigger: Mapping[str, Any] | None = None, **match: Any) -> Fault:
         """Add a fault; keywords are its `match`."""
-        return self.rules.add(parse({"match": match, "act": act, "trigger": trigger or {}}, SERVED))
+        rule = parse({"match": match, "act": act, "trigger": trigger or {}}, SERVED)
+        return self.rules.add(rule, self.broker.clock)
 
 
 @asynccontextmanager
-async def faulty_broker(directory: Path, *, clock: Clock | None = None, **keys: str) -> AsyncIterator[Faulty]:
+async def faulty_broker(directory: Path, *, clock: Clock | None = None, **keys: Any) -> AsyncIterator[Faulty]:
     """A running broker, and its faults."""
     faulty = Faulty()
     async with running_broker(directory, clock=clock, intercept=faulty.intercept, **keys) as broker:

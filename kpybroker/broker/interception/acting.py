@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from math import inf
 from typing import NoReturn
 
 import trio
@@ -36,14 +35,14 @@ def before_work(call: Call, fault: Fault) -> Steps[None]:
     match fault.rule.act:
         case acts.Delay(delay_ms, jitter_ms):
             seconds = max(delay_ms + fault.jitter_ms(jitter_ms), 0) / 1000
-            yield from fault.hold(trio.current_time() + seconds)
+            yield from fault.hold(seconds)
         case acts.Hold():
-            yield from fault.hold(inf)
+            yield from fault.hold()
         case acts.Disconnect(is_reset=is_reset):
             _end(call.connection.stream, fault, is_reset=is_reset)
         case acts.NeverAnswer(is_reading):
             if not is_reading or call.connection.stream is None:
-                yield from fault.hold(inf)
+                yield from fault.hold()
                 _end(call.connection.stream, fault)
             fault.silence(call.connection)
             raise NoResponseError

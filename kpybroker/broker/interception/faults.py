@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from math import inf
 from typing import Any
 
-import trio
-
 from kpybroker.broker.interception.handles import Handles, Hits
+from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.requests.context import ConnectionInfo
 from kpybroker.core.faults.rule import Rule
@@ -24,7 +25,7 @@ class Fault:
     `hits` counts each time it acts; an act that follows the work is counted when it happens.
     """
 
-    def __init__(self, fault_id: int, rule: Rule, now: Callable[[], float], on_remove: Callable[[Fault], None]) -> None:
+    def __init__(self, fault_id: int, rule: Rule, clock: Clock, on_remove: Callable[[Fault], None]) -> None:
         self.id = fault_id
         self.rule = rule
         self.hits = Hits()
@@ -36,8 +37,8 @@ class Fault:
         """A hold that was released."""
         self.is_removed = False
         self._fired = 0
-        self._now = now
-        self._added = now()
+        self._clock = clock
+        self._added = clock.monotonic()
         self._random = random.Random(rule.trigger.seed)
         self._held: dict[Wait, None] = {}
         self._silenced: dict[int, ConnectionInfo] = {}
@@ -46,7 +47,7 @@ class Fault:
     @property
     def age_ms(self) -> float:
         """Time since it was added."""
-        return (self._now() - self._added) * 1000
+        return (self._clock.monotonic() - self._added) * 1000
 
     @property
     def is_over(self) -> bool:
@@ -64,14 +65,18 @@ class Fault:
         """A random difference, drawn from the trigger's seed."""
         return self._random.uniform(-jitter_ms, jitter_ms) if jitter_ms else 0.0
 
-    def hold(self, deadline: float) -> Steps[None]:
-        """Wait for `deadline` on trio's clock, `release` or `remove`."""
-        wait = Wait(deadline)
+    def hold(self, seconds: float = inf) -> Steps[None]:
+        """Wait so long on the broker's clock, unless `release` or `remove` ends it."""
+        wait = Wait(inf)
         self._held[wait] = None
         try:
-            yield wait
+            yield partial(self._wait, wait, self._clock.monotonic() + seconds)
         finally:
             self._held.pop(wait, None)
+
+    async def _wait(self, wait: Wait, deadline: float) -> None:
+        with self._clock.move_on_at(deadline):
+            await wait()
 
     def silence(self, connection: ConnectionInfo) -> None:
         """Ignore what arrives on a connection until the fault is removed, which closes it."""
@@ -113,21 +118,20 @@ class Fault:
 
 
 class FaultRules:
-    """All request faults, in the order in which they were added. Their handles are among those of the process."""
+    """All request faults, in the order in which they were added. `handles` are theirs, and those of other faults."""
 
-    def __init__(self, handles: Handles, now: Callable[[], float] = trio.current_time) -> None:
-        self._handles = handles
-        self._now = now
+    def __init__(self) -> None:
+        self.handles = Handles()
         self._faults: dict[int, Fault] = {}
 
     def __len__(self) -> int:
         return len(self._faults)
 
-    def add(self, rule: Rule) -> Fault:
-        """A fault that acts from now on."""
-        fault = Fault(self._handles.next_id(), rule, self._now, self._forget)
+    def add(self, rule: Rule, clock: Clock) -> Fault:
+        """A fault that acts from now on; its delays and its `for_ms` are on this clock."""
+        fault = Fault(self.handles.next_id(), rule, clock, self._forget)
         self._faults[fault.id] = fault
-        self._handles.add(fault.id, fault)
+        self.handles.add(fault.id, fault)
         return fault
 
     def ignoring(self, header: RequestHeader, connection: ConnectionInfo) -> Fault | None:

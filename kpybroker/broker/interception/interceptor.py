@@ -10,7 +10,7 @@ decoded, and the faults look at it in the order in which they were added:
 
 An act that ends the request (no response, a disconnect) hides it from the faults that were added later.
 
-What waits here holds its own connection only; the deadlines are on trio's clock.
+What waits here holds its own connection only. A delay is on the broker's clock: moving that ends it.
 """
 
 from __future__ import annotations

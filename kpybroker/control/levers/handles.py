@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kpybroker.broker.interception.faults import FaultRules
 from kpybroker.broker.interception.handles import Handles, Hits
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class LeverHandle:
 
 def handles_of(hosted: Hosted) -> Handles:
     """All faults of the process by id."""
-    return hosted.part(Handles)
+    return hosted.part(FaultRules).handles
 
 
 def keep(hosted: Hosted, described: Mapping[str, Any], undo: Callable[[], None]) -> LeverHandle:

@@ -13,7 +13,6 @@ import trio
 
 from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.control.errors import ControlError, did_you_mean
-from kpybroker.control.levers.handles import handles_of
 from kpybroker.control.levers.topology import Topology
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.events import ApiError, DesignatedElection, UncleanLeaderElectionEnable
@@ -212,9 +211,8 @@ def free(hosted: Hosted, owner: object) -> None:
 
 
 async def undo_all(hosted: Hosted) -> None:
-    """Remove what has a handle, resume what is paused, heal the network, and elect leaders where there must be none."""
+    """Resume what is paused, heal the network, and elect leaders where there must be none."""
     topology = hosted.part(Topology)
-    handles_of(hosted).clear()
     topology.heal_network()
     topology.resume_all()
     await elect_any(hosted, set(topology.holds.leaderless))

@@ -54,11 +54,11 @@ class SeenTopics:
         self._ids[name] = topic_id
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """As `Topics.topic_name`."""
+        """None for an id that neither the request nor the broker knows."""
         return self._names.get(topic_id) or self._topics.topic_name(topic_id)
 
     def topic_id(self, topic: str) -> bytes:
-        """As `Topics.topic_id`."""
+        """ZERO_UUID for a name that neither the request nor the broker knows."""
         return self._ids.get(topic) or self._topics.topic_id(topic)
 
 

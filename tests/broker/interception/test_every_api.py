@@ -82,7 +82,10 @@ class Broker:
 
 @asynccontextmanager
 async def serving(directory: Path) -> AsyncIterator[Broker]:
-    keys = {"transaction_state_log_replication_factor": "1", "transaction_state_log_num_partitions": "2"}
+    keys: dict[str, Any] = {
+        "transaction_state_log_replication_factor": "1",
+        "transaction_state_log_num_partitions": "2",
+    }
     async with faulty_broker(directory, transaction_state_log_min_isr="1", **keys) as faulty:
         ids = {name: await create_topic(faulty.broker, name, partitions=2) for name in TWO_OF["topic"]}
         broker = Broker(faulty, ids)
@@ -96,7 +99,7 @@ async def serving(directory: Path) -> AsyncIterator[Broker]:
             broker.handled.append(message)
             return answer_directly(frame, *rest)
 
-        faulty.broker.dispatcher.answer_directly = recording  # type: ignore[method-assign]
+        faulty.broker.dispatcher.answer_directly = recording  # type: ignore[method-assign, assignment]
         yield broker
 
 
@@ -134,14 +137,15 @@ def _check_places(broker: Broker, key: ApiKey, version: int, response: Any, matc
     topics = SeenTopics(broker.faulty.broker.metadata)
     found = entities(shape, request, topics)
     answered = Answered(shape, request, response, version, topics)
-    failed, others = [], []
+    failed: list[Any] = []
+    others: list[Any] = []
     for element in elements_at(answered, depth):
-        one = element.elements[element.index]
-        is_failed = getattr(one, shape.response[depth].error) == INJECTED
+        one: Any = element.elements[element.index]
+        is_failed = getattr(one, str(shape.response[depth].error)) == INJECTED
         (failed if is_failed else others).append(element.names)
     is_whole = shape.response[depth].is_response_only or len(found) == 1
     assert failed, version
-    assert others or is_whole or getattr(response, "error_code", 0), (version, response)
+    assert others or is_whole or response.error_code, (version, response)
     for names in failed:
         assert all(match.named[kind](names[kind]) for kind in match.named if kind in names)
     for names in others:
