@@ -29,14 +29,10 @@ def reachable(address: Address) -> str:
     return str(address._replace(host=_REACHABLE.get(address.host, address.host)))
 
 
-def ready_line(addresses: Sequence[Address]) -> str:
-    """The first line, with the first listener's address."""
-    return f"kpybroker ready at {addresses[0]}"
-
-
-def control_line(address: tuple[str, int] | None) -> str:
-    """The second line, for programs too, if there is a control channel: `kpybroker control at HOST:PORT`."""
-    return "" if address is None else f"kpybroker control at {address[0]}:{address[1]}\n"
+def ready_line(addresses: Sequence[Address], control: tuple[str, int] | None = None) -> str:
+    """The first line, with the first listener's address, and ` control=http://HOST:PORT` if there is a channel."""
+    field = "" if control is None else f" control=http://{control[0]}:{control[1]}"
+    return f"kpybroker ready at {addresses[0]}{field}"
 
 
 class BrokerFacts(NamedTuple):

@@ -31,6 +31,13 @@ def run_dev(options: DevOptions) -> int:
     if options.ephemeral:
         import tempfile
 
+        if options.ephemeral_dir is not None:
+            import shutil
+
+            try:
+                return _run(options, str(Path(options.ephemeral_dir) / "data"), given)
+            finally:
+                shutil.rmtree(options.ephemeral_dir, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="kpybroker-", ignore_cleanup_errors=True) as directory:
             return _run(options, str(Path(directory) / "data"), given)
     data_dir = options.data_dir
@@ -45,10 +52,10 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str]) -> int:
         from kpybroker.cli import dev_cluster
 
         plans = dev_cluster.plans({**DEFAULTS, **dev_cluster.defaults(options.brokers), **given}, options, data_dir)
-        return run.run(plans, data_dir, options.control)
+        return run.run(plans, data_dir, options.control, options.exit_with)
     props = {**DEFAULTS, "listeners": listener(options.host, options.port), "log.dirs": data_dir, **given}
     plan = run.plan(props, "from the command line", ephemeral=options.ephemeral)
-    return run.run([plan], f"{data_dir}-more", options.control)
+    return run.run([plan], f"{data_dir}-more", options.control, options.exit_with)
 
 
 def default_data_dir(environment: Mapping[str, str]) -> str:

@@ -21,6 +21,8 @@ class DevOptions(NamedTuple):
     log_level: str | None = None
     brokers: int = 1
     control: int | None = None
+    exit_with: int | None = None
+    ephemeral_dir: str | None = None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

@@ -11,14 +11,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
-from kpybroker.cli.banner import Address, BrokerFacts, banner, control_line, ready_line
+from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
@@ -62,10 +62,13 @@ def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> P
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
-def run(plans: Sequence[Plan], directory: str, control_port: int | None = None) -> int:
+def run(
+    plans: Sequence[Plan], directory: str, control_port: int | None = None, exit_with_pid: int | None = None
+) -> int:
     """Run one broker or several until stopped; the exit code.
 
     `directory` is for what belongs to no single broker of them. `control_port`: open the control channel there.
+    `exit_with_pid`: stop when that process ends.
     """
     import trio
 
@@ -75,7 +78,7 @@ def run(plans: Sequence[Plan], directory: str, control_port: int | None = None) 
     for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
-        trio.run(_serve, plans, directory, control_port)
+        trio.run(_serve, plans, directory, control_port, exit_with_pid)
     except StartupError as error:
         fail(error.cause, error.fix, error.exit_code)
     except Exception as error:
@@ -111,7 +114,7 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None) -> None:
+async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None, exit_with_pid: int | None) -> None:
     import trio
 
     from kpybroker.control.hosted import Hosted
@@ -119,7 +122,11 @@ async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None
 
     hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(directory))
     async with trio.open_nursery() as nursery:
-        _stop_on_signals(hosted, nursery.cancel_scope)
+        stop = _stop_on_signals(hosted, nursery.cancel_scope)
+        if exit_with_pid is not None:
+            from kpybroker.control.exit_with import exit_with
+
+            exit_with(exit_with_pid, stop, lambda: None)
         if REPORT_SIGNALS:
             await nursery.start(_report_on_signals, hosted)
         control = None
@@ -137,8 +144,10 @@ async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None
         raise hosted.fatal
 
 
-def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> None:
+def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], None]:
     """The first signal stops the loop; the second ends the process without it, since the loop may be stuck.
+
+    What is returned stops the loop too; call it in any thread.
 
     The handlers stay until the process ends, since there is work after the loop too. (The system's own handling would
     do nothing to process 1 of a container.)
@@ -154,16 +163,20 @@ def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> None:
         else:
             start.cancel()
 
+    def stop_soon() -> None:
+        with suppress(trio.RunFinishedError):  # the loop has ended
+            token.run_sync_soon(stop)
+
     def on_signal(number: int, _: FrameType | None) -> None:
         nonlocal is_stopping
         if is_stopping:
             os._exit(128 + number)
         is_stopping = True
-        with suppress(trio.RunFinishedError):  # the loop has ended
-            token.run_sync_soon(stop)
+        stop_soon()
 
     for number in STOP_SIGNALS:
         signal.signal(number, on_signal)
+    return stop_soon
 
 
 async def _report_on_signals(hosted: Hosted, *, task_status: trio.TaskStatus[None]) -> None:
@@ -198,7 +211,7 @@ def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] |
     )
     text = banner(addresses, facts)
     try:
-        sys.stdout.write(f"{ready_line(addresses)}\n{control_line(control)}{text}\n")
+        sys.stdout.write(f"{ready_line(addresses, control)}\n{text}\n")
         sys.stdout.flush()
     except OSError as error:
         config_log.warning("The ready banner could not be printed: %s", error)

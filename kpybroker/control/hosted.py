@@ -207,6 +207,7 @@ class Hosted:
             return self.wrap_tree(broker_id, make_tree(host)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))

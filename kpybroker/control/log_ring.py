@@ -16,6 +16,10 @@ class LogRing(logging.Handler):
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
         self.setFormatter(formatter or logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
 
+    def only_of_thread(self, ident: int) -> None:
+        """Keep only what this thread logs, where the process has other things to log too."""
+        self.addFilter(lambda record: record.thread == ident)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one record."""
         self._lines.append(self.format(record))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,10 +33,13 @@ def equip(hosted: Hosted) -> None:
     hosted.seams_of = partial(seams_of, hosted)
 
 
-async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatus[tuple[str, int]]) -> None:
+async def open_channel(
+    hosted: Hosted, port: int, loggers: Sequence[str] = ("",), *, task_status: trio.TaskStatus[tuple[str, int]]
+) -> None:
     """Serve the channel until cancelled; the started value is its address. Raises StartupError.
 
-    To be started before `hosted.run`, so that every broker has its seams.
+    To be started before `hosted.run`, so that every broker has its seams. What `loggers` log is kept for `log`; ""
+    is the root logger.
     """
     equip(hosted)
     server = ControlServer(hosted, all_methods())
@@ -48,11 +52,12 @@ async def open_channel(hosted: Hosted, port: int, *, task_status: trio.TaskStatu
             EXIT_PORT,
         ) from error
     ring = hosted.part(LogRing)
-    root = logging.getLogger()
-    root.addHandler(ring)
+    for name in loggers:
+        logging.getLogger(name).addHandler(ring)
     try:
         task_status.started(address)
         await server.serve()
     finally:
-        root.removeHandler(ring)
+        for name in loggers:
+            logging.getLogger(name).removeHandler(ring)
         server.close()
