@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, embedded_file, open_store
+from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, embedded_file, make_tree, open_store
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -57,6 +58,8 @@ class Hosted:
         """Whether all have started. A signal before that cancels their start."""
         self.seams_of: Callable[[BrokerPlan], dict[str, Any]] = lambda _: {"clock": self.clock}
         """What a broker gets in place of the real things, as keyword arguments of `Broker.open`; see `seams`."""
+        self.wrap_tree: Callable[[int, Tree], Tree] = lambda _, tree: tree
+        """Takes the id of a broker and its session in the tree, and returns what the broker is given."""
         self._plans = {plan.broker_id: plan for plan in plans}
         self.directory = directory
         self._store_file = directory / EMBEDDED_TREE_FILE if len(self._plans) > 1 else None
@@ -65,6 +68,7 @@ class Hosted:
         self._stop_requested = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._parts: dict[type[Any], Any] = {}
+        self._on_end: list[Callable[[int], None]] = []
         self._resets: list[Callable[[], Awaitable[None]]] = []
 
     # --- all of them
@@ -200,6 +204,8 @@ class Hosted:
                 await broker.wait_stop_requested()
         finally:
             self.brokers.pop(broker_id, None)
+            for on_end in self._on_end:
+                on_end(broker_id)
             self._ended.pop(broker_id).set()
         if self.is_controlled:
             if broker.fatal is not None:
@@ -209,21 +215,21 @@ class Hosted:
             self.stop()
 
     def _seams(self, plan: BrokerPlan) -> dict[str, Any]:
-        seams = self.seams_of(plan)
-        if self._store_file is not None or not plan.config().get_str("zookeeper.connect"):
-            seams["tree"] = self._tree_of
-        return seams
+        return {**self.seams_of(plan), "tree": partial(self._tree_of, plan.broker_id)}
 
     # --- the tree
 
-    def _tree_of(self, host: Host) -> Tree:
-        """A session on the one store, which the first broker opens."""
+    def _tree_of(self, broker_id: int, host: Host) -> Tree:
+        """A session in ZooKeeper, or on the one store, which the first broker opens."""
+        if self._store_file is None and host.config.get_str("zookeeper.connect"):
+            return self.wrap_tree(broker_id, make_tree(host)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
-        return self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
+        session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
+        return self.wrap_tree(broker_id, session)
 
     async def _close_store(self) -> None:
         if self._store is not None:
@@ -245,6 +251,10 @@ class Hosted:
         """Run a task until the end of `run`."""
         assert self._nursery is not None
         self._nursery.start_soon(function, *args)
+
+    def on_end(self, callback: Callable[[int], None]) -> None:
+        """Call `callback` with the id of a broker that has ended, before it can be started again."""
+        self._on_end.append(callback)
 
     def on_reset(self, undo: Callable[[], Awaitable[None]]) -> None:
         """Have `undo` called by `reset`, after those that were registered later."""

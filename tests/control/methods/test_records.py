@@ -10,7 +10,7 @@ from kpybroker.control.inside import leading
 from kpybroker.control.partitioner import murmur2, murmur2_partition
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
-from tests.support.hosted_cluster import hosted_brokers, refusal
+from tests.support.hosted_methods import hosted_brokers, refusal
 
 
 async def test_what_was_produced_is_read_with_every_field(tmp_path: Path) -> None:
