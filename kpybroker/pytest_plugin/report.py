@@ -40,7 +40,7 @@ def pytest_runtest_makereport(
 def _sections(name: str, broker: Broker | Cluster, since_ms: float) -> list[tuple[str, str]]:
     try:
         log = broker.log(LOG_LINES_MAX)
-        requests = [one for one in broker.requests(limit=REQUESTS_MAX) if one.at_ms >= since_ms - 1]
+        requests = [one for one in broker.requests(limit=REQUESTS_MAX) if one.time_ms >= since_ms - 1]
     except Exception as error:  # the test's own failure is what counts
         return [(f"{name}: no log", f"{type(error).__name__}: {error}")]
     return [
@@ -50,9 +50,11 @@ def _sections(name: str, broker: Broker | Cluster, since_ms: float) -> list[tupl
 
 
 def _line(request: Request) -> str:
-    took = "no response" if request.duration_ms is None else f"{request.duration_ms:.1f} ms"
-    faults = f", faults {list(request.acted)}" if request.acted else ""
-    return f"{request.api} v{request.version} from {request.client_id}, {took}{faults}: {_short(request.request)}"
+    took = request.outcome if request.duration_ms is None else f"{request.outcome} after {request.duration_ms:.1f} ms"
+    errors = f", {', '.join(request.errors)}" if request.errors else ""
+    faults = f", faults {list(request.faults)}" if request.faults else ""
+    asked = _short(request.request)
+    return f"{request.id} {request.api} v{request.version} from {request.client_id}: {took}{errors}{faults} {asked}"
 
 
 def _short(value: Any) -> str:

@@ -73,7 +73,7 @@ def test_a_fault(kafka_faults, kafka_producer, kafka_topic, kafka_requests):
     kafka_faults.error("Metadata", "UNKNOWN_SERVER_ERROR")
 
 def test_it_is_gone(kafka_broker):
-    assert kafka_broker.faults.list() == []
+    assert kafka_broker.faults.all() == []
 
 def test_time(kafka_clock, kafka_broker):
     before = kafka_clock.now()
