@@ -201,7 +201,11 @@ class Hosted:
                 self._plans[broker_id] = plan.pinned(broker)
                 self.brokers[broker_id] = broker
                 task_status.started(broker)
-                await broker.wait_stop_requested()
+                try:
+                    await broker.wait_stop_requested()
+                except trio.Cancelled:  # they all end
+                    broker.stop(hand_over=False)
+                    raise
         finally:
             self.brokers.pop(broker_id, None)
             for on_end in self._on_end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -77,3 +77,10 @@ async def controlled(directory: Path, count: int = 1, **keys: str) -> AsyncItera
 async def call(hosted: Hosted, method: str, **arguments: Any) -> Any:
     """A method, called without HTTP. The result has been through JSON."""
     return json.loads(json.dumps(await all_methods()[method].call(hosted, arguments)))
+
+
+async def until(condition: Callable[[], bool], seconds_max: float = 30) -> None:
+    """Return once it holds."""
+    with trio.fail_after(seconds_max):
+        while not condition():  # noqa: ASYNC110 -- it has no event
+            await trio.sleep(0.01)
