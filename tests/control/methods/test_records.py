@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kpybroker.control.inside import leading
-from kpybroker.control.partitioner import murmur2, murmur2_partition
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from tests.support.hosted_methods import hosted_brokers, refusal
@@ -98,20 +97,3 @@ async def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
         assert "orders has no partition 1; give one of 0 to 0" in await refusal(
             call("records", topic="orders", partition=1)
         )
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    # The values of Kafka's own test of it (UtilsTest.testMurmur2), as signed numbers.
-    [
-        (b"21", -973932308),
-        (b"foobar", -790332482),
-        (b"a-little-bit-long-string", -985981536),
-        (b"a-little-bit-longer-string", -1486304829),
-        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-        (b"abc", 479470107),
-    ],
-)
-def test_keys_go_where_kafkas_producer_sends_them(key: bytes, expected: int) -> None:
-    assert murmur2(key) == expected & 0xFFFFFFFF
-    assert murmur2_partition(key, 7) == (expected & 0x7FFFFFFF) % 7
