@@ -12,6 +12,7 @@ from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS
+from kpybroker.cli.ping import ping
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 
@@ -79,6 +80,7 @@ def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_le
 
 
 cli.add_command(log)
+cli.add_command(ping)
 
 
 def main() -> None:
