@@ -90,6 +90,11 @@ def fetch_graphviz() -> None:
     _package("dot", "graphviz")
 
 
+def fetch_debootstrap() -> None:
+    """What `make deploy-test` makes a root file system with."""
+    _package("debootstrap", "debootstrap")
+
+
 def _package(command: str, package: str) -> None:
     if shutil.which(command) is not None:
         return
@@ -144,15 +149,19 @@ STEPS = {
     "python": fetch_python,
 }
 
+ON_REQUEST = {"debootstrap": fetch_debootstrap}
+"""Brought only if named."""
+
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in STEPS]
+    known = STEPS | ON_REQUEST
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"test-deps: unknown {unknown}; one of {list(STEPS)}", file=sys.stderr)
+        print(f"test-deps: unknown {unknown}; one of {list(known)}", file=sys.stderr)
         return 2
     try:
         for name in names or STEPS:
-            STEPS[name]()
+            known[name]()
     except DependencyError as error:
         print(f"test-deps: {error}", file=sys.stderr)
         return 1
