@@ -121,6 +121,28 @@ def test_a_bad_variable_is_an_error_with_its_fix(image: Image, tmp_path: Path) -
     assert "fix: set num.partitions" in text
 
 
+def test_the_variables_of_kafkas_own_image_work_as_they_are(image: Image, tmp_path: Path) -> None:
+    """A combined broker and controller, as the page of Kafka's image shows it."""
+    variables = {
+        "CLUSTER_ID": "MkU3OEVBNTcwNTJENDM2Qk",
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:9092",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        "KAFKA_HEAP_OPTS": "-Xmx1g",
+    }
+    with container(image, tmp_path / "data", variables) as process:
+        wait_until_healthy(image, process, tmp_path / "data.log")
+        assert exchange(process, "localhost:9092", 0) == "record 0"
+    text = (tmp_path / "data.log").read_text()
+    assert "node.id=1 is used as broker.id" in text
+    assert "KAFKA_HEAP_OPTS has no effect" in text
+
+
 def test_the_names_of_the_compose_file_reach_it_from_inside_and_outside(image: Image, tmp_path: Path) -> None:
     """Both listeners of docs/deploy/compose.yaml, with the name `kafka` as the engine's DNS would resolve it."""
     import yaml
