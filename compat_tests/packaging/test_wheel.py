@@ -102,7 +102,7 @@ def test_the_metadata_names_the_pythons_that_are_tested(built: Built) -> None:
 
 def test_every_package_of_an_extra_is_imported_somewhere() -> None:
     """An extra for users that nothing imports would promise what is not there."""
-    modules = {"confluent-kafka": "confluent_kafka", "pure-sasl": "puresasl"}
+    modules = {"confluent-kafka": "confluent_kafka", "pure-sasl": "puresasl", "pyyaml": "yaml"}
     named = {node for file in PACKAGE.rglob("*.py") for node in imported(file)}
     for extra in ("security", "tools", "spark"):
         for requirement in environments.dependencies(extra):

@@ -10,9 +10,9 @@ import click
 
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.health.ping import ping
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS
-from kpybroker.cli.ping import ping
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
-from kpybroker.cli.notify import STOPPING, notify, ready
+from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret

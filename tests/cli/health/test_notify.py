@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.cli import notify
+from kpybroker.cli.health import notify
 from tests.cli.test_main import SECONDS_MAX, ready
 
 
