@@ -75,7 +75,7 @@ def test_every_field_of_a_match() -> None:
         SERVED,
     )
     match = rule.match
-    assert match.apis == {ApiKey.PRODUCE, ApiKey.FETCH}
+    assert match.apis == frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
     assert match.matches_api(1, 8)
     assert not match.matches_api(1, 9)
     assert not match.matches_api(3, 8)
