@@ -230,6 +230,18 @@ async def test_a_request_that_is_never_answered_silences_its_connection(
         assert (await again.ask(HeartbeatRequest(group_id="g"), HEARTBEAT)) is not None
 
 
+async def test_a_response_that_is_lost_after_the_work(tmp_path: Path, transport: Transport) -> None:
+    async with serving(tmp_path, transport) as faulty:
+        fault = faulty.add({"never_answer": True, "after_work": True}, {"once": True}, api="Produce")
+        client, again = [await RawClient.to(faulty.broker, transport) for _ in range(2)]
+        await client.send(produce(("orders", 0)), PRODUCE)
+        await fault.hits.wait(1)
+        assert await nothing_from(client)
+        assert end_of(faulty, "orders") == 1
+        assert codes(await again.ask(produce(("orders", 0)), PRODUCE)) == {("orders", 0): 0}
+        assert end_of(faulty, "orders") == 2
+
+
 async def test_a_black_hole_takes_every_connection_of_its_client(tmp_path: Path, transport: Transport) -> None:
     async with serving(tmp_path, transport) as faulty:
         fault = faulty.add({"blackhole": True}, {"once": True}, api="Produce", client_id="doomed-*")
