@@ -31,7 +31,7 @@ run: install     ## start a broker on 127.0.0.1:9092 and say what to do next
 	$(BIN)/kpybroker dev
 
 $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs,tools,spark,console]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs,tools,spark]'
 	@touch $@
 
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat

@@ -23,7 +23,7 @@ STEPS = (f"echo hello | kcat -P -b {ADDRESS} -t demo", f"kcat -C -b {ADDRESS} -t
 def session() -> list[str]:
     """The lines of the terminal; those that a person types begin with `$ `."""
     command = [sys.executable, "-m", "kpybroker", "dev", "--ephemeral"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as broker:
         assert broker.stdout is not None
         lines = ["$ kpybroker dev --ephemeral"]
         for line in broker.stdout:

@@ -21,7 +21,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import embedded_file, open_store
+from kpybroker.broker.lifecycle.open_tree import embedded_file, limit_factors, open_store
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -209,6 +209,9 @@ class Hosted:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
+            limit_factors(host.config, len(self._plans))
+        else:
+            host.config.limit_factors(len(self._plans))  # the first one has the same to report
         return self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
 
     async def _close_store(self) -> None:
