@@ -31,18 +31,18 @@ from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
 from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
-from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
-from kpybroker.broker.requests.dispatch import Dispatcher
+from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.keys.own import chosen_shortcuts
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
 from kpybroker.storage.disk.files import Files, OsFiles
@@ -71,7 +71,7 @@ STOP_SECONDS_MAX = 30.0
 
 class Broker:
     """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones.
+    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
     """
 
     tree: Tree
@@ -90,14 +90,13 @@ class Broker:
         files: Files | None = None,
         tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
+        holds: Holds | None = None,
+        intercept: Callable[[Broker], AnswerNow] | None = None,
     ) -> None:
         self.config = config
+        self.holds = holds or Holds()
         self.clock: Clock = clock or SystemClock()
-        self.transport: Transport = transport or SocketTransport(
-            config.get_int("socket.send.buffer.bytes"),
-            config.get_int("socket.receive.buffer.bytes"),
-            chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
-        )
+        self.transport: Transport = transport or socket_transport(config)
         self.files: Files = files or OsFiles()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
@@ -140,6 +139,8 @@ class Broker:
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        if intercept is not None:
+            self.dispatcher.answer_now = intercept(self)
 
     # --- life
 

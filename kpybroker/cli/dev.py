@@ -12,7 +12,7 @@ from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
-from kpybroker.control.ephemeral import ephemeral_directory
+from kpybroker.control.process.ephemeral import ephemeral_directory
 
 DIRECTORY_KEYS = ("log.dirs", "log.dir")
 

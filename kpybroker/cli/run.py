@@ -21,12 +21,13 @@ from kpybroker import __version__
 from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.logs import EXTRA_FIELDS, is_json
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
-from kpybroker.control import ephemeral
+from kpybroker.control.process import ephemeral
 
 if TYPE_CHECKING:
     import trio
@@ -160,7 +161,7 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
 
 
 def _exit_with(pid: int, stop: Callable[[], None], temporary: str | None) -> None:
-    from kpybroker.control.exit_with import exit_with
+    from kpybroker.control.process.exit_with import exit_with
 
     exit_with(pid, stop, lambda: ephemeral.remove(temporary) if temporary is not None else None)
 
@@ -188,6 +189,7 @@ def _stop_on_signals(hosted: Hosted, start: trio.CancelScope, temporary: str | N
     is_stopping = False
 
     def stop() -> None:
+        notify(STOPPING)
         if hosted.is_ready:
             hosted.stop()
         else:
@@ -241,6 +243,7 @@ def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] |
         sys.stdout.flush()
     except OSError as error:
         config_log.warning("The ready line could not be printed: %s", error)
+    notify(ready(str(facts.nodes[0].addresses[0])))
     if not is_json():
         with suppress(OSError):
             sys.stderr.write(f"{banner(facts)}\n")

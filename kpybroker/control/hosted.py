@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,13 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import embedded_file, limit_factors, open_store
+from kpybroker.broker.lifecycle.open_tree import (
+    EMBEDDED_TREE_FILE,
+    embedded_file,
+    limit_factors,
+    make_tree,
+    open_store,
+)
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -29,7 +36,7 @@ from kpybroker.core.tree import SystemFailure
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.coordination.embedded import EmbeddedStore
+    from kpybroker.coordination.embedded import EmbeddedStore, TreeRows
     from kpybroker.coordination.tree import Tree
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -57,14 +64,17 @@ class Hosted:
         """Whether all have started. A signal before that cancels their start."""
         self.seams_of: Callable[[BrokerPlan], dict[str, Any]] = lambda _: {"clock": self.clock}
         """What a broker gets in place of the real things, as keyword arguments of `Broker.open`; see `seams`."""
+        self.wrap_tree: Callable[[int, Tree], Tree] = lambda _, tree: tree
+        """Takes the id of a broker and its session in the tree, and returns what the broker is given."""
         self._plans = {plan.broker_id: plan for plan in plans}
-        self._directory = directory
-        self._store_file = directory / "coordination.sqlite" if len(self._plans) > 1 else None
+        self.directory = directory
+        self._store_file = directory / EMBEDDED_TREE_FILE if len(self._plans) > 1 else None
         self._store: EmbeddedStore | None = None
         self._ended: dict[int, trio.Event] = {}  # of those that are up, starting or stopping
         self._stop_requested = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._parts: dict[type[Any], Any] = {}
+        self._on_end: list[Callable[[int], None]] = []
         self._resets: list[Callable[[], Awaitable[None]]] = []
 
     # --- all of them
@@ -153,8 +163,8 @@ class Hosted:
         if broker_id < 0:
             raise ControlError(f"{broker_id} is no id of a broker", "give one of 0 or more")
         first = next(iter(self._plans.values()))
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._plans[broker_id] = first.copied(broker_id, self._directory / f"broker-{broker_id}", rack)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._plans[broker_id] = first.copied(broker_id, self.directory / f"broker-{broker_id}", rack)
         try:
             return await self.start_broker(broker_id)
         except BaseException:
@@ -172,10 +182,32 @@ class Hosted:
             await self._ended[broker_id].wait()
         self._plans.pop(broker_id, None)
 
+    async def replace_files(self, replace: Callable[[], None]) -> None:
+        """Kill all brokers, call `replace` in a thread while no file is open, start again those that were up."""
+        up = sorted(self.brokers)
+        for broker_id in up:
+            await self.kill_broker(broker_id)
+        await self._close_store()
+        self._store = None
+        await trio.to_thread.run_sync(replace)
+        for broker_id in up:
+            await self.start_broker(broker_id)
+
+    def tree_copy(self) -> tuple[Path, TreeRows] | None:
+        """The embedded tree as it is now, and the file it belongs into; None where ZooKeeper keeps the tree."""
+        if self._store is None:
+            return None
+        first = next(iter(self._plans.values()))
+        return self._store_file or Path(first.config().log_dirs[0]) / EMBEDDED_TREE_FILE, self._store.rows()
+
     async def _run_one(self, plan: BrokerPlan, *, task_status: trio.TaskStatus[Broker]) -> None:
         broker_id = plan.broker_id
         try:
             async with Broker.open(plan.config(), **self._seams(plan)) as broker:
+                if broker.node_id != broker_id:  # it was generated
+                    del self._plans[broker_id]
+                    self._ended[broker.node_id] = self._ended.pop(broker_id)
+                    broker_id = broker.node_id
                 self._plans[broker_id] = plan.pinned(broker)
                 self.brokers[broker_id] = broker
                 task_status.started(broker)
@@ -186,6 +218,8 @@ class Hosted:
                     raise
         finally:
             self.brokers.pop(broker_id, None)
+            for on_end in self._on_end:
+                on_end(broker_id)
             self._ended.pop(broker_id).set()
         if self.is_controlled:
             if broker.fatal is not None:
@@ -195,15 +229,14 @@ class Hosted:
             self.stop()
 
     def _seams(self, plan: BrokerPlan) -> dict[str, Any]:
-        seams = self.seams_of(plan)
-        if self._store_file is not None or not plan.config().get_str("zookeeper.connect"):
-            seams["tree"] = self._tree_of
-        return seams
+        return {**self.seams_of(plan), "tree": partial(self._tree_of, plan.broker_id)}
 
     # --- the tree
 
-    def _tree_of(self, host: Host) -> Tree:
-        """A session on the one store, which the first broker opens."""
+    def _tree_of(self, broker_id: int, host: Host) -> Tree:
+        """A session in ZooKeeper, or on the one store, which the first broker opens."""
+        if self._store_file is None and host.config.get_str("zookeeper.connect"):
+            return self.wrap_tree(broker_id, make_tree(host)[0])
         if self._store is None:
             path = self._store_file or embedded_file(host)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +245,8 @@ class Hosted:
             limit_factors(host.config, len(self._plans))
         else:
             host.config.limit_factors(len(self._plans))  # the first one has the same to report
-        return self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
+        session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
+        return self.wrap_tree(broker_id, session)
 
     async def _close_store(self) -> None:
         if self._store is not None:
@@ -234,6 +268,10 @@ class Hosted:
         """Run a task until the end of `run`."""
         assert self._nursery is not None
         self._nursery.start_soon(function, *args)
+
+    def on_end(self, callback: Callable[[int], None]) -> None:
+        """Call `callback` with the id of a broker that has ended, before it can be started again."""
+        self._on_end.append(callback)
 
     def on_reset(self, undo: Callable[[], Awaitable[None]]) -> None:
         """Have `undo` called by `reset`, after those that were registered later."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from kpybroker.control.interception import intercepting
+from kpybroker.control.levers.topology import Topology
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
@@ -11,4 +15,4 @@ if TYPE_CHECKING:
 
 def seams_of(hosted: Hosted, plan: BrokerPlan) -> dict[str, Any]:
     """Keyword arguments of `Broker.open`, for a process with a control channel."""
-    return {"clock": hosted.clock}
+    return {"clock": hosted.clock, "intercept": partial(intercepting, hosted), **hosted.part(Topology).seams(plan)}

@@ -12,12 +12,25 @@ import trio
 from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.broker.loop.movable_clock import MovableClock
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.interception import remove_faults_on_reset
+from kpybroker.control.levers.leadership import undo_all
+from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LogRing
 from kpybroker.control.seams import seams_of
 from kpybroker.control.server import HOST, ControlServer
 
 if TYPE_CHECKING:
     from kpybroker.control.hosted import Hosted
+
+
+def equip(hosted: Hosted) -> None:
+    """Give the brokers, which are not started yet, what the methods move."""
+    hosted.is_controlled = True
+    hosted.clock = MovableClock()
+    hosted.part(Topology).install(hosted)
+    hosted.on_reset(partial(undo_all, hosted))
+    remove_faults_on_reset(hosted)
+    hosted.seams_of = partial(seams_of, hosted)
 
 
 async def open_channel(
@@ -28,9 +41,7 @@ async def open_channel(
     To be started before `hosted.run`, so that every broker has its seams. What `loggers` log is kept for `log`; ""
     is the root logger.
     """
-    hosted.is_controlled = True
-    hosted.clock = MovableClock()
-    hosted.seams_of = partial(seams_of, hosted)
+    equip(hosted)
     server = ControlServer(hosted, all_methods())
     try:
         address = server.listen(port)

@@ -80,7 +80,8 @@ class MemoryAnswer:
         return Progress.FULL if self.left else Progress.SENT
 
     async def finish(self) -> None:
-        await self.outgoing.write(self.left)
+        while self.resume() is Progress.FULL:
+            await self.outgoing.changed.park()
 
 
 def _joined(parts: Sequence[Part]) -> bytes:

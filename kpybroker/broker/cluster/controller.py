@@ -138,7 +138,8 @@ class ClusterController:
                 auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
                 leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
                 leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
-            )
+            ),
+            self._host.holds.leaderless,
         )
         self._host.spawn("controller-event-thread", self._run)
         started = self._put(Signal.STARTUP)

@@ -18,13 +18,16 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
 
 if sys.platform != "win32":
     import resource
@@ -185,6 +188,15 @@ class SocketTransport:
         if self._send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         return SocketStream(sock, poller, has_sendfile=self._has_sendfile)
+
+
+def socket_transport(config: BrokerConfig) -> SocketTransport:
+    """TCP as a broker's configuration says."""
+    return SocketTransport(
+        config.get_int("socket.send.buffer.bytes"),
+        config.get_int("socket.receive.buffer.bytes"),
+        chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
+    )
 
 
 class SocketListener:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker import __version__
 from kpybroker.control.errors import ControlError
+from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LINES_MAX, LogRing
 from kpybroker.control.registry import JSON, methods
 
@@ -24,20 +25,27 @@ async def status(hosted: Hosted) -> JSON:
         "pid": os.getpid(),
         "cluster_id": None if up is None else up.cluster_id,
         "controller": controller,
-        "brokers": [_broker(hosted, broker_id) for broker_id in hosted.ids],
+        "brokers": [broker_status(hosted, broker_id) for broker_id in hosted.ids],
     }
 
 
-def _broker(hosted: Hosted, broker_id: int) -> JSON:
+def broker_status(hosted: Hosted, broker_id: int) -> JSON:
+    """State, listeners and log directories of one broker. Raises ControlError."""
     broker = hosted.brokers.get(broker_id)
     config = hosted.plan(broker_id).config()
     return {
         "id": broker_id,
-        "state": "down" if broker is None else "up",
+        "state": _state(hosted, broker),
         "listeners": _listeners(broker) if broker else [],
         "rack": config.get_str("broker.rack") or None,
         "log_dirs": list(config.log_dirs),
     }
+
+
+def _state(hosted: Hosted, broker: Broker | None) -> str:
+    if broker is None:
+        return "down"
+    return "paused" if hosted.part(Topology).levers(broker.node_id).is_paused else "up"
 
 
 def _listeners(broker: Broker) -> JSON:

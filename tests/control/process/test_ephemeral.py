@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.control.ephemeral import MARKER, ephemeral_directory, remove, remove_stale
+from kpybroker.control.process.ephemeral import MARKER, ephemeral_directory, remove, remove_stale
 from tests.cli.test_main import SECONDS_MAX, finish, ready
 
 EPHEMERAL = ("dev", "--port", "0", "--ephemeral")
