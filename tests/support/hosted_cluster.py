@@ -68,12 +68,14 @@ class HostedCluster:
         for broker in self.hosted.brokers.values():
             assert await broker.metadata.wait_until(lambda known: name in known.topics, 60)
 
-    async def produce(self, topic: str, *values: bytes, broker: int, acks: int = -1, timeout_ms: int = 60_000) -> int:
+    async def produce(
+        self, topic: str, *values: bytes, broker: int, acks: int = -1, timeout_ms: int = 60_000, version: int = 9
+    ) -> int:
         """The error code."""
         data = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch(*values)))
         topic_data = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data)
-        answer = await ask(self[broker], request, 9)
+        answer = await ask(self[broker], request, version)
         code: int = answer.responses[0].partition_responses[0].error_code
         return code
 
