@@ -10,6 +10,7 @@ import click
 
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.health.ping import ping
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS
 
@@ -89,6 +90,7 @@ def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_le
 
 
 cli.add_command(log)
+cli.add_command(ping)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
@@ -158,6 +159,7 @@ def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], No
     is_stopping = False
 
     def stop() -> None:
+        notify(STOPPING)
         if hosted.is_ready:
             hosted.stop()
         else:
@@ -215,6 +217,7 @@ def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] |
         sys.stdout.flush()
     except OSError as error:
         config_log.warning("The ready banner could not be printed: %s", error)
+    notify(ready(str(addresses[0])))
 
 
 def _embedded(brokers: Sequence[Broker]) -> str:

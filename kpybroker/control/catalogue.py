@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from kpybroker.control.methods import disk, faults, general, requests, time, topology
+from kpybroker.control.methods import (
+    disk,
+    faults,
+    general,
+    look,
+    records,
+    requests,
+    seed,
+    snapshots,
+    time,
+    topology,
+    upkeep,
+)
 from kpybroker.control.registry import Registry
 
-MODULES = (disk, faults, general, requests, time, topology)
+MODULES = (disk, faults, general, look, records, requests, seed, snapshots, time, topology, upkeep)
 
 
 def all_methods() -> Registry:

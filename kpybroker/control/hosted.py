@@ -22,7 +22,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import embedded_file, make_tree, open_store
+from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, embedded_file, make_tree, open_store
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -30,7 +30,7 @@ from kpybroker.core.tree import SystemFailure
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.coordination.embedded import EmbeddedStore
+    from kpybroker.coordination.embedded import EmbeddedStore, TreeRows
     from kpybroker.coordination.tree import Tree
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -61,8 +61,8 @@ class Hosted:
         self.wrap_tree: Callable[[int, Tree], Tree] = lambda _, tree: tree
         """Takes the id of a broker and its session in the tree, and returns what the broker is given."""
         self._plans = {plan.broker_id: plan for plan in plans}
-        self._directory = directory
-        self._store_file = directory / "coordination.sqlite" if len(self._plans) > 1 else None
+        self.directory = directory
+        self._store_file = directory / EMBEDDED_TREE_FILE if len(self._plans) > 1 else None
         self._store: EmbeddedStore | None = None
         self._ended: dict[int, trio.Event] = {}  # of those that are up, starting or stopping
         self._stop_requested = trio.Event()
@@ -157,8 +157,8 @@ class Hosted:
         if broker_id < 0:
             raise ControlError(f"{broker_id} is no id of a broker", "give one of 0 or more")
         first = next(iter(self._plans.values()))
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._plans[broker_id] = first.copied(broker_id, self._directory / f"broker-{broker_id}", rack)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._plans[broker_id] = first.copied(broker_id, self.directory / f"broker-{broker_id}", rack)
         try:
             return await self.start_broker(broker_id)
         except BaseException:
@@ -176,6 +176,24 @@ class Hosted:
             await self._ended[broker_id].wait()
         self._plans.pop(broker_id, None)
 
+    async def replace_files(self, replace: Callable[[], None]) -> None:
+        """Kill all brokers, call `replace` in a thread while no file is open, start again those that were up."""
+        up = sorted(self.brokers)
+        for broker_id in up:
+            await self.kill_broker(broker_id)
+        await self._close_store()
+        self._store = None
+        await trio.to_thread.run_sync(replace)
+        for broker_id in up:
+            await self.start_broker(broker_id)
+
+    def tree_copy(self) -> tuple[Path, TreeRows] | None:
+        """The embedded tree as it is now, and the file it belongs into; None where ZooKeeper keeps the tree."""
+        if self._store is None:
+            return None
+        first = next(iter(self._plans.values()))
+        return self._store_file or Path(first.config().log_dirs[0]) / EMBEDDED_TREE_FILE, self._store.rows()
+
     async def _run_one(self, plan: BrokerPlan, *, task_status: trio.TaskStatus[Broker]) -> None:
         broker_id = plan.broker_id
         try:
@@ -183,7 +201,11 @@ class Hosted:
                 self._plans[broker_id] = plan.pinned(broker)
                 self.brokers[broker_id] = broker
                 task_status.started(broker)
-                await broker.wait_stop_requested()
+                try:
+                    await broker.wait_stop_requested()
+                except trio.Cancelled:  # they all end
+                    broker.stop(hand_over=False)
+                    raise
         finally:
             self.brokers.pop(broker_id, None)
             for on_end in self._on_end:

@@ -35,7 +35,7 @@ PREFIX = "/v1"
 BODY_BYTES_MAX = 64 << 20
 HEADER_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 256
-CHUNK_BYTES = 64 << 10
+CHUNK_BYTES = 8 << 10
 BACKLOG = 128
 
 
@@ -171,6 +171,11 @@ def _arguments(body: bytes) -> dict[str, Any]:
     return arguments
 
 
+def _check_size(size: int) -> None:
+    if size > BODY_BYTES_MAX:
+        raise ControlError(f"the body is larger than {BODY_BYTES_MAX} bytes", "send less at once", status=413)
+
+
 class _Connection:
     """One client: requests one after the other, as long as it likes."""
 
@@ -209,14 +214,14 @@ class _Connection:
         if not isinstance(head, h11.Request):
             return None
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in head.headers}
+        _check_size(int(headers.get("content-length", 0)))
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             await self._stream.send_all(self._http.send(go_on) or b"")
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data
-            if len(body) > BODY_BYTES_MAX:
-                raise ControlError(f"the body is larger than {BODY_BYTES_MAX} bytes", "send less at once", status=413)
+            _check_size(len(body))
         if not isinstance(event, h11.EndOfMessage):
             return None
         path = head.target.decode("latin-1").partition("?")[0]

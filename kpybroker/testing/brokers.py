@@ -68,7 +68,7 @@ class Brokers(Asserting):
         """Start, and return once the brokers serve and the topics exist. Raises StartError."""
         if self._runner is not None:
             raise UsageError(f"{self!r} is started already", "start it once, or make another one")
-        self._runner = self._launch.runner()
+        self._runner = self._new_runner()
         try:
             address = self._runner.start(self._start_timeout)
             self._channel = Channel(*address, self._runner.why_gone)
@@ -79,6 +79,9 @@ class Brokers(Asserting):
             self.kill()
             raise
         return self
+
+    def _new_runner(self) -> Runner:
+        return self._launch.runner()
 
     def stop(self) -> None:
         """Stop in order, and remove what was not to be kept. Stopping again does nothing."""

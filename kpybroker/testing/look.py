@@ -6,7 +6,7 @@ Keys and values of records are bytes, as they are in the log. Times are millisec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 JsonObject = Mapping[str, Any]
@@ -14,16 +14,18 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition as its leader sees it. `leader` is None while it has none."""
+    """A partition as its leader sees it. `leader` is None while it has none; offsets and size are None then."""
 
     index: int
     leader: int | None
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    start_offset: int
-    end_offset: int
-    high_watermark: int
+    start_offset: int | None
+    high_watermark: int | None
+    last_stable_offset: int | None
+    end_offset: int | None
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a log."""
+    """A record of a log. Producer id, epoch and sequence are -1 where it has none."""
 
     topic: str
     partition: int
@@ -48,8 +50,12 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-    is_transactional: bool = False
+    timestamp_type: str = "CreateTime"
+    leader_epoch: int = -1
     producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    is_transactional: bool = False
 
     @property
     def text(self) -> str | None:
@@ -112,23 +118,29 @@ class Transaction:
 class Request:
     """A request that arrived. `request` and `response` are decoded, with Kafka's field names in snake_case.
 
-    `response` is None if there was none (yet). `acted` has the ids of the faults that acted on it.
+    `request` is None where it is too large to be kept whole, `response` where there is none (yet). `outcome` is
+    "answered", "pending", or what became of it. `errors` has the names of the error codes in the response; `faults` the
+    ids of the faults that acted on it. Sizes are in bytes.
     """
 
-    number: int
+    id: int
+    time_ms: int
     broker: int
     api: str
     version: int
     client_id: str | None
     correlation_id: int
-    connection: str
-    principal: str
-    listener: str
-    at_ms: int
+    outcome: str
     duration_ms: float | None
-    request: Mapping[str, Any]
-    response: Mapping[str, Any] | None
-    acted: tuple[int, ...] = ()
+    size: int
+    response_size: int
+    errors: tuple[str, ...] = ()
+    faults: tuple[int, ...] = ()
+    request: Mapping[str, Any] | None = None
+    response: Mapping[str, Any] | None = None
+    is_cut: bool = False
+    connection: Mapping[str, Any] = field(default_factory=dict)
+    """Its `id` in logs, `client_host`, `client_port`, `client_software_name`, `principal`, `listener` ..."""
 
 
 def to_bytes(data: Any) -> bytes | None:
@@ -184,4 +196,7 @@ def transaction_of(data: JsonObject) -> Transaction:
 
 def request_of(data: JsonObject) -> Request:
     """A request of its JSON."""
-    return Request(**{**data, "acted": tuple(data.get("acted", ()))})
+    own = {name: value for name, value in data.items() if name in Request.__dataclass_fields__}
+    rest = {name: value for name, value in data.items() if name not in own} | {"id": own.pop("connection")}
+    own |= {"errors": tuple(own.get("errors") or ()), "faults": tuple(own.get("faults") or ())}
+    return Request(**{**own, "connection": rest})

@@ -81,13 +81,22 @@ class Looking:
 
     def committed(self, group: str) -> dict[str, dict[int, int]]:
         """The offsets that a group has committed: topic -> partition -> offset."""
-        found = self.channel.call("committed", group=group)
-        return {topic: {int(index): offset for index, offset in by.items()} for topic, by in found.items()}
+        return self._commits(group, "offset")
+
+    def lag(self, group: str) -> dict[str, dict[int, int]]:
+        """How many records the group has not consumed yet, of what it has committed: topic -> partition -> records."""
+        return self._commits(group, "lag")
+
+    def _commits(self, group: str, field: str) -> dict[str, dict[int, int]]:
+        found: dict[str, dict[int, int]] = {}
+        for one in self.channel.call("committed", group=group):
+            found.setdefault(one["topic"], {})[one["partition"]] = one[field]
+        return found
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The offset of the next record of each partition."""
-        found = self.channel.call("offsets", topic=topic)
-        return {int(index): offsets["end"] for index, offsets in found.items()}
+        found = look.topic_of(self.channel.call("topic", name=topic))
+        return {one.index: one.end_offset for one in found.partitions if one.end_offset is not None}
 
     def transactions(self) -> dict[str, look.Transaction]:
         """All transactional ids."""

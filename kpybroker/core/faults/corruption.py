@@ -14,6 +14,8 @@ from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import (
     ATTRIBUTES_OFFSET,
     HEADER_SIZE_UP_TO_MAGIC,
+    LEGACY_OVERHEAD_V0,
+    LEGACY_OVERHEAD_V1,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     RECORD_BATCH_OVERHEAD,
@@ -23,6 +25,11 @@ _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
 _LENGTH_OFFSET = 8
 _CRC_OFFSETS = {0: 12, 1: 12, 2: 17}
+_SIZES_MIN = {
+    0: LOG_OVERHEAD + LEGACY_OVERHEAD_V0,
+    1: LOG_OVERHEAD + LEGACY_OVERHEAD_V1,
+    2: RECORD_BATCH_OVERHEAD + 1,
+}
 UNKNOWN_MAGIC = 99
 INVALID_LENGTH = 5
 """Shorter than the shortest message."""
@@ -37,7 +44,7 @@ def corrupted(records: Buffer, damage: Damage) -> bytes | None:
         return None
     end = LOG_OVERHEAD + _INT32.unpack_from(data, _LENGTH_OFFSET)[0]
     magic = data[MAGIC_OFFSET]
-    if magic not in _CRC_OFFSETS or end > len(data) or (magic == 2 and end <= RECORD_BATCH_OVERHEAD):
+    if magic not in _SIZES_MIN or not _SIZES_MIN[magic] <= end <= len(data):
         return None
     match damage:
         case Damage.CRC:

@@ -45,10 +45,14 @@ class Launch:
             from kpybroker.testing.running.thread import Thread
 
             return Thread(self._brokers, self._keys, self._host, self._port, self.directory, self._is_kept)
+        return self.process()
+
+    def process(self, exit_with: int | None = None) -> Process:
+        """A child process; with `exit_with` it ends with that process instead of this one."""
         arguments = ["--host", self._host, "--port", str(self._port), "--brokers", str(self._brokers)]
         where = ["--data-dir", self.directory] if self._is_kept else ["--ephemeral", "--ephemeral-dir", self.directory]
         overrides = [part for name, value in self._keys.items() for part in ("--override", f"{name}={value}")]
-        return Process([*arguments, *where, *overrides], None if self._is_kept else self.directory)
+        return Process([*arguments, *where, *overrides], None if self._is_kept else self.directory, exit_with)
 
 
 def _check_keys(keys: Mapping[str, str]) -> None:

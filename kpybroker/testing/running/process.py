@@ -29,10 +29,14 @@ _running: set[Process] = set()
 
 
 class Process:
-    """A child that runs `kpybroker dev`. `directory` is removed after its end, unless it is None."""
+    """A child that runs `kpybroker dev`. `directory` is removed after its end, unless it is None.
 
-    def __init__(self, arguments: Sequence[str], directory: str | None) -> None:
+    It ends with this process, or with the process `exit_with`.
+    """
+
+    def __init__(self, arguments: Sequence[str], directory: str | None, exit_with: int | None = None) -> None:
         self._arguments = arguments
+        self._exit_with = exit_with
         self._directory = directory
         self._owner = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
@@ -50,7 +54,8 @@ class Process:
         import tempfile
 
         self._log = tempfile.TemporaryFile("a+b", prefix="kpybroker-log-")  # noqa: SIM115 -- closed by `kill`
-        command = [sys.executable, "-P", "-m", "kpybroker", "dev", "--control", "0", "--exit-with", str(self._owner)]
+        command = [sys.executable, "-P", "-m", "kpybroker", "dev", "--control", "0", "--exit-with"]
+        command.append(str(self._exit_with or self._owner))
         self._child = subprocess.Popen(
             [*command, *self._arguments],
             stdin=subprocess.DEVNULL,
@@ -59,7 +64,8 @@ class Process:
             env=_environment(),
             start_new_session=True,
         )
-        _running.add(self)
+        if self._exit_with is None:
+            _running.add(self)
         try:
             return self._wait_ready(timeout)
         except BaseException:
