@@ -88,6 +88,16 @@ class HostedCluster:
         response = await ask(self[broker], request, 12)
         return bytes(response.responses[0].partitions[0].records)
 
+    async def leader(self, topic: str, *, other_than: int = -1) -> int:
+        """The broker that leads partition 0, once it knows that it does."""
+
+        def leading() -> list[int]:
+            hosted = [(broker, broker.replicas.partition(topic, 0)) for broker in self.hosted.brokers.values()]
+            return [b.node_id for b, p in hosted if p is not None and p.leader is not None and b.node_id != other_than]
+
+        await eventually(lambda: len(leading()) == 1, f"a leader other than {other_than}")
+        return leading()[0]
+
     def state(self, topic: str, partition: int = 0) -> tuple[int, int, set[int]]:
         """Leader, leader epoch and ISR as the controller has sent them; during an election, as some broker knows."""
         brokers = self.hosted.brokers.values()
