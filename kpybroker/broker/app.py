@@ -40,6 +40,7 @@ from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
+from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.dispatch import Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
@@ -113,6 +114,7 @@ class Broker:
         self._nursery: trio.Nursery | None = None
         self._is_serving = False
 
+        self.first_times = FirstTimes()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
