@@ -47,7 +47,8 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.keys.own import chosen_shortcuts
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Broker:
             config.get_int("socket.receive.buffer.bytes"),
             chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
         )
-        self.files: Files = files or OsFiles()
+        self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()

@@ -24,6 +24,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
+from kpybroker.system import one_heap_for_all_threads
 
 if TYPE_CHECKING:
     import trio
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGINT", "SIGBREAK")
+    if hasattr(signal, name)  # BREAK: on Windows
+)
 REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
 
 
@@ -67,7 +72,7 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
 
     from kpybroker.broker.lifecycle.errors import StartupError
 
-    _one_heap_for_all_threads()
+    one_heap_for_all_threads()
     for note in wanted.notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
@@ -85,19 +90,6 @@ def run(wanted: Plan, serve: Serve | None = None) -> int:
             EXIT_FAILED,
         )
     return EXIT_OK
-
-
-def _one_heap_for_all_threads() -> None:
-    """Limits glibc to one heap (mallopt(3), M_ARENA_MAX), as other C libraries have.
-
-    By default each thread has its own, and keeps what it has freed: large requests handled by several worker threads
-    would take their memory once for each thread. With the GIL, several heaps gain nothing.
-    """
-    import ctypes  # trio has it too
-
-    arena_max = -8
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(arena_max, 1)
 
 
 def _the_only(error: BaseException) -> BaseException:
