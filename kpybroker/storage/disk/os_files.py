@@ -152,4 +152,4 @@ class OsFiles:
 
     def real_path(self, path: str) -> str:
         """The path with all symbolic links resolved."""
-        return os.path.realpath(path)
+        return os.path.realpath(path).replace(os.sep, "/")
