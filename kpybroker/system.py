@@ -12,6 +12,7 @@ import errno
 import os
 import select
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -86,6 +87,11 @@ def claim_port(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
     else:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def reset_on_close(sock: socket.socket) -> None:
+    """Let `close` drop what is not sent, and reset the connection (SO_LINGER of 0 seconds)."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0))
 
 
 def descriptors_max() -> int:
@@ -192,6 +198,41 @@ def lower_priority(niceness: int) -> None:
     """Let other processes run first. Windows has another measure, and this does nothing there."""
     if sys.platform != "win32" and not IS_PORTABLE:
         os.nice(niceness)
+
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+def wait_for_end_of(pid: int) -> None:
+    """Return once a process has ended. One that this process may not see counts as one that has."""
+    if sys.platform == "linux" and not IS_PORTABLE:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        except OSError:  # a kernel before 5.3
+            pass
+        else:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll()
+            os.close(descriptor)
+            return
+    is_child = os.getppid() == pid
+    while _exists(pid) and (not is_child or os.getppid() == pid):
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _exists(pid: int) -> bool:
+    if sys.platform == "win32":  # os.kill would end it; so only the end of the parent is noticed
+        return os.getppid() == pid
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def one_heap_for_all_threads() -> None:

@@ -59,7 +59,7 @@ def test_differences_between_systems_are_in_one_module() -> None:
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.Attribute) and node.attr == "platform" and ast.unparse(node) == "sys.platform")
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.platform", "os.name"))
         or (isinstance(node, ast.Attribute) and ast.unparse(node) in POSIX_ONLY)
         or (isinstance(node, ast.Import) and any(alias.name in MODULES for alias in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module in MODULES)
@@ -114,6 +114,21 @@ def test_the_limit_of_descriptors_is_that_of_the_process() -> None:
     environment = {**os.environ, "KPYBROKER_PORTABLE": ""}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split()[0] == "256"
+
+
+@pytest.mark.parametrize("portable", ["", "1"])
+def test_the_end_of_another_process_is_noticed(portable: str) -> None:
+    program = "import sys\nfrom kpybroker import system\nsystem.wait_for_end_of(int(sys.argv[1]))\nprint('ended')"
+    environment = {**os.environ, "KPYBROKER_PORTABLE": portable}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        command = [sys.executable, "-c", program, str(other.pid)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as waiting:
+            assert waiting.stdout is not None
+            assert waiting.poll() is None
+            other.communicate(b"\n")
+            assert waiting.stdout.read() == "ended\n"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "ended\n", "it ended long ago"
 
 
 def test_disk_usage_is_the_same_by_either_way(tmp_path: Path) -> None:

@@ -16,14 +16,17 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
-from kpybroker.system import claim_port, descriptors_max
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
+from kpybroker.system import claim_port, descriptors_max, reset_on_close
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
 
 DESCRIPTORS_KEPT_MAX = 256
 KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
@@ -92,6 +95,10 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
+        ...
+
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection by a TCP reset; what was not sent by then is dropped."""
 
 
 class Listener(Protocol):
@@ -177,6 +184,15 @@ class SocketTransport:
         if self._send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         return SocketStream(sock, poller, has_sendfile=self._has_sendfile)
+
+
+def socket_transport(config: BrokerConfig) -> SocketTransport:
+    """TCP as a broker's configuration says."""
+    return SocketTransport(
+        config.get_int("socket.send.buffer.bytes"),
+        config.get_int("socket.receive.buffer.bytes"),
+        chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
+    )
 
 
 class SocketListener:
@@ -308,6 +324,11 @@ class SocketStream:
     def begin_sending(self, parts: Sequence[Part]) -> Sending:
         """As `Stream.begin_sending`."""
         return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
+
+    def reset_on_close(self) -> None:
+        """As `Stream.reset_on_close`."""
+        if self._sock.fileno() >= 0:
+            reset_on_close(self._sock)
 
     def close(self) -> None:
         """Close the socket, once."""

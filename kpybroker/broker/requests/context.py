@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
@@ -35,6 +36,10 @@ class ConnectionInfo(Protocol):
     client_software_version: str
     refused_batches: RefusedBatches
 
+    @property
+    def stream(self) -> Stream | None:
+        """What carries it; None where there is no socket. For faults of the network only."""
+
 
 class PlainConnectionInfo:
     """A `ConnectionInfo` without a socket behind it: requests a broker sends to itself, and tests."""
@@ -52,6 +57,7 @@ class PlainConnectionInfo:
         "principal",
         "refused_batches",
         "security_protocol",
+        "stream",
     )
 
     def __init__(
@@ -74,6 +80,7 @@ class PlainConnectionInfo:
         self.client_software_name = UNKNOWN_SOFTWARE
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
+        self.stream: Stream | None = None
 
 
 class RequestContext:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.storage.disk.faults import FaultyFiles
 from kpybroker.storage.disk.files import (
     Files,
     make_dirs,
@@ -27,12 +28,14 @@ from kpybroker.system import HAS_POSIX_FILES
 from tests.support.lossy_files import LossyFiles
 
 
-@pytest.fixture(params=["local", "portable", "lossy"])
+@pytest.fixture(params=["local", "portable", "lossy", "faulty"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
     if request.param == "lossy":
         files = LossyFiles()
         files.mkdir("/data")
         return files, "/data"
+    if request.param == "faulty":
+        return FaultyFiles(local_files()), str(tmp_path)
     return local_files() if request.param == "local" else PortableFiles(), str(tmp_path)
 
 
