@@ -114,14 +114,14 @@ def _lock(path: str, *, create: bool) -> int | None:
 
 def _is_log_dir_locked(directory: str) -> bool:
     """Whether a broker has its log directory there: the directory itself, or in a cluster those below it."""
-    from kpybroker.storage.disk.files import OsFiles
+    from kpybroker.storage.disk.local_files import local_files
 
     for place in (directory, *(entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False))):
         path = os.path.join(place, LOG_DIR_LOCK)
         if not os.path.exists(path):
             continue
         try:
-            lock = OsFiles().lock(path)
+            lock = local_files().lock(path)
         except OSError:
             return True
         if lock is None:
