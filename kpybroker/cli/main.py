@@ -10,6 +10,7 @@ import click
 
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS
 
@@ -29,7 +30,7 @@ _log_format = click.option(
 )
 
 
-@click.group(epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
     """A broker that speaks the Kafka protocol."""
