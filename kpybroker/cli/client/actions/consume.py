@@ -68,6 +68,7 @@ def consume(connection: Connection, options: ConsumeOptions) -> int:
         raise usage(str(error), "kpybroker topic consume --help has the formats") from None
     except BadOffset as error:
         raise usage(str(error), f"write -o {FORMS}, or a range of two") from None
+    parse_partitions(options.partitions)  # before anything is asked
     settings = load(connection)
     reader: Reader
     if options.group is None:

@@ -27,6 +27,11 @@ from kpybroker.cli.client.records.template import BadTemplate, Part, unescape
 
 INTERRUPTED: Final = 130
 POLL_S: Final = 0.1
+TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
+REFUSED_MAX: Final = 10_000
+"""Records that are sent again alone; beyond that they fail with their batch."""
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
+"""A broker's own limit of a request, by default; the topic's limit is smaller, and the broker's to check."""
 REPORTED_MAX: Final = 10
 """Failures that get a line each; the others are counted."""
 
@@ -125,6 +130,7 @@ class Delivery:
             "enable_idempotence": True,
             "partitioner": "murmur2_random",
             "linger_ms": 5,
+            "message_max_bytes": REQUEST_BYTES_MAX,
             "message_timeout_ms": int(settings.timeout_s * 1000),
         }
         if options.compression is not None:
@@ -138,6 +144,8 @@ class Delivery:
         self._fixes: dict[str, None] = {}
         self._hopeless = threading.Event()
         self._lines = 0
+        self._refused: list[tuple[Record, int]] | None = []
+        """Refused as too large, in a batch with others; None once each is sent alone."""
 
     def run(self, source: Any, delimiter: bytes, parse: Parse) -> int:
         """Send all of the source; the exit code."""
@@ -151,6 +159,7 @@ class Delivery:
             code = INTERRUPTED
         try:
             self._producer.flush()
+            self._send_alone()
         except KeyboardInterrupt:
             code = INTERRUPTED
         closed.set()
@@ -167,9 +176,8 @@ class Delivery:
             for piece in pieces(source, delimiter):
                 if self._hopeless.is_set():
                     return None
-                record = parse(piece)
+                self._send(parse(piece), self._lines + 1)
                 self._lines += 1
-                self._send(record, self._lines)
         except BadLine as error:
             return error
         return None
@@ -201,8 +209,22 @@ class Delivery:
             except (TypeError, ValueError, OverflowError) as error:
                 raise BadLine(str(error)) from None
 
+    def _send_alone(self) -> None:
+        """Again, and each in a batch of its own: a broker refuses a whole batch for one record that is too large."""
+        refused, self._refused = self._refused, None
+        for record, line in refused or ():
+            self._send(record, line)
+            self._producer.flush()
+
+    def _may_send_again(self) -> bool:
+        return self._refused is not None and len(self._refused) < REFUSED_MAX
+
     def _done(self, record: Record, line: int, error: Any, message: Any) -> None:
         with self._lock:
+            if error is not None and error.name() == TOO_LARGE and self._may_send_again():
+                assert self._refused is not None
+                self._refused.append((record, line))
+                return
             if error is None:
                 self.delivered += 1
                 self._places.add((message.topic(), message.partition()))

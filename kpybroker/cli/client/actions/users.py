@@ -34,7 +34,8 @@ FIX: Final = "kpybroker user list shows the users and their mechanisms"
 def show_list(connection: Connection, users: Sequence[str], output: Output) -> int:
     """Print who has which credentials."""
     failures = Failures()
-    output.rows(_credentials(Cluster(load(connection)), users, failures), COLUMNS, empty="there are no users")
+    rows = _credentials(Cluster(load(connection)), users, failures)
+    output.rows(rows, COLUMNS, empty="" if failures.count else "there are no users")
     return failures.exit_code()
 
 

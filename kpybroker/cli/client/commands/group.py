@@ -34,7 +34,8 @@ groups_argument = click.argument("groups", nargs=-1, required=True, metavar="GRO
     "states",
     multiple=True,
     type=click.Choice(STATES, case_sensitive=False),
-    help="Only groups in this state.",
+    metavar="STATE",
+    help=f"Only groups in this state; may be repeated: {', '.join(STATES)}.",
 )
 @click.option("--lag", is_flag=True, help="The lag of each group; asks for the offsets of each.")
 @output_option

@@ -24,7 +24,12 @@ def transaction() -> None:
     "list", epilog=examples("kpybroker transaction list", "kpybroker transaction list --state Ongoing --format wide")
 )
 @click.option(
-    "--state", "states", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Only in this state."
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES, case_sensitive=False),
+    metavar="STATE",
+    help=f"Only in this state; may be repeated: {', '.join(STATES)}.",
 )
 @output_option
 @client_command

@@ -16,7 +16,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kpybroker.cli.client.connect.errors import FIXES, CommandError, kafka_error
+from kpybroker.cli.client.connect.errors import AFTER, FIXES, CommandError, kafka_error
 from kpybroker.cli.client.connect.properties import unknown_key
 from kpybroker.cli.client.connect.settings import Settings
 
@@ -59,8 +59,8 @@ class ErrorWatch:
 
     def unreachable(self) -> CommandError:
         """No broker can be reached: the cause that librdkafka gave last, without its bookkeeping."""
-        text = self._why.str() if self._why is not None else "all brokers are down"
-        return CommandError(f"no broker can be reached: {text.partition(' (after ')[0]}", FIXES["_ALL_BROKERS_DOWN"])
+        text = AFTER.sub("", self._why.str()) if self._why is not None else "all brokers are down"
+        return CommandError(f"no broker can be reached: {text}", FIXES["_ALL_BROKERS_DOWN"])
 
 
 def make(factory: Callable[..., Any], settings: Settings, watch: ErrorWatch, **more: Any) -> Any:

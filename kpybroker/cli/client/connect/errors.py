@@ -7,6 +7,7 @@ that `keep_secret` was given.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,6 +16,8 @@ from kpybroker.wire.errors import ErrorCode
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
+AFTER: Final = re.compile(r" \(after \d+ms in state \w+.*?\)$")
+"""librdkafka's bookkeeping at the end of its texts."""
 CODES: Final = frozenset(map(int, ErrorCode))
 
 FIXES: Final = {
@@ -91,7 +94,7 @@ def kafka_error(error: Any) -> CommandError:
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     if not hasattr(inner, "name"):
         return CommandError(str(error))
-    text = (inner.str() or "").removeprefix("Broker: ").rstrip(". ")
+    text = AFTER.sub("", inner.str() or "").removeprefix("Broker: ").rstrip(". ")
     found = broker_error(inner.code(), text) if inner.code() in CODES else None
     name = inner.name()
     return found or CommandError(f"{text} ({name.lstrip('_')})", FIXES.get(name, DEFAULT_FIX))

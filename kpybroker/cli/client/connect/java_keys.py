@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _ONLY_JAVA: Final = """
@@ -36,6 +37,11 @@ OF_THE_APPLICATION: Final = frozenset(
     }
 )
 """Keys by which a command that uses an application's file would disturb that application."""
+
+UNREMARKABLE: Final = re.compile(
+    r".*serializer|.*store\.type|metric.*|auto\.include.*|enable\.metrics.*|default\.api.*"
+)
+"""Ignored keys that most files have, and that no one misses here."""
 
 IGNORED: Final = OF_THE_APPLICATION | frozenset(_ONLY_JAVA.split())
 """Those, and the keys that librdkafka does not have."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kpybroker.cli.client.connect.errors import CommandError, usage
-from kpybroker.cli.client.connect.java_keys import IGNORED
+from kpybroker.cli.client.connect.java_keys import IGNORED, UNREMARKABLE
 
 SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|ssl\.key(store)?\.(pem|key)|token", re.IGNORECASE)
 """Keys whose values are never printed."""
@@ -44,7 +44,7 @@ PEM_FIX: Final = (
 
 
 def translate(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """librdkafka's keys with their values, and the keys that have no effect here.
+    """librdkafka's keys with their values, and the keys that have no effect here and may be missed.
 
     Raises CommandError, exit code 2, for what cannot be translated; no text of it holds a value of `SECRET`.
     """
@@ -56,7 +56,8 @@ def translate(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
         elif key in RENAMED:
             translated[RENAMED[key]] = value
         elif key in IGNORED:
-            ignored.append(key)
+            if not UNREMARKABLE.fullmatch(key):
+                ignored.append(key)
         else:
             translated[key] = value
     return translated, ignored

@@ -11,7 +11,7 @@ from kpybroker.cli.client.connect.settings import Settings
 from kpybroker.cli.client.connect.versions import is_controller_only, looks_like
 from kpybroker.cli.client.connect.wire import WireBroker, WireError
 from kpybroker.cli.client.doctor import ports
-from kpybroker.cli.client.doctor.findings import NOTE, SKIPPED, Findings
+from kpybroker.cli.client.doctor.findings import NOTE, SKIPPED, Findings, counted
 from kpybroker.cli.client.doctor.ports import Address
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -65,7 +65,8 @@ def check_login(broker: WireBroker, seen: Seen) -> bool:
         return True
     offered = ", ".join(mechanisms) or "none"
     if not wants_sasl:
-        fix = f"set security.protocol=SASL_{settings.protocol}, sasl.mechanism and sasl.jaas.config in --command-config"
+        protocol = "SASL_SSL" if seen.encrypted else "SASL_PLAINTEXT"
+        fix = f"set security.protocol={protocol}, sasl.mechanism and sasl.jaas.config in --command-config"
         findings.failed("login", f"the listener wants a login ({offered}), and the client has none", fix)
         return False
     if sasl.mechanism(settings.properties) not in mechanisms:
@@ -173,12 +174,17 @@ def check_topics(found: Any, findings: Findings) -> None:
     behind = [f"{name}-{p.partition_index}" for name, p in partitions if len(p.isr_nodes) < len(p.replica_nodes)]
     if leaderless:
         fix = "bring the brokers of their replicas back: kpybroker cluster health shows them"
-        findings.failed("topics", f"{len(leaderless)} partitions have no leader: {_some(leaderless)}", fix)
+        findings.failed("topics", f"{counted(len(leaderless), 'partition')} without a leader: {_some(leaderless)}", fix)
     if behind:
         fix = "bring the missing replicas back: kpybroker cluster health shows them"
-        findings.warning("topics", f"{len(behind)} partitions are under-replicated: {_some(behind)}", fix)
+        findings.warning(
+            "topics", f"{counted(len(behind), 'partition')} with replicas out of sync: {_some(behind)}", fix
+        )
     if not leaderless and not behind:
-        findings.ok("topics", f"{len(found.topics)} topics, {len(partitions)} partitions, all replicas in sync")
+        findings.ok(
+            "topics",
+            f"{counted(len(found.topics), 'topic')}, {counted(len(partitions), 'partition')}, all replicas in sync",
+        )
 
 
 def _some(names: list[str]) -> str:
@@ -189,7 +195,7 @@ def check_factors(broker: WireBroker, found: Any, findings: Findings) -> None:
     """Whether the topics of offsets and transactions can be created; they are when they are first needed."""
     existing = {topic.name for topic in found.topics}
     missing = [row for row in FACTORS if row[1] not in existing]
-    if not missing:
+    if not missing or not found.brokers:
         return
     try:
         values = _broker_configs(broker, found.brokers[0].node_id, [row[0] for row in missing])
@@ -200,8 +206,9 @@ def check_factors(broker: WireBroker, found: Any, findings: Findings) -> None:
     for key, _, effect in missing:
         factor = values.get(key)
         if factor is not None and factor.isdigit() and int(factor) > count:
-            fix = f"set {key}={count} in server.properties and restart, or start {int(factor) - count} more brokers"
-            findings.failed("factors", f"{effect}: {key} is {factor}, and there are {count} brokers", fix)
+            fix = f"set {key}={count} in server.properties and restart, or run {factor} brokers"
+            text = f"{effect}: {key} is {factor}, and there is {counted(count, 'broker')}"
+            findings.failed("factors", text, fix)
 
 
 def _broker_configs(broker: WireBroker, node_id: int, keys: list[str]) -> dict[str, str | None]:

@@ -72,8 +72,8 @@ class Findings:
             self._data()
         else:
             failed, warnings = self.count(FAILED), self.count(WARNING)
-            parts = [_counted(failed, "failure"), _counted(warnings, "warning")]
-            click.echo("\n" + (", ".join(filter(None, parts)) or "nothing is wrong"))
+            parts = [counted(count, word) for count, word in ((failed, "failure"), (warnings, "warning")) if count]
+            click.echo("\n" + (", ".join(parts) or "nothing is wrong"))
         return int(bool(self.count(FAILED)))
 
     def _data(self) -> None:
@@ -113,5 +113,6 @@ def _wrapped(text: str, first: int, indent: str) -> str:
     return "\n".join(lines).lstrip(" ") if lines else text
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'s' if count > 1 else ''}" if count else ""
+def counted(count: int, word: str) -> str:
+    """`1 broker`, `2 brokers`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"

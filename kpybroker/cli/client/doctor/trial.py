@@ -18,7 +18,7 @@ from confluent_kafka.admin import NewTopic
 from kpybroker.cli.client.connect.admin import Cluster, ErrorWatch, make
 from kpybroker.cli.client.connect.errors import CommandError, kafka_error
 from kpybroker.cli.client.connect.settings import Settings
-from kpybroker.cli.client.doctor.findings import Findings
+from kpybroker.cli.client.doctor.findings import Findings, counted
 
 SKEW_WARNING_MS: Final = 1_000
 SKEW_FAILED_MS: Final = 60_000
@@ -48,7 +48,7 @@ def check_client(settings: Settings, findings: Findings) -> bool:
     except CommandError as error:
         findings.failed("client", f"librdkafka {libversion()[0]}: {error.cause}", error.fix)
         return False
-    findings.ok("client", f"librdkafka {libversion()[0]} connects and sees {len(found.topics)} topics")
+    findings.ok("client", f"librdkafka {libversion()[0]} connects and sees {counted(len(found.topics), 'topic')}")
     return True
 
 
@@ -60,7 +60,7 @@ def check_round_trip(settings: Settings, findings: Findings) -> None:
         brokers = sorted(cluster.metadata().brokers)
         with _topic(cluster, name, brokers):
             written = _write(settings, name, len(brokers))
-            findings.ok("write", f"a record was acknowledged by each of {len(brokers)} brokers")
+            findings.ok("write", f"{counted(len(brokers), 'record')} acknowledged, one by each broker")
             for broker, one in zip(brokers, written, strict=True):
                 _check_clock(broker, one, findings)
             _read(settings, cluster, name, len(brokers))

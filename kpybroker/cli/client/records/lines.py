@@ -114,14 +114,14 @@ def _template(template: str) -> Parse:
     """A format as a regular expression; each verb takes as little as possible, the last one the rest."""
     pattern = b""
     names: list[str] = []
-    for literal, verb in re.findall(r"((?:[^%]|%%)*)(?:%(.|$))?", template, re.DOTALL):
+    for literal, verb in re.findall(r"((?:[^%]|%%)*)(%.?)?", template, re.DOTALL):
         pattern += re.escape(unescape(literal.replace("%%", "%")))
         if not verb:
             continue
-        name = FIELDS.get(verb)
+        name = FIELDS.get(verb[1:])
         if name is None or name in names:
             known = " ".join(f"%{one}" for one in FIELDS)
-            raise BadTemplate(f"%{verb} cannot be read here; these can, once each: {known}")
+            raise BadTemplate(f"{verb} cannot be read here; these can, once each: {known}")
         names.append(name)
         pattern += rb"(?P<%s>%s)" % (name.encode(), rb"-?\d+" if name in ("partition", "timestamp") else rb".*?")
     if "value" not in names:
