@@ -16,10 +16,16 @@ from confluent_kafka.admin import (
 
 from kpybroker.cli.client.actions.topic_changes import DRY_RUN
 from kpybroker.cli.client.connect.admin import Cluster
-from kpybroker.cli.client.connect.errors import Failures, note, usage
-from kpybroker.cli.client.connect.settings import Connection, load
+from kpybroker.cli.client.connect.errors import EXIT_USAGE, CommandError, Failures, check, note, usage
+from kpybroker.cli.client.connect.settings import Connection, Settings, load
+from kpybroker.cli.client.connect.wire import WireCluster
 from kpybroker.cli.client.show.cells import Column, Row
 from kpybroker.cli.client.show.output import Output
+from kpybroker.wire.api import ApiKey
+from kpybroker.wire.messages.describe_acls import DescribeAclsRequest
+
+ANY: Final = 1
+"""Kafka's number, of each of the four."""
 
 CLUSTER_NAME: Final = "kafka-cluster"
 RESOURCES: Final = {
@@ -116,7 +122,24 @@ def _matching(cluster: Cluster, options: AclOptions) -> list[Any]:
     found: set[Any] = set()
     for one in filters(options):
         found.update(cluster.result(cluster.admin.describe_acls(one, **cluster.timeout)))
+    if not found:
+        require_authorizer(cluster.settings)
     return sorted(found)
+
+
+def require_authorizer(settings: Settings) -> None:
+    """Raises CommandError if the broker has none: confluent-kafka 2.16 then reports an empty list."""
+    everything = DescribeAclsRequest(
+        resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY
+    )
+    try:
+        with WireCluster(settings) as wire:
+            response = wire.any().request(ApiKey.DESCRIBE_ACLS, everything)
+    except CommandError as error:
+        if error.exit_code == EXIT_USAGE:
+            return  # a login that is not ours: the list stays empty
+        raise
+    check(response.error_code, response.error_message)
 
 
 def acl_row(acl: Any) -> Row:

@@ -59,7 +59,7 @@ def topics(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[T
 
 
 def _topic(described: Any) -> Topic:
-    topic_id = str(described.topic_id)
+    topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")  # Kafka's alphabet
     partitions = [
         Partition(described.name, p.id, _node_id(p.leader), _node_ids(p.replicas), _node_ids(p.isr))
         for p in sorted(described.partitions, key=lambda p: p.id)
