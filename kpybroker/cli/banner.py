@@ -29,9 +29,10 @@ def reachable(address: Address) -> str:
     return str(address._replace(host=_REACHABLE.get(address.host, address.host)))
 
 
-def ready_line(addresses: Sequence[Address]) -> str:
-    """The first line, with the first listener's address."""
-    return f"kpybroker ready at {addresses[0]}"
+def ready_line(addresses: Sequence[Address], control: tuple[str, int] | None = None) -> str:
+    """The first line, with the first listener's address, and ` control=http://HOST:PORT` if there is a channel."""
+    field = "" if control is None else f" control=http://{control[0]}:{control[1]}"
+    return f"kpybroker ready at {addresses[0]}{field}"
 
 
 class BrokerFacts(NamedTuple):

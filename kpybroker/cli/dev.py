@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from kpybroker.cli import run
@@ -32,8 +31,15 @@ def run_dev(options: DevOptions) -> int:
     if options.ephemeral:
         import tempfile
 
+        if options.ephemeral_dir is not None:
+            import shutil
+
+            try:
+                return _run(options, str(Path(options.ephemeral_dir) / "data"), given)
+            finally:
+                shutil.rmtree(options.ephemeral_dir, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="kpybroker-", ignore_cleanup_errors=True) as directory:
-            return _run(options, directory, given)
+            return _run(options, str(Path(directory) / "data"), given)
     data_dir = options.data_dir
     if data_dir is None:
         # A cluster's files are kept apart from those of a single broker.
@@ -46,9 +52,10 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str]) -> int:
         from kpybroker.cli import dev_cluster
 
         plans = dev_cluster.plans({**DEFAULTS, **dev_cluster.defaults(options.brokers), **given}, options, data_dir)
-        return run.run(plans[0], partial(dev_cluster.serve, plans, data_dir))
+        return run.run(plans, data_dir, options.control, options.exit_with)
     props = {**DEFAULTS, "listeners": listener(options.host, options.port), "log.dirs": data_dir, **given}
-    return run.run(run.plan(props, "from the command line", ephemeral=options.ephemeral))
+    plan = run.plan(props, "from the command line", ephemeral=options.ephemeral)
+    return run.run([plan], f"{data_dir}-more", options.control, options.exit_with)
 
 
 def default_data_dir(environment: Mapping[str, str]) -> str:

@@ -8,19 +8,11 @@ says nothing about speed, or about machines that fail one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.options import DevOptions, listener
-from kpybroker.core.tree import SystemFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kpybroker.broker.app import Broker
 
 SINGLE_BROKER_FILE = "meta.properties"
 
@@ -33,8 +25,6 @@ def defaults(count: int) -> dict[str, str]:
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
         "transaction.state.log.min.isr": str(min(count, 2)),
-        # They all stop at once, so no broker is left to take over a partition.
-        "controlled.shutdown.enable": "false",
     }
 
 
@@ -56,41 +46,3 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str) -> list[
         }
         wanted.append(run.plan({**props, **own}, "from the command line", ephemeral=options.ephemeral))
     return wanted
-
-
-async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running) -> None:
-    """Run all brokers until one of them is stopped or fails; then stop the others."""
-    import trio
-
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, open_store
-    from kpybroker.broker.loop.clock import SystemClock
-
-    store = open_store(Path(data_dir) / EMBEDDED_TREE_FILE, SystemClock())
-    try:
-        async with AsyncExitStack() as stack:
-            brokers: list[Broker] = []
-            for plan in wanted:
-                tree = store.session(plan.config.get_int("zookeeper.session.timeout.ms"))
-                brokers.append(await stack.enter_async_context(Broker.open(plan.config, tree=tree)))
-            running.brokers = brokers
-            run.announce(brokers, wanted[0])
-            async with trio.open_nursery() as nursery:
-                for broker in brokers:
-                    nursery.start_soon(_stop_all_after, broker, brokers)
-            for plan, broker in zip(wanted, brokers, strict=True):
-                if not plan.config.get_bool("controlled.shutdown.enable"):
-                    # No leader is elected in place of those that stop first: it would log an error for each partition.
-                    await broker.controller.close()
-    finally:
-        with trio.CancelScope(shield=True):
-            try:
-                await store.close()
-            except SystemFailure as failure:
-                run.server_log.warning("The end of the sessions was not saved: %s", failure)
-
-
-async def _stop_all_after(broker: Broker, brokers: Sequence[Broker]) -> None:
-    await broker.wait_stop_requested()
-    for other in brokers:
-        other.stop()

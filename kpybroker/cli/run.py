@@ -11,15 +11,16 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import trio
 
     from kpybroker.broker.app import Broker
+    from kpybroker.control.hosted import Hosted
 
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
@@ -61,17 +63,23 @@ def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> P
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
-def run(wanted: Plan, serve: Serve | None = None) -> int:
-    """Run until stopped; the exit code. `serve` is run in place of the one broker of the plan."""
+def run(
+    plans: Sequence[Plan], directory: str, control_port: int | None = None, exit_with_pid: int | None = None
+) -> int:
+    """Run one broker or several until stopped; the exit code.
+
+    `directory` is for what belongs to no single broker of them. `control_port`: open the control channel there.
+    `exit_with_pid`: stop when that process ends.
+    """
     import trio
 
     from kpybroker.broker.lifecycle.errors import StartupError
 
     _one_heap_for_all_threads()
-    for note in wanted.notes:
+    for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
-        trio.run(_serve, serve or partial(_serve_one, wanted))
+        trio.run(_serve, plans, directory, control_port, exit_with_pid)
     except StartupError as error:
         fail(error.cause, error.fix, error.exit_code)
     except Exception as error:
@@ -107,42 +115,40 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-class Running:
-    """The brokers of this process once they are ready; a signal before that cancels their start."""
-
-    def __init__(self) -> None:
-        self.brokers: Sequence[Broker] = ()
-
-
-Serve = Callable[[Running], Awaitable[None]]
-
-
-async def _serve_one(wanted: Plan, running: Running) -> None:
-    from kpybroker.broker.app import Broker
-
-    async with Broker.open(wanted.config) as broker:
-        running.brokers = [broker]
-        announce([broker], wanted)
-        await broker.wait_stop_requested()
-
-
-async def _serve(serve: Serve) -> None:
+async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None, exit_with_pid: int | None) -> None:
     import trio
 
-    running = Running()
+    from kpybroker.control.hosted import Hosted
+    from kpybroker.control.plan import BrokerPlan
+
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(directory))
     async with trio.open_nursery() as nursery:
-        _stop_on_signals(running, nursery.cancel_scope)
+        stop = _stop_on_signals(hosted, nursery.cancel_scope)
+        if exit_with_pid is not None:
+            from kpybroker.control.exit_with import exit_with
+
+            exit_with(exit_with_pid, stop, lambda: None)
         if REPORT_SIGNALS:
-            await nursery.start(_report_on_signals, running)
-        await serve(running)
+            await nursery.start(_report_on_signals, hosted)
+        control = None
+        if control_port is not None:
+            from kpybroker.control.start import open_channel
+
+            control = await nursery.start(open_channel, hosted, control_port)
+
+        async def on_ready() -> None:
+            announce(list(hosted.brokers.values()), plans[0], control)
+
+        await hosted.run(on_ready)
         nursery.cancel_scope.cancel()
-    for broker in running.brokers:
-        if broker.fatal is not None:
-            raise broker.fatal
+    if hosted.fatal is not None:
+        raise hosted.fatal
 
 
-def _stop_on_signals(running: Running, start: trio.CancelScope) -> None:
+def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], None]:
     """The first signal stops the loop; the second ends the process without it, since the loop may be stuck.
+
+    What is returned stops the loop too; call it in any thread.
 
     The handlers stay until the process ends, since there is work after the loop too. (The system's own handling would
     do nothing to process 1 of a container.)
@@ -153,40 +159,45 @@ def _stop_on_signals(running: Running, start: trio.CancelScope) -> None:
     is_stopping = False
 
     def stop() -> None:
-        for broker in running.brokers:
-            broker.stop()
-        if not running.brokers:
+        notify(STOPPING)
+        if hosted.is_ready:
+            hosted.stop()
+        else:
             start.cancel()
+
+    def stop_soon() -> None:
+        with suppress(trio.RunFinishedError):  # the loop has ended
+            token.run_sync_soon(stop)
 
     def on_signal(number: int, _: FrameType | None) -> None:
         nonlocal is_stopping
         if is_stopping:
             os._exit(128 + number)
         is_stopping = True
-        with suppress(trio.RunFinishedError):  # the loop has ended
-            token.run_sync_soon(stop)
+        stop_soon()
 
     for number in STOP_SIGNALS:
         signal.signal(number, on_signal)
+    return stop_soon
 
 
-async def _report_on_signals(running: Running, *, task_status: trio.TaskStatus[None]) -> None:
+async def _report_on_signals(hosted: Hosted, *, task_status: trio.TaskStatus[None]) -> None:
     import trio
 
     with trio.open_signal_receiver(*REPORT_SIGNALS) as signals:
         task_status.started()
         async for _ in signals:
-            _report(running)
+            _report(hosted)
 
 
-def _report(running: Running) -> None:
+def _report(hosted: Hosted) -> None:
     """The loop's stalls since the last report; `make bench` requests them."""
-    for broker in running.brokers:
+    for broker in hosted.brokers.values():
         server_log.info("[KafkaServer id=%d] %s", broker.node_id, broker.stall.describe())
         broker.stall.reset()
 
 
-def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
+def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> None:
     """Print the ready line and the banner: of the first broker, with the addresses of all."""
     broker = brokers[0]
     addresses = [Address(bound.name, *bound.listener.address[:2]) for one in brokers for bound in one.bound]
@@ -202,10 +213,11 @@ def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
     )
     text = banner(addresses, facts)
     try:
-        sys.stdout.write(f"{ready_line(addresses)}\n{text}\n")
+        sys.stdout.write(f"{ready_line(addresses, control)}\n{text}\n")
         sys.stdout.flush()
     except OSError as error:
         config_log.warning("The ready banner could not be printed: %s", error)
+    notify(ready(str(addresses[0])))
 
 
 def _embedded(brokers: Sequence[Broker]) -> str:

@@ -15,6 +15,8 @@ from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContex
 from kpybroker.cli import dev, dev_cluster, run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.options import DevOptions
+from kpybroker.control.hosted import Hosted
+from kpybroker.control.plan import BrokerPlan
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
 
@@ -58,18 +60,22 @@ async def nodes_seen_by(broker: Broker) -> list[Node]:
     return nodes
 
 
+async def running(hosted: Hosted, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def ready() -> None:
+        task_status.started()
+
+    await hosted.run(ready)
+
+
 async def test_they_are_one_cluster_and_their_topics_outlive_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And they stop without a warning: no leader is elected in place of those that stop first."""
     for life in range(2):
-        running = run.Running()
+        hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans(tmp_path, 3)], tmp_path)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(dev_cluster.serve, plans(tmp_path, 3), str(tmp_path), running)
-            with trio.fail_after(30):
-                while not running.brokers:  # noqa: ASYNC110 -- a program would read the ready line instead
-                    await trio.sleep(0.01)
-            first, second, third = running.brokers
+            await nursery.start(running, hosted)
+            first, second, third = hosted.brokers.values()
             assert first.controller.is_active
             if life == 0:
                 alone = NewTopic("alone", assignments={0: [2]})
@@ -80,6 +86,5 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             assert sorted(state.replicas) == [0, 1, 2]
             assert await nodes_seen_by(first) == await nodes_seen_by(second) == await nodes_seen_by(third)
             caplog.clear()
-            second.stop()  # one of them is stopped, and so are the others
-        assert capsys.readouterr().out.startswith("kpybroker ready at 127.0.0.1:")
+            hosted.stop()
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -57,7 +57,7 @@ def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
     config = host.config
     if config.get_str("zookeeper.connect"):
         return _zookeeper(config), None
-    path = _embedded_file(host)
+    path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
     return store.session(config.get_int("zookeeper.session.timeout.ms")), store
@@ -116,7 +116,7 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def _embedded_file(host: Host) -> Path:
+def embedded_file(host: Host) -> Path:
     """The tree of these log directories, in whichever of them it is; a new file only for a new cluster."""
     places = [Path(directory) / EMBEDDED_TREE_FILE for directory in host.logs.dirs.live]
     found = [path for path in places if path.exists()]
