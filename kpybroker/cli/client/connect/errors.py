@@ -48,6 +48,7 @@ FIXES: Final = {
     "_UNKNOWN_PARTITION": "kpybroker topic describe shows the partitions of the topic",
     "_UNKNOWN_TOPIC": "create it: kpybroker topic create",
     "MESSAGE_TOO_LARGE": "raise max.message.bytes of the topic: kpybroker config set topic NAME max.message.bytes=N",
+    "INVALID_RECORD": "give the records keys, which a compacted topic needs: -k or -K",
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back: kpybroker cluster health shows them",
     "TRANSACTIONAL_ID_NOT_FOUND": "kpybroker transaction list shows the transactional ids",
 }
