@@ -11,6 +11,7 @@ import click
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
 from kpybroker.cli.health.ping import ping
+from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS, set_up_logging
 from kpybroker.cli.param_types import Number
@@ -31,7 +32,7 @@ _log_format = click.option(
 )
 
 
-@click.group(epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
     """A broker that speaks the Kafka protocol."""
