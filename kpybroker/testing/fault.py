@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from kpybroker.testing.errors import TestingError
+from kpybroker.testing.errors import TestingError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -49,7 +50,8 @@ class Fault:
 
     def remove(self) -> None:
         """Remove it; what it holds goes on. Removing it again does nothing."""
-        self._channel.call("remove_fault", id=self.id)
+        with suppress(UsageError):  # it is gone, perhaps by `reset`
+            self._channel.call("remove_fault", id=self.id)
 
     def _raise_failure(self) -> None:
         if self._failures:
