@@ -11,15 +11,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows: what a killed broker leaves behind stays there
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -86,7 +85,7 @@ def _new(name: str | None) -> tuple[str, int]:
         else:
             os.mkdir(name, 0o700)
             directory = name
-        if fcntl is None:
+        if sys.platform == "win32":
             return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
         marker = _lock(os.path.join(directory, MARKER), create=True)
         if marker is not None:
@@ -96,7 +95,7 @@ def _new(name: str | None) -> tuple[str, int]:
 
 def _lock(path: str, *, create: bool) -> int | None:
     """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     try:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_NOFOLLOW, 0o600)
@@ -139,9 +138,11 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _is_own_directory(entry: os.DirEntry[str]) -> bool:
+    if sys.platform == "win32":
+        return False  # it has no user ids
     try:
         return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-    except (OSError, AttributeError):  # gone; no users on Windows
+    except OSError:
         return False
 
 
