@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 PREFIX: Final = "kpybroker-"
