@@ -9,7 +9,6 @@ Only this module knows every part. The parts know their `Host`, and the few othe
 
 from __future__ import annotations
 
-import gc
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -192,7 +191,6 @@ class Broker:
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
-        gc.freeze()
         logger.info("[KafkaServer id=%d] started", self.node_id)
 
     async def _open_tree(self) -> Tree:
@@ -206,7 +204,9 @@ class Broker:
         return tree
 
     async def _stop(self) -> None:
-        logger.info("[KafkaServer id=%d] shutting down", self.node_id)
+        """Of a broker that has served, and without a word of one that failed to start: its cause is what matters."""
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shutting down", self.node_id)
         for bound in self.bound:
             bound.listener.close()
         # Connections are closed before the parts that serve them, as in KafkaServer.shutdown: clients that get the
@@ -214,7 +214,8 @@ class Broker:
         await self.server.stop()
         await self._close_parts()
         measure_no_more(self.stall)
-        logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""

@@ -114,6 +114,7 @@ class Dispatcher:
         self._has_fast_produce = FAST_PRODUCE in chosen_shortcuts(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
+        self._version_caps = broker.holds.version_caps
         self.answer_now: AnswerNow = self.answer_directly
         """What connections call; a test broker puts its interceptor here."""
 
@@ -140,6 +141,20 @@ class Dispatcher:
             route.handle_fast = None
         return route
 
+    def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
+        """Whether a test has this broker serve its clients no such version."""
+        cap = self._version_caps.get(self._broker.node_id)
+        if cap is None or self._broker.holds.is_peer(connection.client_host, connection.client_port):
+            return False
+        oldest, newest = cap.served.get(key, NONE)
+        return not oldest <= version <= newest
+
+    def _route_above_cap(self, key: ApiKey, version: int) -> Route:
+        """As for any version that is not served."""
+        if key is not ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{key.name} version {version} is not served: versions are capped")
+        return Route(key, 0, self._load_handler(key))
+
     async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
         answer = self.answer_now(frame, connection)
@@ -157,6 +172,8 @@ class Dispatcher:
         connection.client_id = header.client_id
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
+        if self._version_caps and self._is_capped(route.key, version, connection):
+            route = self._route_above_cap(route.key, version)
         route.requests += 1
         handling: Any = None
         if route.handle_fast is not None:

@@ -74,7 +74,7 @@ class Topology:
 
     def __init__(self, make_transport: MakeTransport = socket_transport) -> None:
         self.network = Network()
-        self.holds = Holds()
+        self.holds = Holds(self.network.is_peer)
         self._make_transport = make_transport
         self._levers: dict[int, Levers] = {}
         self._with_tree: Collection[int] | None = None
@@ -130,6 +130,10 @@ class Topology:
     def heal_network(self) -> None:
         """All reach each other, and the tree."""
         self.partition_network((), None)
+
+    def uncap_versions(self) -> None:
+        """Serve every version again."""
+        self.holds.version_caps.clear()
 
     def resume_all(self) -> None:
         """Resume every broker that is paused."""
