@@ -40,6 +40,9 @@ class ConnectionInfo(Protocol):
     def stream(self) -> Stream | None:
         """What carries it; None where there is no socket. For faults of the network only."""
 
+    def end(self) -> None:
+        """Close it soon; for other tasks than its own."""
+
 
 class PlainConnectionInfo:
     """A `ConnectionInfo` without a socket behind it: requests a broker sends to itself, and tests."""
@@ -81,6 +84,9 @@ class PlainConnectionInfo:
         self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
         self.stream: Stream | None = None
+
+    def end(self) -> None:
+        """Does nothing: there is no connection."""
 
 
 class RequestContext:
