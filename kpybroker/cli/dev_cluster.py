@@ -51,6 +51,15 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
             "leave one of the two out; with ZooKeeper, start each broker by kpybroker server",
             EXIT_CONFIG,
         )
+    kept = len(list(Path(data_dir).glob("broker-*/meta.properties")))
+    if kept > options.brokers:
+        run.server_log.warning(
+            "%s holds the data of %d brokers, and --brokers %d starts only the first ones: replicas of the others are "
+            "offline",
+            data_dir,
+            kept,
+            options.brokers,
+        )
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
         run.fail(
             f"{data_dir} holds the data of a single broker",
@@ -78,6 +87,7 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
     import trio
 
     from kpybroker.broker.app import Broker
+    from kpybroker.broker.lifecycle.errors import StartupError
     from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, limit_factors, open_store
     from kpybroker.broker.loop.clock import SystemClock
 
@@ -88,7 +98,11 @@ async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running)
             brokers: list[Broker] = []
             for plan in wanted:
                 tree = store.session(plan.config.get_int("zookeeper.session.timeout.ms"))
-                brokers.append(await stack.enter_async_context(Broker.open(plan.config, tree=tree)))
+                try:
+                    brokers.append(await stack.enter_async_context(Broker.open(plan.config, tree=tree)))
+                except StartupError as error:  # the others stop next, which is logged too
+                    run.server_log.error("[KafkaServer id=%d] %s", plan.config.get_int("broker.id"), error.cause)
+                    raise
             running.brokers = brokers
             run.announce(brokers, wanted[0])
             async with trio.open_nursery() as nursery:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.cli import ephemeral
 from kpybroker.cli.ephemeral import MARKER, ephemeral_directory, remove, remove_stale
 from tests.cli.test_main import SECONDS_MAX, finish, ready
 
@@ -134,14 +134,14 @@ def test_a_start_that_another_one_took_for_dead_takes_another_directory(
 def test_files_that_appear_during_the_removal_are_removed_too(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = left_behind(temporary)
     late = iter(["checkpoint"])
-    rmtree = ephemeral.shutil.rmtree
+    rmtree = shutil.rmtree
 
     def remove_and_create(path: str, ignore_errors: bool) -> None:
         rmtree(path, ignore_errors)
         for name in late:
             (directory / name).write_text("")
 
-    monkeypatch.setattr(ephemeral.shutil, "rmtree", remove_and_create)
+    monkeypatch.setattr(shutil, "rmtree", remove_and_create)
     remove(str(directory))
     assert not directory.exists()
 
