@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -57,6 +57,18 @@ compat: test-deps  ## other people's clients and tools against kpybroker
 
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
+
+wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here
+	$(BIN)/python -m compat_tests.deps python
+	$(PYTEST) compat_tests/packaging/test_wheel.py
+
+deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is built and run, systemd boots the unit; root only, 3 minutes
+	$(BIN)/python -m compat_tests.deps debootstrap
+	$(PYTEST) compat_tests/deploy --deploy
+
+ranges: $(VENV)/.test-stamp  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
+	$(BIN)/python -m compat_tests.deps python
+	$(BIN)/python -m compat_tests.packaging.ranges $(RANGES)
 
 compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)

@@ -34,7 +34,9 @@ class Node(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of the brokers of this process. `fsync_each`: every message is fsynced."""
+    """What is known of the brokers of this process. `fsync_each`: every message is fsynced. `control`: the URL of the
+    control channel.
+    """
 
     nodes: Sequence[Node]
     cluster_id: str
@@ -43,6 +45,7 @@ class Facts(NamedTuple):
     coordination: str
     ephemeral: bool
     fsync_each: bool
+    control: str | None = None
 
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
@@ -63,6 +66,8 @@ def ready_line(facts: Facts) -> str:
     fields = [f"kpybroker ready at {facts.nodes[0].addresses[0]}"]
     if len(facts.nodes) > 1:
         fields.append(f"bootstrap.servers={bootstrap_servers(facts.nodes)}")
+    if facts.control is not None:
+        fields.append(f"control={facts.control}")
     return " ".join(fields)
 
 
@@ -87,6 +92,7 @@ def ready_json(facts: Facts) -> str:
             ],
             "logDirs": list(facts.log_dirs),
             "ephemeral": facts.ephemeral,
+            "control": facts.control,
         }
     )
 

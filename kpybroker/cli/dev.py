@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
 
+from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
 from kpybroker.cli.ephemeral import ephemeral_directory
 from kpybroker.cli.exit_codes import EXIT_CONFIG
@@ -25,13 +26,21 @@ def run_dev(options: DevOptions) -> int:
     _check_directories(options, given)
     if options.ephemeral:
         run.end_on_sigterm()
-        with ephemeral_directory() as directory:
-            return _run(options, directory, given)
+        with ExitStack() as stack:
+            try:
+                directory = stack.enter_context(ephemeral_directory(options.ephemeral_dir))
+            except OSError as error:
+                run.fail(
+                    f"there is no directory for --ephemeral: {error}",
+                    "set TMPDIR to a directory that can be written to",
+                    EXIT_STORAGE,
+                )
+            return _run(options, str(Path(directory) / "data"), given, directory)
     data_dir = options.data_dir
     if data_dir is None:
         # A cluster's files are kept apart from those of a single broker.
         data_dir = default_data_dir(os.environ) + ("-cluster" if options.brokers > 1 else "")
-    return _run(options, data_dir, given)
+    return _run(options, data_dir, given, None)
 
 
 def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
@@ -52,22 +61,22 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
         run.fail(f"--data-dir and {overridden} both name a data directory", "leave one of the two out", EXIT_CONFIG)
 
 
-def _run(options: DevOptions, data_dir: str, given: Mapping[str, str]) -> int:
-    temporary = data_dir if options.ephemeral else None
+def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None) -> int:
     defaults = development_defaults(options.brokers)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
         dev_cluster.check(options, given, data_dir)
         plans = dev_cluster.plans({**defaults, **given}, options, data_dir, temporary)
-        return run.run(plans[0], partial(dev_cluster.serve, plans, data_dir))
+        return run.run(plans, data_dir, options.control, options.exit_with)
     if "node.id" in given:
         del defaults["broker.id"]  # another name of the same value
     if not any(key in given for key in DIRECTORY_KEYS):
         _check_no_cluster(data_dir)
         defaults["log.dirs"] = data_dir
     props = {**defaults, "listeners": listener(options.host, options.port), **given}
-    return run.run(run.plan(props, "from the command line", temporary))
+    plan = run.plan(props, "from the command line", temporary)
+    return run.run([plan], f"{data_dir}-more", options.control, options.exit_with)
 
 
 def _check_no_cluster(data_dir: str) -> None:

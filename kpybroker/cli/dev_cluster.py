@@ -8,19 +8,11 @@ says nothing about speed, or about machines that fail one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.options import DevOptions, listener
-from kpybroker.core.tree import SystemFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kpybroker.broker.app import Broker
 
 SINGLE_BROKER_FILE = "meta.properties"
 PORT_MAX = 65535
@@ -51,20 +43,24 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
             "leave one of the two out; with ZooKeeper, start each broker by kpybroker server",
             EXIT_CONFIG,
         )
-    kept = len(list(Path(data_dir).glob("broker-*/meta.properties")))
-    if kept > options.brokers:
-        run.server_log.warning(
-            "%s holds the data of %d brokers, and --brokers %d starts only the first ones: replicas of the others are "
-            "offline",
-            data_dir,
-            kept,
-            options.brokers,
-        )
+    _check_data(options.brokers, data_dir)
+
+
+def _check_data(brokers: int, data_dir: str) -> None:
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
         run.fail(
             f"{data_dir} holds the data of a single broker",
             "give the cluster a directory of its own with --data-dir, or leave --brokers out",
             EXIT_CONFIG,
+        )
+    kept = len(list(Path(data_dir).glob("broker-*/meta.properties")))
+    if kept > brokers:
+        run.server_log.warning(
+            "%s holds the data of %d brokers, and --brokers %d starts only the first ones: replicas of the others are "
+            "offline",
+            data_dir,
+            kept,
+            brokers,
         )
 
 
@@ -80,47 +76,3 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
         }
         wanted.append(run.plan({**props, **own}, "from the command line", temporary))
     return wanted
-
-
-async def serve(wanted: Sequence[run.Plan], data_dir: str, running: run.Running) -> None:
-    """Run all brokers until one of them is stopped or fails; then stop the others."""
-    import trio
-
-    from kpybroker.broker.app import Broker
-    from kpybroker.broker.lifecycle.errors import StartupError
-    from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, limit_factors, open_store
-    from kpybroker.broker.loop.clock import SystemClock
-
-    store = open_store(Path(data_dir) / EMBEDDED_TREE_FILE, SystemClock())
-    limit_factors([plan.config for plan in wanted])
-    try:
-        async with AsyncExitStack() as stack:
-            brokers: list[Broker] = []
-            for plan in wanted:
-                tree = store.session(plan.config.get_int("zookeeper.session.timeout.ms"))
-                try:
-                    brokers.append(await stack.enter_async_context(Broker.open(plan.config, tree=tree)))
-                except StartupError as error:  # the others stop next, which is logged too
-                    run.server_log.error("[KafkaServer id=%d] %s", plan.config.get_int("broker.id"), error.cause)
-                    raise
-            running.brokers = brokers
-            run.announce(brokers, wanted[0])
-            async with trio.open_nursery() as nursery:
-                for broker in brokers:
-                    nursery.start_soon(_stop_all_after, broker, brokers)
-            for plan, broker in zip(wanted, brokers, strict=True):
-                if not plan.config.get_bool("controlled.shutdown.enable"):
-                    # No leader is elected in place of those that stop first: it would log an error for each partition.
-                    await broker.controller.close()
-    finally:
-        with trio.CancelScope(shield=True):
-            try:
-                await store.close()
-            except SystemFailure as failure:
-                run.server_log.warning("The end of the sessions was not saved: %s", failure)
-
-
-async def _stop_all_after(broker: Broker, brokers: Sequence[Broker]) -> None:
-    await broker.wait_stop_requested()
-    for other in brokers:
-        other.stop()

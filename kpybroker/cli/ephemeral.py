@@ -1,9 +1,9 @@
 """The directory of `kpybroker dev --ephemeral`: made at the start, gone at the end, however the end comes.
 
-It is removed by the orderly stop, by the signal that ends the process at once, and after a kill by the next start. That
-start must not take the directory of a broker that runs or is about to: each one holds a lock on a marker file in it,
-from its first moment until its process is gone. Only directories with that marker are ever removed, so that no
-`--data-dir` is.
+It is removed by the orderly stop, by what ends the process at once, and after a kill by the next start. That start must
+not take the directory of a broker that runs or is about to: each one holds a lock on a marker file in it until its
+process is gone, and the marker gets its name only once it is locked. Only directories with that marker are ever
+removed, so that no `--data-dir` is.
 """
 
 from __future__ import annotations
@@ -31,15 +31,25 @@ REMOVALS_MAX: Final = 3
 
 
 @contextmanager
-def ephemeral_directory() -> Iterator[str]:
-    """A directory for the length of the block. First removes those of brokers that were killed."""
+def ephemeral_directory(path: str | None = None) -> Iterator[str]:
+    """A directory for the length of the block, at `path` if that is given. First removes those of killed brokers.
+
+    Raises OSError if it cannot be made, or is there already.
+    """
     remove_stale(tempfile.gettempdir())
-    directory, marker = _new()
+    if path is None:
+        directory = tempfile.mkdtemp(prefix=PREFIX)
+    else:
+        os.mkdir(path, 0o700)
+        directory = path
+    marker = None
     try:
+        marker = _mark(directory)
         yield directory
     finally:
         remove(directory)
-        os.close(marker)
+        if marker is not None:
+            os.close(marker)
 
 
 def remove(directory: str) -> None:
@@ -64,7 +74,7 @@ def remove_stale(parent: str) -> None:
     for entry in _entries(parent):
         if not entry.name.startswith(PREFIX) or not _is_own_directory(entry):
             continue
-        marker = _lock(os.path.join(entry.path, MARKER), create=False)
+        marker = _lock(os.path.join(entry.path, MARKER))
         if marker is None:
             continue
         try:
@@ -75,24 +85,23 @@ def remove_stale(parent: str) -> None:
             os.close(marker)
 
 
-def _new() -> tuple[str, int]:
-    """A new directory, and the descriptor that holds its lock, where the platform has such locks."""
-    while True:
-        directory = tempfile.mkdtemp(prefix=PREFIX)
-        if fcntl is None:
-            return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
-        marker = _lock(os.path.join(directory, MARKER), create=True)
-        if marker is not None:
-            return directory, marker
-        # Another start took it for one that was left behind: it has the lock, or has removed the directory.
+def _mark(directory: str) -> int | None:
+    """Put the marker into a new directory, locked from the moment it has its name; the descriptor with the lock."""
+    if fcntl is None:
+        return None
+    path = os.path.join(directory, MARKER)
+    descriptor = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.rename(f"{path}.new", path)
+    return descriptor
 
 
-def _lock(path: str, *, create: bool) -> int | None:
-    """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
+def _lock(path: str) -> int | None:
+    """A descriptor with the lock on a marker; None where that is held, or there is no marker."""
     if fcntl is None:
         return None
     try:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -106,10 +115,12 @@ def _lock(path: str, *, create: bool) -> int | None:
 
 
 def _is_log_dir_locked(directory: str) -> bool:
-    """Whether a broker has its log directory there: the directory itself, or in a cluster those below it."""
+    """Whether a broker has its log directory there, at most two levels down as those of clusters are."""
     from kpybroker.storage.disk.files import OsFiles
 
-    for place in (directory, *(entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False))):
+    below = [entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False)]
+    places = [directory, *below, *(entry.path for parent in below for entry in _entries(parent))]
+    for place in places:
         path = os.path.join(place, LOG_DIR_LOCK)
         if not os.path.exists(path):
             continue

@@ -10,6 +10,7 @@ import click
 
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.health.ping import ping
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS, set_up_logging
 from kpybroker.cli.param_types import Number
@@ -46,6 +47,14 @@ def cli() -> None:
     default=1,
     help="A cluster of so many brokers, at PORT and the ports after it. [default: 1]",
 )
+@click.option(
+    "--control",
+    type=Number(0, 65535),
+    metavar="PORT",
+    help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
+)
+@click.option("--exit-with", type=Number(1), metavar="PID", help="Stop when this process ends, such as one that tests.")
+@click.option("--ephemeral-dir", type=click.Path(), hidden=True, help="The name of the directory of --ephemeral.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")
 @_override
 @_log_format
@@ -80,6 +89,7 @@ def server(file: str | None, overrides: tuple[str, ...], log_format: str, log_le
 
 
 cli.add_command(log)
+cli.add_command(ping)
 
 
 def main() -> None:

@@ -11,9 +11,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -21,6 +22,7 @@ from kpybroker import __version__
 from kpybroker.cli import ephemeral, garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.logs import EXTRA_FIELDS, is_json
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import trio
 
     from kpybroker.broker.app import Broker
+    from kpybroker.control.hosted import Hosted
 
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
@@ -70,17 +73,23 @@ def plan(props: Mapping[str, str], source: str, temporary: str | None = None) ->
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
-def run(wanted: Plan, serve: Serve | None = None) -> int:
-    """Run until stopped; the exit code. `serve` is run in place of the one broker of the plan."""
+def run(
+    plans: Sequence[Plan], directory: str, control_port: int | None = None, exit_with_pid: int | None = None
+) -> int:
+    """Run one broker or several until stopped; the exit code.
+
+    `directory` is for what belongs to no single broker of them. `control_port`: open the control channel there.
+    `exit_with_pid`: stop when that process ends.
+    """
     import trio
 
     from kpybroker.broker.lifecycle.errors import StartupError
 
     _one_heap_for_all_threads()
-    for note in wanted.notes:
+    for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
-        trio.run(_serve, serve or partial(_serve_one, wanted), wanted.temporary)
+        trio.run(_serve, plans, directory, control_port, exit_with_pid)
     except StartupError as error:
         fail(error.cause, error.fix, error.exit_code)
     except Exception as error:
@@ -116,39 +125,41 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-class Running:
-    """The brokers of this process once they are ready; a signal before that cancels their start."""
-
-    def __init__(self) -> None:
-        self.brokers: Sequence[Broker] = ()
-
-
-Serve = Callable[[Running], Awaitable[None]]
-
-
-async def _serve_one(wanted: Plan, running: Running) -> None:
-    from kpybroker.broker.app import Broker
-
-    async with Broker.open(wanted.config) as broker:
-        running.brokers = [broker]
-        announce([broker], wanted)
-        await broker.wait_stop_requested()
-
-
-async def _serve(serve: Serve, temporary: str | None) -> None:
+async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None, exit_with_pid: int | None) -> None:
     import trio
 
-    running = Running()
+    from kpybroker.control.hosted import Hosted
+    from kpybroker.control.plan import BrokerPlan
+
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(directory))
+    remove_temporary = partial(_remove_temporary, plans[0].temporary)
     async with trio.open_nursery() as nursery:
-        _stop_on_signals(running, nursery.cancel_scope, temporary)
+        stop = _stop_on_signals(hosted, nursery.cancel_scope, remove_temporary)
         nursery.start_soon(garbage.collect)
+        if exit_with_pid is not None:
+            from kpybroker.control.exit_with import exit_with
+
+            exit_with(exit_with_pid, stop, remove_temporary)
         if REPORT_SIGNALS:
-            await nursery.start(_report_on_signals, running)
-        await serve(running)
+            await nursery.start(_report_on_signals, hosted)
+        control = None
+        if control_port is not None:
+            from kpybroker.control.start import open_channel
+
+            control = await nursery.start(open_channel, hosted, control_port)
+
+        async def on_ready() -> None:
+            announce(list(hosted.brokers.values()), plans[0], control)
+
+        await hosted.run(on_ready)
         nursery.cancel_scope.cancel()
-    for broker in running.brokers:
-        if broker.fatal is not None:
-            raise broker.fatal
+    if hosted.fatal is not None:
+        raise hosted.fatal
+
+
+def _remove_temporary(directory: str | None) -> None:
+    if directory is not None:
+        ephemeral.remove(directory)
 
 
 def end_on_sigterm() -> None:
@@ -160,8 +171,11 @@ def end_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def _stop_on_signals(running: Running, start: trio.CancelScope, temporary: str | None) -> None:
-    """The first signal stops the loop; the second ends the process without it, since the loop may be stuck.
+def _stop_on_signals(hosted: Hosted, start: trio.CancelScope, last_act: Callable[[], None]) -> Callable[[], None]:
+    """The first signal stops the loop; the second calls `last_act` and ends the process without the loop, which may be
+    stuck.
+
+    What is returned stops the loop too; call it in any thread.
 
     The handlers stay until the process ends, since there is work after the loop too. (The system's own handling would
     do nothing to process 1 of a container.) SIGHUP is left alone where it is ignored, as under nohup.
@@ -172,48 +186,52 @@ def _stop_on_signals(running: Running, start: trio.CancelScope, temporary: str |
     is_stopping = False
 
     def stop() -> None:
-        for broker in running.brokers:
-            broker.stop()
-        if not running.brokers:
+        notify(STOPPING)
+        if hosted.is_ready:
+            hosted.stop()
+        else:
             server_log.info("Stopped before the start was complete")
             start.cancel()
+
+    def stop_soon() -> None:
+        with suppress(trio.RunFinishedError):  # the loop has ended
+            token.run_sync_soon(stop)
 
     def on_signal(number: int, _: FrameType | None) -> None:
         nonlocal is_stopping
         if is_stopping:
-            if temporary is not None:
-                ephemeral.remove(temporary)
+            last_act()
             os._exit(128 + number)
         is_stopping = True
-        with suppress(trio.RunFinishedError):  # the loop has ended
-            token.run_sync_soon(stop)
+        stop_soon()
 
     for number in STOP_SIGNALS:
         signal.signal(number, on_signal)
     if HANG_UP is not None and signal.getsignal(HANG_UP) is not signal.SIG_IGN:
         signal.signal(HANG_UP, on_signal)
+    return stop_soon
 
 
-async def _report_on_signals(running: Running, *, task_status: trio.TaskStatus[None]) -> None:
+async def _report_on_signals(hosted: Hosted, *, task_status: trio.TaskStatus[None]) -> None:
     import trio
 
     with trio.open_signal_receiver(*REPORT_SIGNALS) as signals:
         task_status.started()
         async for _ in signals:
-            _report(running)
+            _report(hosted)
 
 
-def _report(running: Running) -> None:
+def _report(hosted: Hosted) -> None:
     """The loop's stalls since the last report; `make bench` requests them."""
-    for broker in running.brokers:
+    for broker in hosted.brokers.values():
         server_log.info("[KafkaServer id=%d] %s", broker.node_id, broker.stall.describe())
         broker.stall.reset()
 
 
-def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
-    """Say that they are ready: the ready line on standard output, and the banner on standard error."""
+def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> None:
+    """Say that they are ready: the ready line on standard output, the banner on standard error, the service manager."""
     garbage.freeze()
-    facts = _facts(brokers, wanted)
+    facts = _facts(brokers, wanted, control)
     try:
         sys.stdout.write(f"{ready_json(facts) if is_json() else ready_line(facts)}\n")
         sys.stdout.flush()
@@ -223,9 +241,10 @@ def announce(brokers: Sequence[Broker], wanted: Plan) -> None:
         with suppress(OSError):
             sys.stderr.write(f"{banner(facts)}\n")
             sys.stderr.flush()
+    notify(ready(str(facts.nodes[0].addresses[0])))
 
 
-def _facts(brokers: Sequence[Broker], wanted: Plan) -> Facts:
+def _facts(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> Facts:
     connect = wanted.config.get_str("zookeeper.connect")
     return Facts(
         nodes=[
@@ -238,6 +257,7 @@ def _facts(brokers: Sequence[Broker], wanted: Plan) -> Facts:
         coordination=f"ZooKeeper at {connect}" if connect else _embedded(brokers),
         ephemeral=wanted.temporary is not None,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
+        control=None if control is None else f"http://{control[0]}:{control[1]}",
     )
 
 

@@ -41,7 +41,7 @@ def run_server(
     props |= from_environment | given
     wanted = run.plan(props, _source(file, bool(from_environment), bool(given)))
     notes = [Note(v, f"{v} has no effect: it is for a JVM or the image's scripts", False) for v in without_effect]
-    return run.run(wanted._replace(notes=[*wanted.notes, *notes]))
+    return run.run([wanted._replace(notes=[*wanted.notes, *notes])], wanted.config.log_dirs[0])
 
 
 def _source(file: str | None, environment: bool, overrides: bool) -> str:

@@ -18,9 +18,5 @@ def development_defaults(brokers: int = 1) -> dict[str, str]:
     # A group's first member waits this long for others; in a test they mostly do not come.
     defaults |= {"broker.id": "0", "group.initial.rebalance.delay.ms": "0"}
     if brokers > 1:
-        defaults |= {
-            "default.replication.factor": str(min(brokers, 3)),
-            # They all stop at once, so no broker is left to take over a partition.
-            "controlled.shutdown.enable": "false",
-        }
+        defaults["default.replication.factor"] = str(min(brokers, 3))
     return defaults

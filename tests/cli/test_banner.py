@@ -45,6 +45,15 @@ def test_that_of_a_cluster_has_the_bootstrap_servers_in_addition() -> None:
     assert ready_line(facts(CLUSTER)) == line
 
 
+def test_a_control_channel_is_the_last_field() -> None:
+    with_channel = facts(CLUSTER)._replace(control="http://127.0.0.1:7")
+    assert ready_line(with_channel).split()[-2:] == [
+        "bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093",
+        "control=http://127.0.0.1:7",
+    ]
+    assert json.loads(ready_json(with_channel))["control"] == "http://127.0.0.1:7"
+
+
 def test_as_json_it_has_what_a_program_needs() -> None:
     line = ready_json(facts(CLUSTER))
     assert "\n" not in line
@@ -61,6 +70,7 @@ def test_as_json_it_has_what_a_program_needs() -> None:
         ],
         "logDirs": ["/a", "/b"],
         "ephemeral": False,
+        "control": None,
     }
 
 

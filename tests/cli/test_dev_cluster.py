@@ -18,6 +18,8 @@ from kpybroker.cli import dev_cluster, run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.options import DevOptions
 from kpybroker.config.development import development_defaults
+from kpybroker.control.hosted import Hosted
+from kpybroker.control.plan import BrokerPlan
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
 
@@ -63,18 +65,22 @@ async def nodes_seen_by(broker: Broker) -> list[Node]:
     return nodes
 
 
+async def running(hosted: Hosted, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def ready() -> None:
+        task_status.started()
+
+    await hosted.run(ready)
+
+
 async def test_they_are_one_cluster_and_their_topics_outlive_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And they stop without a warning: no leader is elected in place of those that stop first."""
     for life in range(2):
-        running = run.Running()
+        hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans(tmp_path, 3)], tmp_path)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(dev_cluster.serve, plans(tmp_path, 3), str(tmp_path), running)
-            with trio.fail_after(30):
-                while not running.brokers:  # noqa: ASYNC110 -- a program would read the ready line instead
-                    await trio.sleep(0.01)
-            first, second, third = running.brokers
+            await nursery.start(running, hosted)
+            first, second, third = hosted.brokers.values()
             assert first.controller.is_active
             if life == 0:
                 alone = NewTopic("alone", assignments={0: [2]})
@@ -85,22 +91,19 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             assert sorted(state.replicas) == [0, 1, 2]
             assert await nodes_seen_by(first) == await nodes_seen_by(second) == await nodes_seen_by(third)
             caplog.clear()
-            second.stop()  # one of them is stopped, and so are the others
-        assert capsys.readouterr().out.startswith("kpybroker ready at 127.0.0.1:")
+            hosted.stop()
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_factor_above_the_number_of_brokers_is_lowered_with_one_warning_for_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = run.Running()
     wanted = plans(tmp_path, 2, given={"offsets.topic.replication.factor": "3"})
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in wanted], tmp_path)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(dev_cluster.serve, wanted, str(tmp_path), running)
-        with trio.fail_after(30):
-            while not running.brokers:  # noqa: ASYNC110 -- a program would read the ready line instead
-                await trio.sleep(0.01)
-        assert [one.config.get_int("offsets.topic.replication.factor") for one in running.brokers] == [2, 2]
-        running.brokers[0].stop()
+        await nursery.start(running, hosted)
+        factors = [one.config.get_int("offsets.topic.replication.factor") for one in hosted.brokers.values()]
+        assert factors == [2, 2]
+        hosted.stop()
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert "offsets.topic.replication.factor from 3 to 2" in warning

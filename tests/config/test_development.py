@@ -17,7 +17,6 @@ def test_brokers_can_meet_them_and_groups_do_not_wait(brokers: int) -> None:
     assert config.get_int("group.initial.rebalance.delay.ms") == 0
     assert config.get_int("default.replication.factor") == min(brokers, 3)
     assert config.get_int("transaction.state.log.min.isr") == min(brokers, 2)
-    assert config.get_bool("controlled.shutdown.enable") is (brokers == 1)
 
 
 def test_each_call_gives_a_dictionary_of_its_own() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.topic import LogConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -39,6 +40,7 @@ class FakeHost:
         self.node_id = config.get_int("broker.id")
         self.broker_epoch = -1
         self.authorizer: Authorizer = AllowAll()
+        self.holds = Holds()
         self.validation_threads = trio.CapacityLimiter(1)
         self.failed_dirs: list[LogDirError] = []
         self._nursery = nursery

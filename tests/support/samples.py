@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from kpybroker.config.interpret import interpret
+
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs" / "samples"
 READY = "kpybroker ready at "
@@ -82,3 +84,8 @@ def run_sample(sample: str, directory: Path, replaced: Mapping[str, str], comman
     )
     assert done.returncode == 0, f"{sample}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def unknown_or_without_effect(properties: Mapping[str, str]) -> list[str]:
+    """What the broker would say of keys that are not Kafka's, or that it does not use."""
+    return [note.text for note in interpret(properties).notes]

@@ -59,10 +59,10 @@ def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
     config = host.config
     if config.get_str("zookeeper.connect"):
         return _zookeeper(config), None
-    path = _embedded_file(host)
+    path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
-    limit_factors([config])
+    limit_factors(config, 1)
     return store.session(config.get_int("zookeeper.session.timeout.ms")), store
 
 
@@ -119,17 +119,17 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def limit_factors(configs: Sequence[BrokerConfig]) -> None:
-    """Lower the replication factors that an embedded cluster of these brokers can never meet; one warning names them.
+def limit_factors(config: BrokerConfig, brokers: int) -> None:
+    """Lower the replication factors that an embedded cluster of so many brokers can never meet; one warning names them.
 
     The values are effective and shown by DescribeConfigs. See `config.replication_factors`.
     """
-    lowered = [config.limit_factors(len(configs)) for config in configs]
-    if lowered[0]:
-        config_logger.warning("%s", describe(lowered[0], len(configs)))
+    lowered = config.limit_factors(brokers)
+    if lowered:
+        config_logger.warning("%s", describe(lowered, brokers))
 
 
-def _embedded_file(host: Host) -> Path:
+def embedded_file(host: Host) -> Path:
     """The tree of these log directories, in whichever of them it is; a new file only for a new cluster."""
     places = [Path(directory) / EMBEDDED_TREE_FILE for directory in host.logs.dirs.live]
     found = [path for path in places if path.exists()]

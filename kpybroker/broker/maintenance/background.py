@@ -80,7 +80,7 @@ def tolerate_storage_failures(host: Host) -> Iterator[None]:
 async def _clean_logs(host: Host, replicas: Replicas) -> None:
     """Retention, and removal of files whose `file.delete.delay.ms` is over."""
     while True:
-        await trio.sleep(host.config.get_int("log.retention.check.interval.ms") / 1000)
+        await host.clock.pause(host.config.get_int("log.retention.check.interval.ms") / 1000)
         budget = YieldBudget()
         for removed in host.logs.cleanup_logs(host.clock.time_ms()):
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
@@ -96,13 +96,13 @@ async def _clean_compacted(host: Host, log_cleaner: Callable[[], LogCleaner]) ->
     while True:
         if any(log.config.compact for log in host.logs):
             return await log_cleaner().run()
-        await trio.sleep(min(host.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
+        await host.clock.pause(min(host.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
 
 
 async def _remove_deleted(host: Host) -> None:
     """`log.segment.delete.delay.ms`, and a topic's `file.delete.delay.ms`, which may be shorter."""
     while True:
-        await trio.sleep(min(host.config.get_int("log.segment.delete.delay.ms") / 1000, DELETIONS_LOOK_S_MAX))
+        await host.clock.pause(min(host.config.get_int("log.segment.delete.delay.ms") / 1000, DELETIONS_LOOK_S_MAX))
         for job in host.logs.deletions_due(host.clock.time_ms()):
             with tolerate_storage_failures(host):
                 await trio.to_thread.run_sync(job)
@@ -112,7 +112,7 @@ async def _flush_logs(host: Host) -> None:
     """`log.flush.interval.ms` and a topic's `flush.ms`."""
     while True:
         interval_ms = min(host.config.get_int("log.flush.scheduler.interval.ms"), 3_600_000)
-        await trio.sleep(interval_ms / 1000)
+        await host.clock.pause(interval_ms / 1000)
         for job in host.logs.flush_jobs(host.clock.time_ms()):
             with tolerate_storage_failures(host):
                 await run_flush(job)

@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import errno
 import socket
+import struct
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
+
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
 
 if sys.platform != "win32":
     import resource
@@ -95,6 +99,10 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
+        ...
+
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection by a TCP reset; what was not sent by then is dropped."""
 
 
 class Listener(Protocol):
@@ -180,6 +188,15 @@ class SocketTransport:
         if self._send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         return SocketStream(sock, poller, has_sendfile=self._has_sendfile)
+
+
+def socket_transport(config: BrokerConfig) -> SocketTransport:
+    """TCP as a broker's configuration says."""
+    return SocketTransport(
+        config.get_int("socket.send.buffer.bytes"),
+        config.get_int("socket.receive.buffer.bytes"),
+        chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
+    )
 
 
 class SocketListener:
@@ -311,6 +328,11 @@ class SocketStream:
     def begin_sending(self, parts: Sequence[Part]) -> Sending:
         """As `Stream.begin_sending`."""
         return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
+
+    def reset_on_close(self) -> None:
+        """As `Stream.reset_on_close`."""
+        if self._sock.fileno() >= 0:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def close(self) -> None:
         """Close the socket, once."""

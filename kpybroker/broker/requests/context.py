@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -33,6 +34,10 @@ class ConnectionInfo(Protocol):
     client_software_version: str
     refused_batches: RefusedBatches
 
+    @property
+    def stream(self) -> Stream | None:
+        """What carries it; None where there is no socket. For faults of the network only."""
+
 
 class PlainConnectionInfo:
     """A `ConnectionInfo` without a socket behind it: requests a broker sends to itself, and tests."""
@@ -49,6 +54,7 @@ class PlainConnectionInfo:
         "principal",
         "refused_batches",
         "security_protocol",
+        "stream",
     )
 
     def __init__(
@@ -70,6 +76,7 @@ class PlainConnectionInfo:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.refused_batches = RefusedBatches()
+        self.stream: Stream | None = None
 
 
 class RequestContext:

@@ -68,6 +68,7 @@ class Handler(Protocol):
 
 
 LoadHandler = Callable[[ApiKey], Handler]
+AnswerNow = Callable[[bytearray | memoryview, ConnectionInfo], Answer | Unfinished[Answer]]
 
 
 class Route:
@@ -109,6 +110,8 @@ class Dispatcher:
         self._has_fast_produce = FAST_PRODUCE in chosen_shortcuts(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
+        self.answer_now: AnswerNow = self.answer_directly
+        """What connections call; a test broker puts its interceptor here."""
 
     @property
     def requests(self) -> dict[tuple[int, int], int]:
@@ -136,12 +139,15 @@ class Dispatcher:
         answer = self.answer_now(frame, connection)
         return answer if isinstance(answer, bytes | tuple) else await answer
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
-        """`answer`, at once where that takes no waiting.
+    def answer_directly(
+        self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
+    ) -> Answer | Unfinished[Answer]:
+        """`answer`, at once where that takes no waiting. `header` is the frame's, if that is known.
 
         A frame that is a memoryview is borrowed for this call: it is copied unless it is answered at once.
         """
-        header = parse_request_header(frame)
+        if header is None:
+            header = parse_request_header(frame)
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
         route.requests += 1
@@ -172,6 +178,14 @@ class Dispatcher:
             else:
                 return run_steps(self._respond_to_large(route, context, decoding))
         return run_steps(self._respond(route, context, request, handling))
+
+    def error_response(self, header: RequestHeader, connection: ConnectionInfo, request: Any, error: KafkaError) -> Any:
+        """The response that reports an error for a whole request. Raises ProtocolError where Kafka disconnects."""
+        route = self._routes.get((header.api_key, header.api_version))
+        if route is None:
+            route = self._new_route(header.api_key, header.api_version)
+        context = RequestContext.of(header, connection, self._broker.authorizer)
+        return route.error_response(request, context, error)
 
     def _respond_to_large(
         self, route: Route, context: RequestContext, decoding: Generator[None, None, Any]

@@ -157,6 +157,12 @@ class Server:
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
+    async def reset(self) -> None:
+        """`stop`, but clients see each connection reset, as when the process is killed."""
+        for connection in self._connections.values():
+            connection.stream.reset_on_close()
+        await self.stop()
+
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:
             await self._wait_for_slot()
@@ -407,9 +413,9 @@ class Server:
         while True:
             idle_s = self._config.get_int("connections.max.idle.ms") / 1000
             if idle_s < 0:
-                await trio.sleep(60)
+                await self._clock.pause(60)
                 continue
-            await trio.sleep(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
+            await self._clock.pause(max(idle_s / IDLE_SWEEPS_PER_LIMIT, 0.01))
             now = self._clock.monotonic()
             for connection in list(self._connections.values()):
                 if connection.was_active or connection.waiting_on_broker or connection.suspended is not None:

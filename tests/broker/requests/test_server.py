@@ -10,11 +10,16 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.control.levers.transport import HeldTransport, Network
 from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryListener, MemoryTransport
 
 
-@pytest.fixture(params=[SocketTransport, MemoryTransport])
+def held_sockets() -> HeldTransport:
+    return HeldTransport(SocketTransport(), 0, Network())
+
+
+@pytest.fixture(params=[SocketTransport, MemoryTransport, held_sockets])
 def transport(request: pytest.FixtureRequest) -> Transport:
     made: Transport = request.param()
     return made

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.storage.disk.faults import FaultyFiles
 from kpybroker.storage.disk.files import (
     Files,
     OsFiles,
@@ -25,10 +26,12 @@ from kpybroker.storage.disk.files import (
 from tests.support.lossy_files import LossyFiles
 
 
-@pytest.fixture(params=["os", "lossy"])
+@pytest.fixture(params=["os", "lossy", "faulty"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
     if request.param == "os":
         return OsFiles(), str(tmp_path)
+    if request.param == "faulty":
+        return FaultyFiles(OsFiles()), str(tmp_path)
     files = LossyFiles()
     files.mkdir("/data")
     return files, "/data"

@@ -18,6 +18,7 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -122,6 +123,8 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
     index = coordinator_partition(key, partition_count)
+    if TopicPartition(topic, index) in broker.holds.leaderless:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # without waiting for a leader that will not come
     if not await broker.metadata.wait_until(_has_leader(topic, index), CREATION_WAIT_S_MAX):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     found = broker.metadata.leader_and_epoch(topic, index)
