@@ -34,12 +34,6 @@ class NamedTopic(Protocol[P]):
     partitions: list[P]
 
 
-def authorize_group(context: RequestContext, operation: Operation, group_id: str) -> None:
-    """Raises GROUP_AUTHORIZATION_FAILED for a client that may not do this with the group."""
-    if not context.authorized(operation, ResourceType.GROUP, group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-
-
 def require_group_id(group_id: str) -> None:
     """Only offsets may be kept under the empty group id, as they could before groups had members."""
     if not group_id:

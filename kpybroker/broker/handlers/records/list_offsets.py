@@ -81,8 +81,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
         for wanted in topic.partitions:
             await budget.spend()
             try:
-                if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                context.require(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 answer = await _answer(broker, request, context.api_version, topic.name, wanted)

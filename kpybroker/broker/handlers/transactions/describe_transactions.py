@@ -38,8 +38,7 @@ async def handle(
 
 def _describe(broker: Broker, context: RequestContext, transactional_id: str) -> State:
     """Without the topics that the client may not describe."""
-    if not context.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     described = broker.transactions.describe(transactional_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
-from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic, known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import by_topic, known_partitions, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -46,9 +46,8 @@ Partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 
 async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
     """Keep each partition's offset pending until the transaction ends."""
-    if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     known, errors = await known_partitions(broker, context, request.topics)
     if known:
         try:
