@@ -233,7 +233,7 @@ class FakeBroker:
         await self.loaded(index)
 
     async def loaded(self, index: int = 0) -> None:
-        while self.groups.partitions.is_loading_partition(index):
+        while index in self.groups.partitions._loading:
             await trio.lowlevel.checkpoint()
 
     def context(self, api_key: ApiKey, version: int, client_id: str | None = "c") -> RequestContext:

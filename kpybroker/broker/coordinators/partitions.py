@@ -86,10 +86,6 @@ class CoordinatorPartitions(Generic[M]):
         """Whether any partition is being loaded."""
         return bool(self._loading)
 
-    def is_loading_partition(self, index: int) -> bool:
-        """Whether this partition is being loaded."""
-        return index in self._loading
-
     @property
     def machines(self) -> Iterator[M]:
         """Of all partitions that are loaded."""

@@ -7,10 +7,13 @@ znode's version. States and their legal predecessors are tables: `PartitionState
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from kpybroker.core.topic_partition import TopicPartition
+
+S = TypeVar("S")
 
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
@@ -154,6 +157,17 @@ class ReplicaAssignment(NamedTuple):
 NO_ASSIGNMENT = ReplicaAssignment()
 
 
+class Transitions(NamedTuple, Generic[S]):
+    """The states that may precede each state, and the state of what has just been found."""
+
+    first: S
+    previous: Mapping[S, frozenset[S]]
+
+    def allowed(self, target: S) -> str:
+        """The states that may precede `target`, for log lines."""
+        return ",".join(sorted(map(str, self.previous[target])))
+
+
 class PartitionState(Enum):
     """New: replicas but no leader yet. Offline: its leader died. NonExistent: never created, or deleted."""
 
@@ -169,12 +183,15 @@ class PartitionState(Enum):
 
 
 _LIVING_PARTITION = frozenset((PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE))
-VALID_PREVIOUS_PARTITION_STATES: dict[PartitionState, frozenset[PartitionState]] = {
-    PartitionState.NEW: frozenset((PartitionState.NON_EXISTENT,)),
-    PartitionState.ONLINE: _LIVING_PARTITION,
-    PartitionState.OFFLINE: _LIVING_PARTITION,
-    PartitionState.NON_EXISTENT: frozenset((PartitionState.OFFLINE,)),
-}
+PARTITION_TRANSITIONS = Transitions(
+    PartitionState.NON_EXISTENT,
+    {
+        PartitionState.NEW: frozenset((PartitionState.NON_EXISTENT,)),
+        PartitionState.ONLINE: _LIVING_PARTITION,
+        PartitionState.OFFLINE: _LIVING_PARTITION,
+        PartitionState.NON_EXISTENT: frozenset((PartitionState.OFFLINE,)),
+    },
+)
 
 
 class ReplicaState(Enum):
@@ -197,12 +214,15 @@ class ReplicaState(Enum):
 _STARTABLE_REPLICA = frozenset(
     (ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE)
 )
-VALID_PREVIOUS_REPLICA_STATES: dict[ReplicaState, frozenset[ReplicaState]] = {
-    ReplicaState.NEW: frozenset((ReplicaState.NON_EXISTENT,)),
-    ReplicaState.ONLINE: _STARTABLE_REPLICA,
-    ReplicaState.OFFLINE: _STARTABLE_REPLICA,
-    ReplicaState.DELETION_STARTED: frozenset((ReplicaState.OFFLINE,)),
-    ReplicaState.DELETION_SUCCESSFUL: frozenset((ReplicaState.DELETION_STARTED,)),
-    ReplicaState.DELETION_INELIGIBLE: frozenset((ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)),
-    ReplicaState.NON_EXISTENT: frozenset((ReplicaState.DELETION_SUCCESSFUL,)),
-}
+REPLICA_TRANSITIONS = Transitions(
+    ReplicaState.NON_EXISTENT,
+    {
+        ReplicaState.NEW: frozenset((ReplicaState.NON_EXISTENT,)),
+        ReplicaState.ONLINE: _STARTABLE_REPLICA,
+        ReplicaState.OFFLINE: _STARTABLE_REPLICA,
+        ReplicaState.DELETION_STARTED: frozenset((ReplicaState.OFFLINE,)),
+        ReplicaState.DELETION_SUCCESSFUL: frozenset((ReplicaState.DELETION_STARTED,)),
+        ReplicaState.DELETION_INELIGIBLE: frozenset((ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)),
+        ReplicaState.NON_EXISTENT: frozenset((ReplicaState.DELETION_SUCCESSFUL,)),
+    },
+)

@@ -190,11 +190,6 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    @property
-    def partitions_total(self) -> int:
-        """Partitions of all kept sessions together."""
-        return sum(len(session.partitions) for session in self._sessions.values())
-
     def session_for(
         self, session_id: int, epoch: int, *, is_follower: bool, uses_topic_ids: bool, now_ms: int
     ) -> FetchSession:
