@@ -59,6 +59,7 @@ class FakeLog:
 
     def __init__(self) -> None:
         self.data = bytearray()
+        self.log_dir = "/logs"
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.slices: list[FakeSlice] = []

@@ -20,7 +20,7 @@ from kpybroker.core.log.producer_state import (
     ProducerStateEntry,
     VerificationGuard,
 )
-from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP, UNKNOWN_OFFSET
@@ -285,11 +285,9 @@ def _apply(log: LogState, changes: ProducerChanges, indexed: LogSegment | None) 
     for info in changes.updates.values():
         log.producers.update(info)
     if changes.completed:
-        try:
+        # On an OSError the marker is in the log and the index is not: only a recovery of the directory fixes that.
+        with failing_takes_offline(log.log_dir):
             complete_transactions(log.producers, indexed, changes.completed)
-        except OSError as error:
-            # The marker is in the log and the index is not: only a recovery of the directory fixes that.
-            raise LogDirError(log.log_dir, error) from error
     log.update_first_unstable_offset()
 
 

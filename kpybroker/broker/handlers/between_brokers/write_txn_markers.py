@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_markers import TransactionEnd
-from kpybroker.broker.handlers.groups.checks import by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse

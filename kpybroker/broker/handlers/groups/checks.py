@@ -67,11 +67,3 @@ async def known_partitions(
             else:
                 known[key] = partition
     return known, errors
-
-
-def by_topic(values: Iterable[tuple[PartitionKey, T]]) -> dict[str, list[tuple[int, T]]]:
-    """Topics in the order of their first partition."""
-    topics: dict[str, list[tuple[int, T]]] = {}
-    for (topic, index), value in values:
-        topics.setdefault(topic, []).append((index, value))
-    return topics

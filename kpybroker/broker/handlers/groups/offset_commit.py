@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
-    by_topic,
     check_static_membership,
     known_partitions,
 )
@@ -19,7 +18,7 @@ from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse

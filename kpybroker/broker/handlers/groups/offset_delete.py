@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import by_topic, known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import DeleteOffsets, DeleteOffsetsResult
+from kpybroker.core.topic_partition import by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
