@@ -17,7 +17,7 @@ import trio
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
 from kpybroker.storage.log.append import (

@@ -26,13 +26,9 @@ from kpybroker.core.controller.effects import (
     state_change,
     state_change_failed,
 )
-from kpybroker.core.controller.model import (
-    PARTITION_TRANSITIONS,
-    LeaderAndIsr,
-    LeaderIsrAndControllerEpoch,
-    PartitionState,
-)
+from kpybroker.core.controller.model import PARTITION_TRANSITIONS, LeaderIsrAndControllerEpoch, PartitionState
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 

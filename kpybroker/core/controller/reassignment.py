@@ -32,7 +32,6 @@ from kpybroker.core.controller.events import (
     Signal,
 )
 from kpybroker.core.controller.model import (
-    LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     PartitionState,
@@ -42,6 +41,7 @@ from kpybroker.core.controller.model import (
 from kpybroker.core.controller.partitions import Strategy
 from kpybroker.core.controller.parts import Parts, send_update_metadata
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError

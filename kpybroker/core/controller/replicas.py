@@ -23,14 +23,13 @@ from kpybroker.core.controller.effects import (
     state_change_failed,
 )
 from kpybroker.core.controller.model import (
-    NO_LEADER,
     REPLICA_TRANSITIONS,
-    LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     ReplicaState,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 

@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeVar
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import PAUSE, Procedure, Send, Settings, state_change
-from kpybroker.core.controller.model import RECOVERED, LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
+from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from kpybroker.wire.yield_budget import WorkBudget
-from kpybroker.wire.znodes import BrokerRegistration, Endpoint
+from kpybroker.wire.znodes import RECOVERED, BrokerRegistration, Endpoint
 
 V = TypeVar("V")
 
