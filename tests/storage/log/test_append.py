@@ -76,8 +76,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offset() -> None:
     assert code_of(lambda: append_batch(log, gone, now_ms=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_the_last_batch_is_known_as_a_duplicate_after_a_restart() -> None:
-    files = LossyFiles()
+def test_the_last_batch_is_known_as_a_duplicate_after_a_restart(files: LossyFiles) -> None:
     log = new(files)
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number)
@@ -107,8 +106,7 @@ def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark() ->
     assert log.last_stable_offset == 4
 
 
-def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
-    files = LossyFiles()
+def test_aborted_transactions_are_found_over_segments_and_restarts(files: LossyFiles) -> None:
     log = new(files)
     first = transactional(log, b"a", 0)
     for _ in range(20):

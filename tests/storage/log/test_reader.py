@@ -159,8 +159,7 @@ def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> 
     assert large.is_long
 
 
-def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
-    files = LossyFiles()
+def test_a_search_yields_and_sees_the_log_as_it_was(files: LossyFiles) -> None:
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")
