@@ -17,8 +17,7 @@ from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, new
 
 
-def test_offsets_are_consecutive_over_batches_and_segments() -> None:
-    log = new()
+def test_offsets_are_consecutive_over_batches_and_segments(log: Log) -> None:
     assert append(log, b"a", b"b") == 0
     assert append(log, b"c") == 2
     for number in range(50):
@@ -31,8 +30,7 @@ def test_offsets_are_consecutive_over_batches_and_segments() -> None:
 # --- epochs
 
 
-def test_a_leader_epoch_begins_with_its_first_append() -> None:
-    log = new()
+def test_a_leader_epoch_begins_with_its_first_append(log: Log) -> None:
     append(log, b"a", leader_epoch=1)
     append(log, b"b", leader_epoch=1)
     append(log, b"c", leader_epoch=4)
