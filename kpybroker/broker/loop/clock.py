@@ -13,11 +13,9 @@ class Clock(Protocol):
 
     def time_ms(self) -> int:
         """Wall-clock milliseconds since the epoch, as Kafka's timestamps."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds on trio's clock: deadlines and durations."""
-        ...
 
 
 class SystemClock:
