@@ -40,7 +40,7 @@ HEAD = re.compile(r"[A-Z][A-Z -]+")
 def session(steps: Sequence[str], *, with_start: bool) -> list[str]:
     """The lines of the terminal; those that a person types begin with `$ `."""
     command = [sys.executable, "-m", "kpybroker", "dev", "--ephemeral"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as broker:
         assert broker.stdout is not None
         lines = ["$ kpybroker dev --ephemeral"] if with_start else []
         for line in broker.stdout:

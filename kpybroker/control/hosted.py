@@ -22,7 +22,13 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, embedded_file, make_tree, open_store
+from kpybroker.broker.lifecycle.open_tree import (
+    EMBEDDED_TREE_FILE,
+    embedded_file,
+    limit_factors,
+    make_tree,
+    open_store,
+)
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -198,6 +204,10 @@ class Hosted:
         broker_id = plan.broker_id
         try:
             async with Broker.open(plan.config(), **self._seams(plan)) as broker:
+                if broker.node_id != broker_id:  # it was generated
+                    del self._plans[broker_id]
+                    self._ended[broker.node_id] = self._ended.pop(broker_id)
+                    broker_id = broker.node_id
                 self._plans[broker_id] = plan.pinned(broker)
                 self.brokers[broker_id] = broker
                 task_status.started(broker)
@@ -232,6 +242,9 @@ class Hosted:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
+            limit_factors(host.config, len(self._plans))
+        else:
+            host.config.limit_factors(len(self._plans))  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
 

@@ -144,25 +144,32 @@ class Faults:
 
     # --- the disk
 
-    def disk_full(self, *, broker: int | None = None, path: str = "*") -> Fault:
-        """Writes to files that match `path` fail with ENOSPC."""
-        return self._disk(kind="full", broker=broker, path=path)
+    def disk_full(
+        self, *, broker: int | None = None, path: str = "*", after: int = 0, times: int | None = None
+    ) -> Fault:
+        """Writes to files that match `path` fail with ENOSPC after so many bytes, so many times."""
+        return self._disk(kind="full", broker=broker, path=path, after=after, times=times)
 
     def slow_fsync(self, ms: int, *, broker: int | None = None, path: str = "*") -> Fault:
         """An fsync takes this much longer."""
         return self._disk(kind="slow_fsync", delay_ms=ms, broker=broker, path=path)
 
     def io_error(
-        self, path: str = "*", *, broker: int | None = None, after: int = 0, times: int | None = None
+        self,
+        path: str = "*",
+        *,
+        operations: Sequence[str] = (),
+        broker: int | None = None,
+        after: int = 0,
+        times: int | None = None,
     ) -> Fault:
-        """Calls on files that match `path` fail with EIO, after so many that work."""
-        return self._disk(kind="eio", path=path, broker=broker, after=after, times=times)
+        """Calls on files that match `path` fail with EIO, after so many that work; `operations`: only "write" ..."""
+        named = list(operations) or None
+        return self._disk(kind="eio", path=path, operations=named, broker=broker, after=after, times=times)
 
-    def torn_write(
-        self, path: str = "*", *, broker: int | None = None, after: int = 0, times: int | None = None
-    ) -> Fault:
-        """Writes fail with EIO after a part of their bytes."""
-        return self._disk(kind="torn_write", path=path, broker=broker, after=after, times=times)
+    def torn_write(self, path: str = "*.log", *, broker: int | None = None) -> Fault:
+        """A kill of the broker leaves half of the last write that was not synced."""
+        return self._disk(kind="torn_write", path=path, broker=broker)
 
     def crash_before_fsync(self, *, broker: int | None = None, path: str = "*") -> Fault:
         """A kill of the broker also loses what was written and not synced, as a power cut does."""

@@ -18,7 +18,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
     """Collects the plans instead of running them, and restores logging afterwards."""
     plans: list[run.Plan] = []
 
-    def collect(wanted: list[run.Plan], _directory: str) -> int:
+    def collect(wanted: list[run.Plan]) -> int:
         plans.extend(wanted)
         return 0
 

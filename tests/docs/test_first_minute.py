@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from kpybroker import __version__
-from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
+from kpybroker.cli.banner import Address, Facts, Node, banner, ready_line
 
 ROOT = Path(__file__).resolve().parents[2]
 START = ROOT / "docs" / "start"
@@ -33,8 +33,8 @@ def test_the_broker_prints_these_lines() -> None:
     text = (START / "first-minute.txt").read_text(encoding="utf-8")
     cluster_id, directory = re.findall(r"of cluster (\S+),", text)[0], re.findall(r"data +(\S+)", text)[0]
     address = Address("PLAINTEXT", "127.0.0.1", 9092)
-    facts = BrokerFacts(
-        node_id=0,
+    facts = Facts(
+        nodes=[Node(0, [address])],
         cluster_id=cluster_id,
         version=__version__,
         log_dirs=[directory],
@@ -42,7 +42,7 @@ def test_the_broker_prints_these_lines() -> None:
         ephemeral=True,
         fsync_each=False,
     )
-    assert f"{ready_line([address])}\n{banner([address], facts)}" in text, AGAIN
+    assert f"{ready_line(facts)}\n{banner(facts)}" in text, AGAIN
 
 
 def test_every_picture_is_drawn_from_its_text_which_has_its_commands(terminal: ModuleType) -> None:

@@ -36,10 +36,10 @@ def dev_broker(data: Path, *arguments: str) -> Iterator[DevBroker]:
     command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--data-dir", str(data), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(data)) as process:
         assert process.stdout is not None
-        ready = next((line for line in process.stdout if line.startswith(READY)), None)
-        assert ready is not None, "the broker did not start"
+        ready = process.stdout.readline()
+        assert ready.startswith(READY), "the broker did not start"
         try:
-            yield DevBroker(ready.removeprefix(READY).strip(), data)
+            yield DevBroker(ready.removeprefix(READY).split()[0], data)
         finally:
             process.terminate()
 

@@ -112,6 +112,14 @@ def _groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.groups import offset_delete
 
             return offset_delete
+        case ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import consumer_group_heartbeat
+
+            return consumer_group_heartbeat
+        case ApiKey.SHARE_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import share_group_heartbeat
+
+            return share_group_heartbeat
         case _:
             return None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kpybroker.broker.network.transport import Stream
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -30,6 +31,7 @@ class ConnectionInfo(Protocol):
     listener_name: str
     security_protocol: str
     principal: Principal
+    client_id: str | None
     client_software_name: str
     client_software_version: str
     refused_batches: RefusedBatches
@@ -44,6 +46,7 @@ class PlainConnectionInfo:
 
     __slots__ = (
         "client_host",
+        "client_id",
         "client_port",
         "client_software_name",
         "client_software_version",
@@ -73,8 +76,9 @@ class PlainConnectionInfo:
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal
-        self.client_software_name = "unknown"
-        self.client_software_version = "unknown"
+        self.client_id: str | None = None
+        self.client_software_name = UNKNOWN_SOFTWARE
+        self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
         self.stream: Stream | None = None
 

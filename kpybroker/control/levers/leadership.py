@@ -211,10 +211,11 @@ def free(hosted: Hosted, owner: object) -> None:
 
 
 async def undo_all(hosted: Hosted) -> None:
-    """Resume what is paused, heal the network, and elect leaders where there must be none."""
+    """Resume what is paused, heal the network, serve all versions, and elect leaders where there must be none."""
     topology = hosted.part(Topology)
     topology.heal_network()
     topology.resume_all()
+    topology.uncap_versions()
     await elect_any(hosted, set(topology.holds.leaderless))
 
 

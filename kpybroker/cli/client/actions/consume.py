@@ -316,7 +316,7 @@ class _Session:
 
 def _reader_has_gone() -> bool:
     """Whether standard output is a pipe that no one reads any more: found out without writing to it."""
-    if not hasattr(select, "poll"):
+    if sys.platform == "win32":
         return False
     poll = select.poll()
     try:

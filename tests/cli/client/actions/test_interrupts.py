@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from kpybroker.cli.client.actions.interrupts import Interrupts, InterruptibleSource
+from kpybroker.cli.client.actions.interrupts import InterruptibleSource, Interrupts
 
 
 def test_the_first_signal_is_a_request_and_the_second_ends_it() -> None:
