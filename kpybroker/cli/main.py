@@ -95,6 +95,7 @@ cli.add_command(ping)
 
 def main() -> None:
     """The entry point: runs the command, and reports a bad option in two lines as `run.fail` does."""
+    _replace_closed_streams()
     try:
         cli(prog_name="kpybroker", standalone_mode=False)
     except click.ClickException as error:
@@ -117,6 +118,13 @@ def _report(error: click.ClickException) -> NoReturn:
         set_up_logging("json", "INFO", quiet=True)
     command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
     fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)
+
+
+def _replace_closed_streams() -> None:
+    """A parent may have closed them (`>&-`); the next file that is opened would take their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _close_stdout() -> None:

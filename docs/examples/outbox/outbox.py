@@ -17,7 +17,8 @@ def open_database(path: str) -> sqlite3.Connection:
     database.executescript(
         """
         CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, balance INTEGER NOT NULL CHECK (balance >= 0));
-        CREATE TABLE IF NOT EXISTS outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, event TEXT NOT NULL);
+        CREATE TABLE IF NOT EXISTS outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL,
+                                           event TEXT NOT NULL);
         """
     )
     return database

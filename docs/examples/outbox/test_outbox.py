@@ -33,9 +33,9 @@ def test_a_change_that_fails_has_no_event(database, kafka_broker, kafka_topic):
 
 def test_an_event_that_kafka_refuses_stays_in_the_outbox(database, kafka_broker, kafka_topic, kafka_faults):
     deposit(database, "ann", 5)
-    with kafka_faults.error("Produce", "TOPIC_AUTHORIZATION_FAILED", topic=kafka_topic):
-        with pytest.raises(RuntimeError):
-            relay(database, kafka_broker.config("confluent-kafka"), kafka_topic)
+    refused = kafka_faults.error("Produce", "TOPIC_AUTHORIZATION_FAILED", topic=kafka_topic)
+    with refused, pytest.raises(RuntimeError):
+        relay(database, kafka_broker.config("confluent-kafka"), kafka_topic)
     assert events(kafka_broker, kafka_topic) == []
     assert relay(database, kafka_broker.config("confluent-kafka"), kafka_topic) == 1
     assert events(kafka_broker, kafka_topic) == [("ann", 5)]

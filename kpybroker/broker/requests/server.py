@@ -116,6 +116,10 @@ class Connection:
         self.suspended: Suspended[Answer] | None = None
         self.timer = trio.CancelScope()
 
+    def end(self) -> None:
+        """As `ConnectionInfo.end`."""
+        self.scope.cancel()
+
 
 class Server:
     """Serves bound listeners until stopped or cancelled."""

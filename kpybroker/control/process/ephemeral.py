@@ -17,9 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-if sys.platform != "win32":
-    import fcntl
-
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 PREFIX: Final = "kpybroker-"
@@ -101,6 +98,8 @@ def _lock(path: str, *, create: bool) -> int | None:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
+    import fcntl
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
