@@ -40,12 +40,14 @@ from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
+from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class Broker:
         self.holds = holds or Holds()
         self.clock: Clock = clock or SystemClock()
         self.transport: Transport = transport or socket_transport(config)
-        self.files: Files = files or OsFiles()
+        self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
@@ -114,6 +116,7 @@ class Broker:
         self._hands_over = True
         self._has_crashed = False
 
+        self.first_times = FirstTimes()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)

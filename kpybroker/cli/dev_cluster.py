@@ -43,6 +43,15 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
             "leave one of the two out; with ZooKeeper, start each broker by kpybroker server",
             EXIT_CONFIG,
         )
+    kept = len(list(Path(data_dir).glob("broker-*/meta.properties")))
+    if kept > options.brokers:
+        run.server_log.warning(
+            "%s holds the data of %d brokers, and --brokers %d starts only the first ones: replicas of the others are "
+            "offline",
+            data_dir,
+            kept,
+            options.brokers,
+        )
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
         run.fail(
             f"{data_dir} holds the data of a single broker",

@@ -11,6 +11,7 @@ import click
 from kpybroker import __version__
 from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
 from kpybroker.cli.health.ping import ping
+from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
 from kpybroker.cli.logs import FORMATS, set_up_logging
 from kpybroker.cli.param_types import Number
@@ -31,10 +32,10 @@ _log_format = click.option(
 )
 
 
-@click.group(epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A broker that speaks the Kafka protocol."""
+    """A broker that speaks the Kafka protocol, and commands for any Kafka cluster."""
 
 
 @cli.command(epilog=_EXIT_CODES)
@@ -94,6 +95,7 @@ cli.add_command(ping)
 
 def main() -> None:
     """The entry point: runs the command, and reports a bad option in two lines as `run.fail` does."""
+    _replace_closed_streams()
     try:
         cli(prog_name="kpybroker", standalone_mode=False)
     except click.ClickException as error:
@@ -116,6 +118,13 @@ def _report(error: click.ClickException) -> NoReturn:
         set_up_logging("json", "INFO", quiet=True)
     command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
     fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)
+
+
+def _replace_closed_streams() -> None:
+    """A parent may have closed them (`>&-`); the next file that is opened would take their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _close_stdout() -> None:

@@ -28,6 +28,7 @@ from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
 from kpybroker.control.process import ephemeral
+from kpybroker.system import one_heap_for_all_threads
 
 if TYPE_CHECKING:
     import trio
@@ -40,7 +41,11 @@ server_log = logging.getLogger("kafka.server.KafkaServer")
 
 command_log = logging.getLogger("kpybroker")
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGINT", "SIGBREAK")
+    if hasattr(signal, name)  # BREAK: on Windows
+)
 HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
 
@@ -91,7 +96,7 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
 
     from kpybroker.broker.lifecycle.errors import StartupError
 
-    _one_heap_for_all_threads()
+    one_heap_for_all_threads()
     for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
@@ -109,19 +114,6 @@ def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
             EXIT_FAILED,
         )
     return EXIT_OK
-
-
-def _one_heap_for_all_threads() -> None:
-    """Limits glibc to one heap (mallopt(3), M_ARENA_MAX), as other C libraries have.
-
-    By default each thread has its own, and keeps what it has freed: large requests handled by several worker threads
-    would take their memory once for each thread. With the GIL, several heaps gain nothing.
-    """
-    import ctypes  # trio has it too
-
-    arena_max = -8
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(arena_max, 1)
 
 
 def _the_only(error: BaseException) -> BaseException:

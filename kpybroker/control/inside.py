@@ -15,7 +15,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContex
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.core.authorizer import AllowAll
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.testing.brokers import START_S, Brokers
 from kpybroker.testing.errors import UsageError
+from kpybroker.testing.fault import Fault
 
 if TYPE_CHECKING:
     import os
@@ -171,13 +172,18 @@ class Cluster(Brokers):
         """Make a broker the coordinator of a group or of a transactional id; None: leave it without one."""
         self.channel.call("move_coordinator", to=to, group=group, transactional_id=transactional_id)
 
-    def shrink_isr(self, topic: str, partition: int = 0, *, to: Sequence[int]) -> None:
-        """Take all but these replicas out of the ISR, and keep them out until `heal` or `reset`."""
-        self.channel.call("shrink_isr", topic=topic, partition=partition, to=list(to))
+    def shrink_isr(self, topic: str, partition: int = 0, *, to: Sequence[int]) -> Fault:
+        """Take all but these replicas out of the ISR, and keep them out until the fault is removed."""
+        made = self.channel.call("shrink_isr", topic=topic, partition=partition, to=list(to))
+        return Fault(self.channel, made["id"])
 
-    def lag_follower(self, topic: str, partition: int = 0, *, broker: int, **how: Any) -> None:
-        """Keep a follower behind its leader, as the method `lag_follower` of the channel says."""
-        self.channel.call("lag_follower", topic=topic, partition=partition, broker=broker, **how)
+    def lag_follower(self, topic: str, partition: int = 0, *, broker: int, offset: int | None = None) -> Fault:
+        """Let a follower have nothing from `offset` on (None: the log's end) until the fault is removed.
+
+        The high watermark waits for it while it is in the ISR.
+        """
+        made = self.channel.call("lag_follower", topic=topic, partition=partition, broker=broker, offset=offset)
+        return Fault(self.channel, made["id"])
 
     def expire_session(self, broker: int) -> None:
         """As `cluster[broker].expire_session()`."""

@@ -100,9 +100,9 @@ class Faults:
         """Wait until `release`, or until the fault is removed."""
         return self._add(api, {"hold": True, **_if(after_work=after_work)}, selection)
 
-    def never_answer(self, api: Api, **selection: Unpack[Selection]) -> Fault:
-        """Do the work and send no response."""
-        return self._add(api, {"never_answer": True}, selection)
+    def never_answer(self, api: Api, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
+        """Send no response, to this request and to later ones on its connection; with `after_work` the work is done."""
+        return self._add(api, {"never_answer": True, **_if(after_work=after_work)}, selection)
 
     def disconnect(self, api: Api, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
         """Close the connection, before the work or after it, without a response."""
@@ -144,25 +144,32 @@ class Faults:
 
     # --- the disk
 
-    def disk_full(self, *, broker: int | None = None, path: str = "*") -> Fault:
-        """Writes to files that match `path` fail with ENOSPC."""
-        return self._disk(kind="full", broker=broker, path=path)
+    def disk_full(
+        self, *, broker: int | None = None, path: str = "*", after: int = 0, times: int | None = None
+    ) -> Fault:
+        """Writes to files that match `path` fail with ENOSPC after so many bytes, so many times."""
+        return self._disk(kind="full", broker=broker, path=path, after=after, times=times)
 
     def slow_fsync(self, ms: int, *, broker: int | None = None, path: str = "*") -> Fault:
         """An fsync takes this much longer."""
         return self._disk(kind="slow_fsync", delay_ms=ms, broker=broker, path=path)
 
     def io_error(
-        self, path: str = "*", *, broker: int | None = None, after: int = 0, times: int | None = None
+        self,
+        path: str = "*",
+        *,
+        operations: Sequence[str] = (),
+        broker: int | None = None,
+        after: int = 0,
+        times: int | None = None,
     ) -> Fault:
-        """Calls on files that match `path` fail with EIO, after so many that work."""
-        return self._disk(kind="eio", path=path, broker=broker, after=after, times=times)
+        """Calls on files that match `path` fail with EIO, after so many that work; `operations`: only "write" ..."""
+        named = list(operations) or None
+        return self._disk(kind="eio", path=path, operations=named, broker=broker, after=after, times=times)
 
-    def torn_write(
-        self, path: str = "*", *, broker: int | None = None, after: int = 0, times: int | None = None
-    ) -> Fault:
-        """Writes fail with EIO after a part of their bytes."""
-        return self._disk(kind="torn_write", path=path, broker=broker, after=after, times=times)
+    def torn_write(self, path: str = "*.log", *, broker: int | None = None) -> Fault:
+        """A kill of the broker leaves half of the last write that was not synced."""
+        return self._disk(kind="torn_write", path=path, broker=broker)
 
     def crash_before_fsync(self, *, broker: int | None = None, path: str = "*") -> Fault:
         """A kill of the broker also loses what was written and not synced, as a power cut does."""
@@ -213,7 +220,8 @@ class Faults:
             from kpybroker.testing.running.predicates import Predicates
 
             self._predicates = Predicates(self._channel)
-        return self._predicates.add({"match": {**match, "predicate": True}, "act": act, "trigger": trigger}, when)
+        rule = {"match": {**match, "predicate": True}, "act": act, "trigger": trigger}
+        return Fault(self._channel, *self._predicates.add(rule, when))
 
 
 def _plain(value: Any) -> Any:

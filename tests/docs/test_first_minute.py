@@ -1,4 +1,4 @@
-"""The picture of the first minute shows what the commands print today."""
+"""The pictures of terminals show what the commands print today."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ def test_the_broker_prints_these_lines() -> None:
     assert f"{ready_line(facts)}\n{banner(facts)}" in text, AGAIN
 
 
-def test_the_picture_is_drawn_from_the_text(terminal: ModuleType) -> None:
-    lines = (START / "first-minute.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    assert (START / "first-minute.svg").read_text(encoding="utf-8") == terminal.drawing(lines), AGAIN
+def test_every_picture_is_drawn_from_its_text_which_has_its_commands(terminal: ModuleType) -> None:
+    assert len(terminal.PICTURES) == 2
+    for name, steps in terminal.PICTURES.items():
+        lines = (ROOT / "docs" / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        assert (ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8") == terminal.drawing(lines), AGAIN
+        assert [line[2:] for line in lines if line.startswith("$ ")][-len(steps) :] == list(steps), AGAIN

@@ -68,12 +68,14 @@ class HostedCluster:
         for broker in self.hosted.brokers.values():
             assert await broker.metadata.wait_until(lambda known: name in known.topics, 60)
 
-    async def produce(self, topic: str, *values: bytes, broker: int, acks: int = -1, timeout_ms: int = 60_000) -> int:
+    async def produce(
+        self, topic: str, *values: bytes, broker: int, acks: int = -1, timeout_ms: int = 60_000, version: int = 9
+    ) -> int:
         """The error code."""
         data = ProduceRequest.PartitionProduceData(index=0, records=bytes(batch(*values)))
         topic_data = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data)
-        answer = await ask(self[broker], request, 9)
+        answer = await ask(self[broker], request, version)
         code: int = answer.responses[0].partition_responses[0].error_code
         return code
 
@@ -85,6 +87,16 @@ class HostedCluster:
         )
         response = await ask(self[broker], request, 12)
         return bytes(response.responses[0].partitions[0].records)
+
+    async def leader(self, topic: str, *, other_than: int = -1) -> int:
+        """The broker that leads partition 0, once it knows that it does."""
+
+        def leading() -> list[int]:
+            hosted = [(broker, broker.replicas.partition(topic, 0)) for broker in self.hosted.brokers.values()]
+            return [b.node_id for b, p in hosted if p is not None and p.leader is not None and b.node_id != other_than]
+
+        await eventually(lambda: len(leading()) == 1, f"a leader other than {other_than}")
+        return leading()[0]
 
     def state(self, topic: str, partition: int = 0) -> tuple[int, int, set[int]]:
         """Leader, leader epoch and ISR as the controller has sent them; during an election, as some broker knows."""

@@ -16,7 +16,6 @@ What waits here holds its own connection only. A delay is on the broker's clock:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kpybroker.broker.interception import acting, replies, working
 from kpybroker.broker.interception.calls import Call, call_of
@@ -126,5 +125,4 @@ class Interceptor:
 
     def _asked(self, call: Call, fault: Fault) -> Steps[bool]:
         head = head_json(self._broker.node_id, call.header, call.connection)
-        question: dict[str, Any] = {**head, "request": message_json(call.request, call.version)}
-        return (yield from self._predicates.ask(fault.id, question))
+        return (yield from self._predicates.ask(fault.id, head, message_json(call.request, call.version)))

@@ -16,7 +16,7 @@ from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.levers.topology import Topology
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.events import ApiError, DesignatedElection, UncleanLeaderElectionEnable
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -211,10 +211,11 @@ def free(hosted: Hosted, owner: object) -> None:
 
 
 async def undo_all(hosted: Hosted) -> None:
-    """Resume what is paused, heal the network, and elect leaders where there must be none."""
+    """Resume what is paused, heal the network, serve all versions, and elect leaders where there must be none."""
     topology = hosted.part(Topology)
     topology.heal_network()
     topology.resume_all()
+    topology.uncap_versions()
     await elect_any(hosted, set(topology.holds.leaderless))
 
 

@@ -14,7 +14,7 @@ from kpybroker.broker.network.transport import socket_transport
 from kpybroker.control.levers.transport import HeldTransport, Network
 from kpybroker.control.levers.tree import HeldTree
 from kpybroker.storage.disk.faults import FaultyFiles
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 
 if TYPE_CHECKING:
     from kpybroker.broker.network.transport import Transport
@@ -32,7 +32,7 @@ class Levers:
 
     def __init__(self, transport: HeldTransport) -> None:
         self.transport = transport
-        self.files = FaultyFiles(OsFiles())
+        self.files = FaultyFiles(local_files())
         self.tree: HeldTree | None = None
         self.is_killed = False
         """Its process is about to end by a kill, as far as its files are concerned."""
@@ -74,7 +74,7 @@ class Topology:
 
     def __init__(self, make_transport: MakeTransport = socket_transport) -> None:
         self.network = Network()
-        self.holds = Holds()
+        self.holds = Holds(self.network.is_peer)
         self._make_transport = make_transport
         self._levers: dict[int, Levers] = {}
         self._with_tree: Collection[int] | None = None
@@ -130,6 +130,10 @@ class Topology:
     def heal_network(self) -> None:
         """All reach each other, and the tree."""
         self.partition_network((), None)
+
+    def uncap_versions(self) -> None:
+        """Serve every version again."""
+        self.holds.version_caps.clear()
 
     def resume_all(self) -> None:
         """Resume every broker that is paused."""

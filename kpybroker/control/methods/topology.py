@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers import leadership
 from kpybroker.control.levers.handles import LeverHandle, handles_of, keep
 from kpybroker.control.levers.topology import Levers, Topology
+from kpybroker.control.levers.versions import version_cap
 from kpybroker.control.methods.general import broker_status
 from kpybroker.control.registry import JSON, methods
 from kpybroker.core.offsets.values import coordinator_partition
@@ -24,6 +26,7 @@ from kpybroker.core.topic_names import (
     is_internal,
 )
 from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.wire.api import API_INFO
 from kpybroker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -235,6 +238,31 @@ def _removed_on_failure(hosted: Hosted, handle: LeverHandle) -> Iterator[None]:
         raise
 
 
+# --- versions
+
+
+async def cap_versions(
+    hosted: Hosted,
+    as_version: str | None = None,
+    apis: dict[str, list[int] | int | None] | None = None,
+    broker: int | None = None,
+) -> JSON:
+    """Serve clients only what a release of Kafka does, `"2.4"`, and refuse newer versions as it does; null: no cap.
+
+    `apis` are further ranges by the name of an API, `{"Fetch": [0, 11]}`, or its newest version; null: not served.
+    `broker` null: all. Connections that exist are closed when they use what is not served. Returns what is served now.
+    """
+    cap = version_cap(as_version, apis or {})
+    caps = hosted.part(Topology).holds.version_caps
+    for broker_id in hosted.ids if broker is None else (hosted.plan(broker).broker_id,):
+        if cap is None:
+            caps.pop(broker_id, None)
+        else:
+            caps[broker_id] = cap
+    served = SERVED if cap is None else cap.served
+    return {API_INFO[key].name: list(versions) for key, versions in sorted(served.items())}
+
+
 # --- results
 
 
@@ -264,4 +292,5 @@ METHODS = methods(
     move_coordinator,
     shrink_isr,
     lag_follower,
+    cap_versions,
 )

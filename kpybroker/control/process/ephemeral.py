@@ -11,15 +11,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
-
-try:
-    import fcntl
-except ImportError:  # Windows: what a killed broker leaves behind stays there
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -86,7 +82,7 @@ def _new(name: str | None) -> tuple[str, int]:
         else:
             os.mkdir(name, 0o700)
             directory = name
-        if fcntl is None:
+        if sys.platform == "win32":
             return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
         marker = _lock(os.path.join(directory, MARKER), create=True)
         if marker is not None:
@@ -96,12 +92,14 @@ def _new(name: str | None) -> tuple[str, int]:
 
 def _lock(path: str, *, create: bool) -> int | None:
     """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
     try:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
+    import fcntl
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
@@ -114,14 +112,14 @@ def _lock(path: str, *, create: bool) -> int | None:
 
 def _is_log_dir_locked(directory: str) -> bool:
     """Whether a broker has its log directory there: the directory itself, or in a cluster those below it."""
-    from kpybroker.storage.disk.files import OsFiles
+    from kpybroker.storage.disk.local_files import local_files
 
     for place in (directory, *(entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False))):
         path = os.path.join(place, LOG_DIR_LOCK)
         if not os.path.exists(path):
             continue
         try:
-            lock = OsFiles().lock(path)
+            lock = local_files().lock(path)
         except OSError:
             return True
         if lock is None:
@@ -139,9 +137,11 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _is_own_directory(entry: os.DirEntry[str]) -> bool:
+    if sys.platform == "win32":
+        return False  # it has no user ids
     try:
         return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-    except (OSError, AttributeError):  # gone; no users on Windows
+    except OSError:
         return False
 
 

@@ -38,7 +38,7 @@ async def test_an_io_error_takes_the_directory_offline_until_the_broker_starts_a
         failure = await cluster.call("disk_fault", kind="eio", broker=0, path=path, operations=["write"], times=1)
         assert await cluster.produce("orders", b"2", broker=0) == ErrorCode.KAFKA_STORAGE_ERROR
         await wait_hits(cluster, failure["id"], 1)
-        await eventually(lambda: cluster.state("orders")[0] == 1, "the other broker leads")
+        assert await cluster.leader("orders", other_than=0) == 1
         assert await cluster.produce("orders", b"2", broker=1) == ErrorCode.NONE
         assert len(cluster[0].logs.dirs.live) == 1
         await cluster.call("broker_down", broker=0)
@@ -53,7 +53,7 @@ async def test_a_broker_without_any_directory_is_down_and_can_be_started_again(t
         await cluster.call("disk_fault", kind="eio", broker=0, path="*.log", operations=["write"], times=1)
         assert await cluster.produce("orders", b"1", broker=0) == ErrorCode.KAFKA_STORAGE_ERROR
         await eventually(lambda: 0 not in cluster.hosted.brokers, "the broker has ended")
-        await eventually(lambda: cluster.state("orders")[0] == 1, "the other broker leads")
+        assert await cluster.leader("orders") == 1
         await cluster.call("broker_up", broker=0)
         await eventually(lambda: cluster.state("orders")[2] == {0, 1}, "the broker in the ISR again")
 
@@ -61,7 +61,7 @@ async def test_a_broker_without_any_directory_is_down_and_can_be_started_again(t
 async def crash(cluster: HostedCluster) -> None:
     await cluster.call("broker_down", broker=0, how="kill")
     await cluster.call("broker_up", broker=0)
-    assert await cluster[0].metadata.wait_until(lambda known: known.has_leader("orders", 0), 60)
+    assert await cluster.leader("orders") == 0
 
 
 async def test_a_kill_loses_nothing_and_a_crash_before_the_fsync_what_was_not_synced(tmp_path: Path) -> None:

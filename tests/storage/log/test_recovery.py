@@ -241,9 +241,8 @@ def test_a_damaged_epoch_checkpoint_is_found_again_from_the_batches() -> None:
     assert log.epochs.entries == [(0, 0), (1, 8), (2, 16)]
 
 
-def test_epochs_that_a_truncation_removed_stay_removed_after_a_kill() -> None:
+def test_epochs_that_a_truncation_removed_stay_removed_after_a_kill(files: LossyFiles) -> None:
     """The checkpoint is written with the next flush; until then it has epochs that are no longer in the log."""
-    files = LossyFiles()
     log = open_log(files, PATH, CONFIG)
     for epoch in (1, 3):
         append(log, b"x", leader_epoch=epoch)
@@ -258,8 +257,7 @@ def test_epochs_that_a_truncation_removed_stay_removed_after_a_kill() -> None:
     assert again.epochs.entries == [(1, 0), (2, 2), (4, 4)]
 
 
-def test_aborts_are_indexed_again() -> None:
-    files = LossyFiles()
+def test_aborts_are_indexed_again(files: LossyFiles) -> None:
     log = open_log(files, PATH, CONFIG, verification_enabled=False)
     for number in range(8):
         options = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
@@ -275,8 +273,7 @@ def test_aborts_are_indexed_again() -> None:
     assert recovered.first_unstable_offset is None or recovered.first_unstable_offset >= 16
 
 
-def test_an_open_transaction_is_known_after_a_kill() -> None:
-    files = LossyFiles()
+def test_an_open_transaction_is_known_after_a_kill(files: LossyFiles) -> None:
     log = open_log(files, PATH, CONFIG, verification_enabled=False)
     append(log, b"plain")
     append(log, b"x", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -292,9 +289,10 @@ def test_an_open_transaction_is_known_after_a_kill() -> None:
 
 
 @pytest.mark.parametrize("rolls_after", [None, 3])
-def test_each_of_the_last_five_batches_is_known_when_it_is_sent_again_after_a_kill(rolls_after: int | None) -> None:
+def test_each_of_the_last_five_batches_is_known_when_it_is_sent_again_after_a_kill(
+    files: LossyFiles, rolls_after: int | None
+) -> None:
     """Several may have been in flight without an acknowledgement; Kafka knows the last one only."""
-    files = LossyFiles()
     log = open_log(files, "/logs/t-0")
     for sequence in range(7):
         append(log, b"%d" % sequence, producer_id=9, producer_epoch=0, base_sequence=sequence)
@@ -339,8 +337,7 @@ def test_damage_within_a_clean_log_fails_reads_there_and_nowhere_else() -> None:
     assert read_all(log, following - 1) == whole[following - 1 :]
 
 
-def test_offsets_that_go_back_end_the_log() -> None:
-    files = LossyFiles()
+def test_offsets_that_go_back_end_the_log(files: LossyFiles) -> None:
     log = open_log(files, PATH, CONFIG)
     append(log, b"a")
     append(log, b"b")

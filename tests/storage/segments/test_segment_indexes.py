@@ -47,8 +47,7 @@ def test_offsets_that_are_not_of_this_segment_are_damage(bases: tuple[int, ...])
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_files_that_were_never_opened_are_renamed_and_removed_too() -> None:
-    files = LossyFiles()
+def test_files_that_were_never_opened_are_renamed_and_removed_too(files: LossyFiles) -> None:
     where = SegmentFiles(files, "", 0)
     indexes = SegmentIndexes(where, 1 << 20)
     indexes.open_offset(active=True, log_size=0)
