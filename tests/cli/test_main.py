@@ -177,7 +177,6 @@ def test_a_bad_command_line(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kpybroker", *arguments])
     monkeypatch.setattr("kpybroker.cli.dev.set_up_logging", lambda *args, **kwargs: None)
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == 2):
         command_line.main()
-    assert caught.value.code == 2
     two_lines(capsys.readouterr().err)
