@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -31,7 +31,7 @@ run: install     ## start a broker on 127.0.0.1:9092 and say what to do next
 	$(BIN)/kpybroker dev
 
 $(VENV)/.test-stamp: pyproject.toml $(BIN)/kpybroker
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs,tools,spark,console]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs,tools,spark]'
 	@touch $@
 
 test-deps: $(VENV)/.test-stamp  ## what the tests need: Python packages, JVM jars, kcat
@@ -41,6 +41,8 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 kpybroker
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin kpybroker
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house
 	$(BIN)/python -m protocol_specs.generate --check
@@ -55,8 +57,24 @@ unit: $(VENV)/.test-stamp  ## the fast tests only
 compat: test-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
 
+compat-portable: test-deps  ## the same in portable mode, under Windows' rules for files
+	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \
+		$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-portable.xml
+
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
+
+wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here
+	$(BIN)/python -m compat_tests.deps python
+	$(PYTEST) compat_tests/packaging/test_wheel.py
+
+deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is built and run, systemd boots the unit; root only, 3 minutes
+	$(BIN)/python -m compat_tests.deps debootstrap
+	$(PYTEST) compat_tests/deploy --deploy
+
+ranges: $(VENV)/.test-stamp  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
+	$(BIN)/python -m compat_tests.deps python
+	$(BIN)/python -m compat_tests.packaging.ranges $(RANGES)
 
 compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)

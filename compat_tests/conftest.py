@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--all-versions", action="store_true", help="play differential scripts in every version")
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
+    group.addoption("--deploy", action="store_true", help="build the image and boot the unit of docs/deploy")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
     group.addoption("--replication-matrix", action="store_true", help="every row of Kafka's replication matrix")
 

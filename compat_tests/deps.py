@@ -1,4 +1,4 @@
-"""Brings what the compatibility tests run but do not build: jars, kcat, graphviz, a second kafka-python.
+"""Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 POMS = ROOT / "compat_tests" / "jvm"
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
+"""A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
 OLD_KAFKA_PYTHON = "2.2.15"
 TRIES_MAX = 3
 
@@ -86,6 +90,11 @@ def fetch_graphviz() -> None:
     _package("dot", "graphviz")
 
 
+def fetch_debootstrap() -> None:
+    """What `make deploy-test` makes a root file system with."""
+    _package("debootstrap", "debootstrap")
+
+
 def _package(command: str, package: str) -> None:
     if shutil.which(command) is not None:
         return
@@ -102,17 +111,57 @@ def fetch_old_kafka_python() -> None:
     _once(old_kafka_python_dir(), requirement, lambda out: _run([*pip, "--no-deps", "--target", str(out), requirement]))
 
 
-STEPS = {"jars": fetch_jars, "kcat": fetch_kcat, "graphviz": fetch_graphviz, "kafka-python": fetch_old_kafka_python}
+def fetch_python() -> None:
+    """CPython 3.14 for the tests of the wheel, where the machine has none. Only for Linux on x86-64."""
+    sys.path.insert(0, str(ROOT))
+    from compat_tests.packaging import pythons
+
+    if pythons.find("3.14") is not None:
+        return
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64") or shutil.which("mvn") is None:
+        print("test-deps: no Python 3.14 here, and none can be fetched: the wheel is not tested on it")
+        return
+    _once(pythons.FETCHED / "3.14", PYTHON_JAR, _unpack_python)
+
+
+def _unpack_python(out: Path) -> None:
+    goal = COPY_GOAL.removesuffix("-dependencies")
+    _run(["mvn", "-q", "-B", "-ntp", goal, f"-Dartifact={PYTHON_JAR}", f"-DoutputDirectory={out}"])
+    (jar,) = out.glob("*.jar")
+    top = "org/bytedeco/cpython/linux-x86_64/"
+    with zipfile.ZipFile(jar) as archive:
+        for name in archive.namelist():
+            path = name.removeprefix(top)
+            if not path.startswith(("bin/python3.14", "lib/python3.14/", "libffi", "libpython")) or name.endswith("/"):
+                continue
+            if not path.startswith("lib/python3.14/test/"):
+                (out / path).parent.mkdir(parents=True, exist_ok=True)
+                (out / path).write_bytes(archive.read(name))
+    (out / "bin" / "python3.14").chmod(0o755)
+    jar.unlink()
+
+
+STEPS = {
+    "jars": fetch_jars,
+    "kcat": fetch_kcat,
+    "graphviz": fetch_graphviz,
+    "kafka-python": fetch_old_kafka_python,
+    "python": fetch_python,
+}
+
+ON_REQUEST = {"debootstrap": fetch_debootstrap}
+"""Brought only if named."""
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in STEPS]
+    known = STEPS | ON_REQUEST
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"test-deps: unknown {unknown}; one of {list(STEPS)}", file=sys.stderr)
+        print(f"test-deps: unknown {unknown}; one of {list(known)}", file=sys.stderr)
         return 2
     try:
         for name in names or STEPS:
-            STEPS[name]()
+            known[name]()
     except DependencyError as error:
         print(f"test-deps: {error}", file=sys.stderr)
         return 1

@@ -9,7 +9,6 @@ Only this module knows every part. The parts know their `Host`, and the few othe
 
 from __future__ import annotations
 
-import gc
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,21 +31,23 @@ from kpybroker.broker.lifecycle.controlled_shutdown import controlled_shutdown
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE, StartupError
 from kpybroker.broker.lifecycle.open_tree import close_coordination, coordination_failed, make_tree, start_tree
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
-from kpybroker.broker.network.transport import SocketTransport, Transport
+from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
-from kpybroker.broker.requests.dispatch import Dispatcher
+from kpybroker.broker.requests.clients import FirstTimes
+from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.keys.own import chosen_shortcuts
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transaction_markers import TransactionMarkers
     from kpybroker.broker.coordinators.transaction_verification import TransactionVerifier
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
+    from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -71,7 +73,7 @@ STOP_SECONDS_MAX = 30.0
 
 class Broker:
     """Use `Broker.open`. `clock`, `transport`, `files` and `tree` are replaced by tests; by default they are the real
-    ones.
+    ones. `intercept` makes what answers requests in place of the dispatcher alone (`interception`).
     """
 
     tree: Tree
@@ -88,17 +90,16 @@ class Broker:
         clock: Clock | None = None,
         transport: Transport | None = None,
         files: Files | None = None,
-        tree: Tree | None = None,
+        tree: Tree | Callable[[Host], Tree] | None = None,
         seed: int | None = None,
+        holds: Holds | None = None,
+        intercept: Callable[[Broker], AnswerNow] | None = None,
     ) -> None:
         self.config = config
+        self.holds = holds or Holds()
         self.clock: Clock = clock or SystemClock()
-        self.transport: Transport = transport or SocketTransport(
-            config.get_int("socket.send.buffer.bytes"),
-            config.get_int("socket.receive.buffer.bytes"),
-            chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
-        )
-        self.files: Files = files or OsFiles()
+        self.transport: Transport = transport or socket_transport(config)
+        self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
@@ -112,7 +113,10 @@ class Broker:
         self._tree_listeners: list[Callable[[TreeEvent], None]] = []
         self._nursery: trio.Nursery | None = None
         self._is_serving = False
+        self._hands_over = True
+        self._has_crashed = False
 
+        self.first_times = FirstTimes()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
@@ -138,6 +142,8 @@ class Broker:
         self.coordinators = Coordinators(self, self.metadata, self.producer_ids, self.peers, self.replicas)
         self.controller = ClusterController(self, self.registration, self.metadata, self.configs, self.peers)
         self.topics = TopicAdmin(self, self.metadata, self.controller.wait_until_deleted)
+        if intercept is not None:
+            self.dispatcher.answer_now = intercept(self)
 
     # --- life
 
@@ -158,12 +164,14 @@ class Broker:
             except StartupError as error:
                 failure = error
             finally:
-                if broker._is_serving:
+                if broker._is_serving and broker._hands_over:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                         await controlled_shutdown(broker, broker.metadata, broker.peers)
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
-                    await broker._stop()
+                    await (broker._reset() if broker._has_crashed else broker._stop())
                 nursery.cancel_scope.cancel()
+        if broker._has_crashed:
+            await broker._abandon()
         if failure is not None:
             raise failure
 
@@ -183,19 +191,22 @@ class Broker:
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
-        gc.freeze()
         logger.info("[KafkaServer id=%d] started", self.node_id)
 
     async def _open_tree(self) -> Tree:
         tree = self._given_tree
         if tree is None:
             tree, self.embedded_store = make_tree(self)
+        elif callable(tree):
+            tree = tree(self)
         tree.listen(self._tree_event)
         await start_tree(tree, self.config)
         return tree
 
     async def _stop(self) -> None:
-        logger.info("[KafkaServer id=%d] shutting down", self.node_id)
+        """Of a broker that has served, and without a word of one that failed to start: its cause is what matters."""
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shutting down", self.node_id)
         for bound in self.bound:
             bound.listener.close()
         # Connections are closed before the parts that serve them, as in KafkaServer.shutdown: clients that get the
@@ -203,7 +214,8 @@ class Broker:
         await self.server.stop()
         await self._close_parts()
         measure_no_more(self.stall)
-        logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""
@@ -221,9 +233,38 @@ class Broker:
     def _has(self, name: str) -> bool:
         return name in self.__dict__
 
-    def stop(self) -> None:
-        """Request an orderly stop: `wait_stop_requested` returns."""
+    def stop(self, *, hand_over: bool = True) -> None:
+        """Request an orderly stop: `wait_stop_requested` returns.
+
+        Without `hand_over` there is no controlled shutdown: the other brokers of the cluster stop too.
+        """
+        self._hands_over = self._hands_over and hand_over
         self._stop_requested.set()
+
+    def crash(self) -> None:
+        """End as a process that is killed, for tests: connections are reset and nothing more is written.
+
+        The next start recovers the logs. The session in the tree ends at once.
+        """
+        self._has_crashed = True
+        self.stop(hand_over=False)
+
+    async def _reset(self) -> None:
+        logger.warning("[KafkaServer id=%d] killed", self.node_id)
+        for bound in self.bound:
+            bound.listener.close()
+        await self.server.reset()
+        measure_no_more(self.stall)
+
+    async def _abandon(self) -> None:
+        """After every task has ended: release files, locks and the session, and write nothing."""
+        with trio.CancelScope(shield=True):
+            if self._has("logs"):
+                self.logs.abandon()
+            if self._has("tree"):
+                await close_coordination(self.tree, self.node_id)
+            if self.embedded_store is not None:
+                await close_coordination(self.embedded_store, self.node_id)
 
     async def wait_stop_requested(self) -> None:
         """Return after `stop`, or when the broker cannot go on: then `fatal` says why."""
@@ -262,6 +303,11 @@ class Broker:
         from kpybroker.broker.maintenance.log_cleaner import LogCleaner
 
         return LogCleaner(self, self.configs, self.replicas)
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a log is being compacted now."""
+        return self._has("log_cleaner") and self.log_cleaner.is_busy
 
     def spawn(self, name: str, function: Callable[..., Awaitable[None]], *args: Any) -> None:
         """Run a supervised background task until the broker stops."""

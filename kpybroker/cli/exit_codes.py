@@ -24,4 +24,5 @@ EXIT_CODES: Final = (
 def help_text() -> str:
     """The codes as the end of a command's `--help`, in click's markup."""
     lines = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES]
-    return "\n".join(["\b", "Exit codes:", *lines, "  143, 130  ended at once by a second SIGTERM or SIGINT", ""])
+    second = "  129, 130, 143  ended at once by a second SIGHUP, SIGINT or SIGTERM"
+    return "\n".join(["\b", "Exit codes:", *lines, second, ""])

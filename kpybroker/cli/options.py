@@ -20,6 +20,9 @@ class DevOptions(NamedTuple):
     log_format: str = "text"
     log_level: str | None = None
     brokers: int = 1
+    control: int | None = None
+    exit_with: int | None = None
+    ephemeral_dir: str | None = None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

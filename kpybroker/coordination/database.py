@@ -167,6 +167,17 @@ def open_database(path: Path) -> tuple[Database, Image, int]:
     return database, image, zxid
 
 
+def write_database(path: Path, rows: Mapping[str, Row | None], zxid: int) -> None:
+    """Write a file that holds these nodes and nothing else, in place of one that is not open."""
+    for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        name.unlink(missing_ok=True)
+    database, _, _ = open_database(path)
+    try:
+        database.commit(rows, zxid)
+    finally:
+        database.close()
+
+
 def peek(file: Path, path: str) -> tuple[bytes | None, int]:
     """One node's data (None if missing) and the last zxid of an existing file. Raises `CoordinationUnavailable`."""
     database, image, zxid = open_database(file)

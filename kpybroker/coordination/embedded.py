@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TreeRows = tuple["dict[str, Row | None]", int]
+"""A tree as `database.write_database` takes it: its nodes, and the last zxid."""
+
 CHUNK = 256
 """Operations performed between two checkpoints: a few milliseconds."""
 
@@ -145,6 +148,12 @@ class EmbeddedStore:
     def session(self, timeout_ms: int = 18_000) -> EmbeddedTree:
         """A client of this store, not yet started."""
         return EmbeddedTree(self, timeout_ms)
+
+    def rows(self) -> TreeRows:
+        """All nodes as they are now, committed or not."""
+        from kpybroker.coordination.database import row_of
+
+        return {path: row_of(path, node) for path, node in self._image.nodes.items()}, self._zxid
 
     async def close(self) -> None:
         """End all sessions, save, and close the file, which is closed also if saving fails (`SystemFailure`)."""

@@ -1,4 +1,4 @@
-"""Which replica leads next: the four election strategies of the controller.
+"""Which replica leads next: the four election strategies of the controller, and the choice of a test.
 
 Kafka's `Election` and `PartitionLeaderElectionAlgorithms`. Plain functions over one partition; `online` says whether a
 broker is alive and the partition's log directory on it too. Each returns the new `LeaderAndIsr` (None: no replica can
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from kpybroker.core.leader_and_isr import LeaderAndIsr
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 Online = Callable[[int], bool]
 
@@ -58,6 +58,15 @@ def leader_for_preferred(assignment: Sequence[int], current: LeaderAndIsr, onlin
     if preferred is None or not online(preferred) or preferred not in current.isr:
         return ElectionResult(None, tuple(assignment))
     return ElectionResult(current.new_leader(preferred), tuple(assignment))
+
+
+def leader_for_designated(
+    leader: int, assignment: Sequence[int], current: LeaderAndIsr, online: Online
+) -> ElectionResult:
+    """The replica that a test has chosen, if it is alive and in sync; or NO_LEADER, as if none was."""
+    if leader != NO_LEADER and not (online(leader) and leader in current.isr):
+        return ElectionResult(None, tuple(assignment))
+    return ElectionResult(current.new_leader(leader), tuple(assignment))
 
 
 def leader_for_controlled_shutdown(

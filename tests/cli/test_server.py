@@ -18,8 +18,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[run.Plan]]:
     """Collects the plans instead of running them, and restores logging afterwards."""
     plans: list[run.Plan] = []
 
-    def collect(plan: run.Plan) -> int:
-        plans.append(plan)
+    def collect(wanted: list[run.Plan]) -> int:
+        plans.extend(wanted)
         return 0
 
     monkeypatch.setattr(run, "run", collect)

@@ -1,4 +1,4 @@
-"""One ZooKeeper for all tests of this room, and the four kinds of tree that must keep one contract."""
+"""One ZooKeeper for all tests of this room, and the five kinds of tree that must keep one contract."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from kpybroker.broker.loop.clock import SystemClock
+from kpybroker.control.levers.tree import HeldTree
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.faults import ExpirableTree, FaultyTree
 from kpybroker.coordination.kazoo_client import ClientOptions
@@ -109,6 +111,8 @@ def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], Expira
     store = EmbeddedStore.in_memory(wall_clock_ms)
     if kind == "faulty":
         return lambda: FaultyTree(store.session()), store
+    if kind == "held":
+        return lambda: HeldTree(store.session(), trio.lowlevel.spawn_system_task, SystemClock()), store
     return store.session, store
 
 
@@ -132,7 +136,7 @@ def chroot_of(server: ZooKeeperServer) -> str:
     return f"{server.address}/world-{next(_worlds)}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "faulty", "zookeeper"])
+@pytest.fixture(params=["memory", "sqlite", "faulty", "held", "zookeeper"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     connect = ""
     if request.param == "zookeeper":

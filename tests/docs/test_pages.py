@@ -15,6 +15,7 @@ FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 TESTS = [
     ROOT / "tests" / "docs" / "test_samples.py",
     ROOT / "compat_tests" / "docs" / "test_samples.py",
+    ROOT / "tests" / "docs" / "test_deploy.py",
     ROOT / "compat_tests" / "test_delivery.py",
     ROOT / "compat_tests" / "spark" / "test_sample.py",
 ]
@@ -40,7 +41,8 @@ def test_every_sample_is_included_and_tested() -> None:
         (page.parent / name).resolve() for page in PAGES for name in INCLUDED.findall(page.read_text(encoding="utf-8"))
     }
     tested = "".join(test.read_text(encoding="utf-8") for test in TESTS)
-    samples = [file for file in sorted((DOCS / "samples").rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    files = [file for folder in ("samples", "deploy") for file in sorted((DOCS / folder).rglob("*"))]
+    samples = [file for file in files if file.is_file() and file.suffix not in (".pyc", ".md")]
     assert len(samples) > 20
     for sample in samples:
         if sample.name == "crash.py":

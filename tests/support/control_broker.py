@@ -18,6 +18,8 @@ from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.registration import Registration
 from kpybroker.broker.cluster.topic_admin import TopicAdmin
 from kpybroker.broker.handlers import routes
+from kpybroker.broker.loop.clock import Clock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.loop.host import Host
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.partition import Partition
@@ -37,7 +39,7 @@ PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
 NOW_MS = 1_700_000_000_000
 
 
-class FakeClock:
+class FakeClock(Clock):
     def time_ms(self) -> int:
         return NOW_MS
 
@@ -137,6 +139,7 @@ class ControlBroker:
         self.cluster_id = "a-cluster"
         self.random = random.Random(7)
         self.authorizer: Authorizer = AllowAll()
+        self.holds = Holds()
         self.replicas = ObedientReplicas()
         self.groups = ForgetfulGroups()
         self.configs = NoConfigs()

@@ -17,6 +17,8 @@ import trio
 
 from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.coordinators.groups import GroupCoordinators
+from kpybroker.broker.loop.clock import Clock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -32,7 +34,7 @@ from kpybroker.wire.records.batch import iter_batches, parse_header, stamp
 EPOCH_MS = 1_700_000_000_000
 
 
-class FakeClock:
+class FakeClock(Clock):
     """trio's clock; the wall starts at EPOCH_MS."""
 
     def time_ms(self) -> int:
@@ -218,6 +220,7 @@ class FakeBroker:
         self.replicas: Any = SimpleNamespace(partition=lambda topic, index: self.partitions.get(index))
         self.topics = FakeTopics(self.metadata)
         self.authorizer = Denying()
+        self.holds = Holds()
         self.failed_dirs: list[Exception] = []
         self.tree: Any = None
         self.groups = GroupCoordinators(self, self.metadata, self.replicas)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.loop.holds import Holds
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.topic import LogConfig
 from kpybroker.coordination.embedded import EmbeddedStore
@@ -18,7 +19,8 @@ from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeEvent
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.settings import LogSettings
 
 
@@ -34,11 +36,12 @@ class FakeHost:
     def __init__(self, nursery: trio.Nursery, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.files: Files = OsFiles()
+        self.files: Files = local_files()
         self.random = random.Random(7)
         self.node_id = config.get_int("broker.id")
         self.broker_epoch = -1
         self.authorizer: Authorizer = AllowAll()
+        self.holds = Holds()
         self.validation_threads = trio.CapacityLimiter(1)
         self.failed_dirs: list[LogDirError] = []
         self._nursery = nursery

@@ -80,7 +80,8 @@ class MemoryAnswer:
         return Progress.FULL if self.left else Progress.SENT
 
     async def finish(self) -> None:
-        await self.outgoing.write(self.left)
+        while self.resume() is Progress.FULL:
+            await self.outgoing.changed.park()
 
 
 def _joined(parts: Sequence[Part]) -> bytes:
@@ -139,6 +140,10 @@ class MemoryStream:
 
     def begin_sending(self, parts: Sequence[Part]) -> MemoryAnswer:
         return MemoryAnswer(parts, self.outgoing)
+
+    def reset_on_close(self) -> None:
+        self.incoming.data.clear()
+        self.outgoing.data.clear()
 
     def close(self) -> None:
         self.incoming.close()

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from kpybroker.config.interpret import interpret
+
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs" / "samples"
 READY = "kpybroker ready at "
@@ -47,10 +49,10 @@ def dev_broker(data: Path, *arguments: str) -> Iterator[DevBroker]:
     command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--data-dir", str(data), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(data)) as process:
         assert process.stdout is not None
-        ready = next((line for line in process.stdout if line.startswith(READY)), None)
-        assert ready is not None, "the broker did not start"
+        ready = process.stdout.readline()
+        assert ready.startswith(READY), "the broker did not start"
         try:
-            yield DevBroker(ready.removeprefix(READY).strip(), data)
+            yield DevBroker(ready.removeprefix(READY).split()[0], data)
         finally:
             process.terminate()
 
@@ -95,3 +97,8 @@ def run_sample(sample: str, directory: Path, replaced: Mapping[str, str], comman
     )
     assert done.returncode == 0, f"{sample}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def unknown_or_without_effect(properties: Mapping[str, str]) -> list[str]:
+    """What the broker would say of keys that are not Kafka's, or that it does not use."""
+    return [note.text for note in interpret(properties).notes]

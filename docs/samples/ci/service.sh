@@ -1,2 +1,2 @@
 kpybroker dev --ephemeral > broker.log 2>&1 &
-until grep -q "kpybroker ready at" broker.log; do sleep 0.1; done
+kpybroker ping --wait 30 127.0.0.1:9092

@@ -138,7 +138,8 @@ class ClusterController:
                 auto_leader_rebalance_enable=config.get_bool("auto.leader.rebalance.enable"),
                 leader_imbalance_per_broker_percentage=config.get_int("leader.imbalance.per.broker.percentage"),
                 leader_imbalance_check_interval_seconds=config.get_int("leader.imbalance.check.interval.seconds"),
-            )
+            ),
+            self._host.holds.leaderless,
         )
         self._host.spawn("controller-event-thread", self._run)
         started = self._put(Signal.STARTUP)
@@ -317,7 +318,7 @@ class ClusterController:
             self._nursery.start_soon(self._put_later, effect.event, effect.delay_seconds)
 
     async def _put_later(self, event: events.Event, delay_s: float) -> None:
-        await trio.sleep(delay_s)
+        await self._host.clock.pause(delay_s)
         self._put(event)
 
     async def _unclean_election_enabled(self, topics: tuple[str, ...]) -> dict[str, bool]:

@@ -12,8 +12,6 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from kpybroker.broker.coordinators.kind import CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.coordinators.shard import Shard
@@ -114,7 +112,7 @@ class GroupCoordinators:
 
     async def _run_cleanup(self) -> None:
         while True:
-            await trio.sleep(self._host.config.get_int("offsets.retention.check.interval.ms") / 1000)
+            await self._host.clock.pause(self._host.config.get_int("offsets.retention.check.interval.ms") / 1000)
             await self.partitions.for_each(lambda shard, keys: shard.machine.cleanup(keys[0], shard.now()))
 
 

@@ -279,7 +279,7 @@ class CoordinatorPartitions(Generic[M]):
             deadlines = [machine.deadline for machine in self.machines]
             self._armed_at = min((at for at in deadlines if at is not None), default=math.inf)
             self._wake = trio.Event()
-            with trio.move_on_after(max(self._armed_at - clock.monotonic(), 0)):
+            with clock.move_on_at(self._armed_at):
                 await self._wake.wait()
             now = clock.monotonic()
             for shard in list(self.shards.values()):

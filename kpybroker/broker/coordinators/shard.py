@@ -54,7 +54,7 @@ class PendingReply:
 
 
 class PendingCommit:
-    """A write or read that waits, until `deadline`, for the high watermark to reach `offset`.
+    """A write or read that waits, until `deadline` on trio's clock, for the high watermark to reach `offset`.
 
     With `flush` it waits for the disk as well: the topic has `flush.messages`.
     """
@@ -181,7 +181,7 @@ class Shard(Generic[M]):
                 return [self.machine.settle(done, ErrorCode.NONE, self.now())]
         except KafkaError as error:
             return [self.machine.settle(done, error.code, self.now())]
-        deadline = self.now().monotonic + self._kind.commit_timeout_s
+        deadline = trio.current_time() + self._kind.commit_timeout_s
         self._uncommitted.append(PendingCommit(offset, deadline, done, flush))
         if not self._is_settling:
             self._is_settling = True
@@ -201,13 +201,13 @@ class Shard(Generic[M]):
 
     async def _settle_some(self) -> None:
         offset = min(pending.offset for pending in self._uncommitted)
-        wait_s = min(pending.deadline for pending in self._uncommitted) - self.now().monotonic
+        deadline = min(pending.deadline for pending in self._uncommitted)
         try:
             # What must be flushed stays above the high watermark until it is.
             flushed = max((pending.offset for pending in self._uncommitted if pending.flush), default=0)
             if flushed:
                 await self.partition.flush(flushed)
-            with trio.move_on_after(max(wait_s, 0)):
+            with trio.move_on_at(deadline):
                 await self.partition.wait_high_watermark(offset)
             reached = self.partition.high_watermark
         except KafkaError as error:
@@ -220,7 +220,7 @@ class Shard(Generic[M]):
         self._settle_where(
             lambda pending: pending.offset <= (min(flushed, reached) if pending.flush else reached), ErrorCode.NONE
         )
-        now = self.now().monotonic
+        now = trio.current_time()
         self._settle_where(lambda pending: pending.deadline <= now, ErrorCode.REQUEST_TIMED_OUT)
 
     def _settle_all(self, error: ErrorCode) -> None:

@@ -148,7 +148,7 @@ class TransactionMarkers:
                 appended[key] = (partition, info)
                 if info.rolled:
                     self._replicas.flush_soon(partition)
-        deadline = host.clock.monotonic() + host.config.get_int("request.timeout.ms") / 1000
+        deadline = trio.current_time() + host.config.get_int("request.timeout.ms") / 1000
         for key, (partition, info) in appended.items():
             errors[key] = await self._committed(partition, info, deadline)
         self._report_completed(end, errors)

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from kpybroker.broker.coordinators.kind import CoordinatorKind, Run
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.core.machine import Now
@@ -158,4 +156,4 @@ class TransactionCoordinators:
             )
 
     async def _sleep(self, key: str) -> None:
-        await trio.sleep(self._host.config.get_int(key) / 1000)
+        await self._host.clock.pause(self._host.config.get_int(key) / 1000)

@@ -83,6 +83,10 @@ def _groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.groups import delete_groups as handler
         case ApiKey.OFFSET_DELETE:
             from kpybroker.broker.handlers.groups import offset_delete as handler
+        case ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import consumer_group_heartbeat as handler
+        case ApiKey.SHARE_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import share_group_heartbeat as handler
         case _:
             return None
     return handler

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, StartupError
+from kpybroker.config.replication_factors import describe
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger = logging.getLogger("kafka.server.KafkaServer")
+config_logger = logging.getLogger("kafka.server.KafkaConfig")
 
 EMBEDDED_TREE_FILE = "coordination.sqlite"
 
@@ -57,9 +59,10 @@ def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
     config = host.config
     if config.get_str("zookeeper.connect"):
         return _zookeeper(config), None
-    path = _embedded_file(host)
+    path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
+    limit_factors(config)
     return store.session(config.get_int("zookeeper.session.timeout.ms")), store
 
 
@@ -116,7 +119,17 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
         ) from error
 
 
-def _embedded_file(host: Host) -> Path:
+def limit_factors(config: BrokerConfig, brokers: int = 1) -> None:
+    """Lower the replication factors that an embedded cluster of so many can never meet; one warning names them.
+
+    The values are effective and shown by DescribeConfigs. See `config.replication_factors`.
+    """
+    lowered = config.limit_factors(brokers)
+    if lowered:
+        config_logger.warning("%s", describe(lowered, brokers))
+
+
+def embedded_file(host: Host) -> Path:
     """The tree of these log directories, in whichever of them it is; a new file only for a new cluster."""
     places = [Path(directory) / EMBEDDED_TREE_FILE for directory in host.logs.dirs.live]
     found = [path for path in places if path.exists()]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import trio
 
     from kpybroker.broker.loop.clock import Clock
+    from kpybroker.broker.loop.holds import Holds
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.authorizer import Authorizer
@@ -44,6 +45,7 @@ class Host(Protocol):
     tree: Tree
     logs: LogManager
     authorizer: Authorizer
+    holds: Holds
     validation_threads: trio.CapacityLimiter
     """Of threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""
 

@@ -64,6 +64,7 @@ class LogCleaner:
         self._config = host.config
         self._workers: set[int] = set()
         self._busy: set[str] = set()  # directories of logs that a worker has taken
+        self._forced: set[Log] = set()  # those that `clean_now` cleans
         self._uncleanable: set[Log] = set()
         self._crashes: dict[Log, int] = {}
         self._not_before: dict[Log, float] = {}
@@ -85,7 +86,7 @@ class LogCleaner:
                         self._wake = trio.Event()
                         await self._start_workers(nursery)
                         await self._maintain()
-                        with trio.move_on_after(self._backoff_s):
+                        with self._host.clock.pausing(self._backoff_s):
                             await self._wake.wait()
         finally:
             self._ended.set()
@@ -96,6 +97,25 @@ class LogCleaner:
         if self._scope is not None:
             self._scope.cancel()
             await self._ended.wait()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a log is being cleaned now."""
+        return bool(self._workers)
+
+    async def clean_now(self, log: Log) -> None:
+        """Clean a log, however little of it is dirty; return when that is done, or has failed. `run` need not run."""
+        while log.directory in self._busy:
+            await self._wake.wait()
+        self._busy.add(log.directory)
+        self._forced.add(log)
+        process = CleanerProcess()
+        try:
+            process = await self._clean(0, process, log)
+        finally:
+            self._forced.discard(log)
+            await process.close()
+            self._wake.set()
 
     def wake(self) -> None:
         """Look again now. A log was deleted: its checkpoint must not apply to another log of the same name."""
@@ -182,7 +202,8 @@ class LogCleaner:
             if not log.config.delete:
                 logger.warning("%s: %s", log.partition, target.invalid_checkpoint)
             log.cleaner_offset = target.first_dirty_offset
-        return target if target.is_cleanable else None
+        is_wanted = target.is_cleanable or (log in self._forced and target.cleanable_bytes > 0)
+        return target if is_wanted else None
 
     def _mark_uncleanable(self, log: Log, reason: str) -> None:
         logger.warning(

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import errno
 import socket
-import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
-from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS
+from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
+from kpybroker.system import claim_port, descriptors_max, reset_on_close
 
-if sys.platform != "win32":
-    import resource
+if TYPE_CHECKING:
+    from kpybroker.config.broker import BrokerConfig
 
 DESCRIPTORS_KEPT_MAX = 256
 KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
@@ -84,6 +84,10 @@ class Stream(Protocol):
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
+        ...
+
+    def reset_on_close(self) -> None:
+        """Let `close` end the connection by a TCP reset; what was not sent by then is dropped."""
 
 
 class Listener(Protocol):
@@ -136,7 +140,7 @@ class SocketTransport:
         info = socket.getaddrinfo(address, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)[0]
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            claim_port(sock)
             if family == socket.AF_INET6 and not host:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             if self._receive_buffer_bytes > 0:
@@ -167,6 +171,15 @@ class SocketTransport:
         if self._send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         return SocketStream(sock, poller, has_sendfile=self._has_sendfile)
+
+
+def socket_transport(config: BrokerConfig) -> SocketTransport:
+    """TCP as a broker's configuration says."""
+    return SocketTransport(
+        config.get_int("socket.send.buffer.bytes"),
+        config.get_int("socket.receive.buffer.bytes"),
+        chosen_shortcuts(config.get_list("kpybroker.shortcuts")),
+    )
 
 
 class SocketListener:
@@ -261,7 +274,7 @@ class SocketStream:
             if isinstance(part, BUFFERS):
                 left -= len(part)
                 buffers.append(part)
-            elif part.size > left or (data := read_warm(part)) is None:
+            elif part.size > left or (data := read_warm(part, 0, part.size)) is None:
                 return None
             else:
                 left -= part.size
@@ -299,6 +312,11 @@ class SocketStream:
         """As `Stream.begin_sending`."""
         return Sending(self._sock, parts, has_sendfile=self._has_sendfile)
 
+    def reset_on_close(self) -> None:
+        """As `Stream.reset_on_close`."""
+        if self._sock.fileno() >= 0:
+            reset_on_close(self._sock)
+
     def close(self) -> None:
         """Close the socket, once."""
         if self._sock.fileno() >= 0:
@@ -308,11 +326,7 @@ class SocketStream:
 
 def _descriptors_for_sockets() -> int:
     """Accepted sockets stay below this: a segment that can't be opened would take its log directory offline."""
-    if sys.platform == "win32":
-        return sys.maxsize
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return sys.maxsize
+    limit = descriptors_max()
     return limit - min(DESCRIPTORS_KEPT_MAX, limit // 4)
 
 

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import trio
+
+from kpybroker.broker.loop.holds import UNSEEN
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.replication.partition import LEADER_MOVED
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from kpybroker.storage.log.log import Log
 
 PartitionData = FetchResponse.PartitionData
+NO_LIMIT = 2**63 - 1
 READ_COMMITTED = 1
 MAGIC_1_FROM = 2
 RECORD_BATCHES_FROM = 4
@@ -77,6 +81,7 @@ class Visit:
     __slots__ = (
         *("cached", "data", "limit", "min_one", "size", "slice"),
         *("is_cut_short", "is_first", "is_on_older_segment", "is_out_of_sync", "is_special", "is_unread"),
+        "end",
     )
 
     def __init__(self, cached: CachedPartition, limit: int, *, min_one: bool, is_first: bool) -> None:
@@ -99,6 +104,8 @@ class Visit:
         """Of a follower outside the ISR: every fetch checks whether it may join, as in Kafka."""
         self.is_unread = True
         """Refused before the partition was looked at."""
+        self.end = NO_LIMIT
+        """Where a test holds the follower; UNSEEN: this fetch does not count."""
 
     def describe(self, log: Log) -> None:
         """Put the log's offsets into the response, and no records."""
@@ -135,15 +142,14 @@ class FetchService:
         The caller sends them, releases their slices, and then keeps the session or calls `let_go`. The session is
         notified of changes in everything it has visited, from the visit on, so that it misses none.
         """
-        clock = self._host.clock
-        deadline = clock.monotonic() + params.max_wait_ms / 1000
+        deadline = trio.current_time() + params.max_wait_ms / 1000
         visits: dict[FetchKey, Visit] = {}
         try:
             while True:
                 marks = session.marks
                 yield from self._visit_dirty(session, params, visits)
                 missing = _bytes_missing(session, params.min_bytes, visits.values())
-                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= clock.monotonic():
+                if missing <= 0 or params.max_wait_ms <= 0 or deadline <= trio.current_time():
                     return list(visits.values())
                 if session.marks == marks:
                     yield from _wait_for_changes(session, missing, deadline)
@@ -234,6 +240,11 @@ class FetchService:
         visit.is_out_of_sync = params.replica_id not in partition.isr
         if self._is_throttled(partition, params.replica_id):
             visit.limit, visit.min_one = 0, False
+        if held := self._host.holds.follower_ends:
+            visit.end = held.get((partition.topic, partition.index, params.replica_id), NO_LIMIT)
+        if visit.end == UNSEEN:
+            visit.describe(log)
+            return
         self._read(visit, log, params)
         data = visit.data
         if data.diverging_epoch is not None:
@@ -290,7 +301,7 @@ class FetchService:
             visit.is_special = True
             return
         if params.is_follower:
-            bound = log.log_end_offset
+            bound = min(log.log_end_offset, visit.end)
         elif params.isolation_level == READ_COMMITTED:
             bound = log.last_stable_offset
         else:

@@ -39,7 +39,7 @@ class IsrWrites:
         self._pending: dict[tuple[str, int], tuple[Partition, IsrChange]] = {}
         self._submitted = trio.Event()
         self._unreported: dict[tuple[str, int], None] = {}
-        self._changed_at = self._reported_at = host.clock.monotonic()
+        self._changed_at = self._reported_at = trio.current_time()
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
         """Write a change; it replaces an older one of the same partition, which is void."""
@@ -63,7 +63,7 @@ class IsrWrites:
         """Report written changes to the controller, at Kafka's intervals, for as long as the broker runs."""
         while True:
             await trio.sleep(CHECK_INTERVAL_S)
-            now = self._host.clock.monotonic()
+            now = trio.current_time()
             is_due = self._changed_at + LINGER_S < now or self._reported_at + MAX_DELAY_S < now
             if not (self._unreported and is_due):
                 continue
@@ -95,7 +95,7 @@ class IsrWrites:
             return
         key = (partition.topic, partition.index)
         self._unreported[key] = None
-        self._changed_at = self._host.clock.monotonic()
+        self._changed_at = trio.current_time()
         if leader.agreed(change, change.leader_epoch, version, change.isr) is Verdict.COMMITTED:
             partition.isr_committed()
 

@@ -385,7 +385,7 @@ class Replicas:
     async def shrink_isrs(self) -> None:
         """Look for followers that lag, twice in every `replica.lag.time.max.ms` (Kafka's isr-expiration)."""
         while True:
-            await trio.sleep(self.lag_time_max_ms / 2000)
+            await self._host.clock.pause(self.lag_time_max_ms / 2000)
             budget = YieldBudget()
             for partition in self:
                 partition.maybe_shrink_isr()

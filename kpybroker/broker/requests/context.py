@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kpybroker.broker.network.transport import Stream
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -38,9 +40,17 @@ class ConnectionInfo(Protocol):
     listener_name: str
     security_protocol: str
     principal: Principal
+    client_id: str | None
     client_software_name: str
     client_software_version: str
     refused_batches: RefusedBatches
+
+    @property
+    def stream(self) -> Stream | None:
+        """What carries it; None where there is no socket. For faults of the network only."""
+
+    def end(self) -> None:
+        """Close it soon; for other tasks than its own."""
 
 
 class PlainConnectionInfo:
@@ -48,6 +58,7 @@ class PlainConnectionInfo:
 
     __slots__ = (
         "client_host",
+        "client_id",
         "client_port",
         "client_software_name",
         "client_software_version",
@@ -58,6 +69,7 @@ class PlainConnectionInfo:
         "principal",
         "refused_batches",
         "security_protocol",
+        "stream",
     )
 
     def __init__(
@@ -76,9 +88,14 @@ class PlainConnectionInfo:
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal
-        self.client_software_name = "unknown"
-        self.client_software_version = "unknown"
+        self.client_id: str | None = None
+        self.client_software_name = UNKNOWN_SOFTWARE
+        self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
+        self.stream: Stream | None = None
+
+    def end(self) -> None:
+        """Does nothing: there is no connection."""
 
 
 class RequestContext:

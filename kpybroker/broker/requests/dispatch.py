@@ -22,6 +22,7 @@ from kpybroker.broker.loop.host import Host
 from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
 from kpybroker.broker.loop.yielding import paced
 from kpybroker.broker.network.sending import BUFFERS, Part
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
@@ -49,6 +50,9 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
+NO_SASL = "; listeners have no SASL yet: set security.protocol=PLAINTEXT in the client"
+HINTS: dict[int, str] = {ApiKey.SASL_HANDSHAKE: NO_SASL, ApiKey.SASL_AUTHENTICATE: NO_SASL}
+"""What a client can do about an API that is not served."""
 
 
 class Handler(Protocol):
@@ -68,6 +72,7 @@ class Handler(Protocol):
 
 
 LoadHandler = Callable[[ApiKey], Handler]
+AnswerNow = Callable[[bytearray | memoryview, ConnectionInfo], Answer | Unfinished[Answer]]
 
 
 class Route:
@@ -109,6 +114,9 @@ class Dispatcher:
         self._has_fast_produce = FAST_PRODUCE in chosen_shortcuts(broker.config.get_list("kpybroker.shortcuts"))
         self._load_handler = load_handler
         self._routes: dict[tuple[int, int], Route] = {}
+        self._version_caps = broker.holds.version_caps
+        self.answer_now: AnswerNow = self.answer_directly
+        """What connections call; a test broker puts its interceptor here."""
 
     @property
     def requests(self) -> dict[tuple[int, int], int]:
@@ -119,8 +127,10 @@ class Dispatcher:
         try:
             key = ApiKey(api_key)
             oldest, newest = SERVED[key]
-        except (ValueError, KeyError):
+        except ValueError:
             raise ProtocolError(f"API key {api_key} is not served here") from None
+        except KeyError:
+            raise ProtocolError(f"{ApiKey(api_key).name} is not served here{HINTS.get(api_key, '')}") from None
         if not oldest <= version <= newest:
             if key is not ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{key.name} version {version} is not served; {oldest} to {newest} are")
@@ -131,19 +141,39 @@ class Dispatcher:
             route.handle_fast = None
         return route
 
+    def _is_capped(self, key: ApiKey, version: int, connection: ConnectionInfo) -> bool:
+        """Whether a test has this broker serve its clients no such version."""
+        cap = self._version_caps.get(self._broker.node_id)
+        if cap is None or self._broker.holds.is_peer(connection.client_host, connection.client_port):
+            return False
+        oldest, newest = cap.served.get(key, NONE)
+        return not oldest <= version <= newest
+
+    def _route_above_cap(self, key: ApiKey, version: int) -> Route:
+        """As for any version that is not served."""
+        if key is not ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{key.name} version {version} is not served: versions are capped")
+        return Route(key, 0, self._load_handler(key))
+
     async def answer(self, frame: bytearray, connection: ConnectionInfo) -> Answer:
         """The response to one frame. Raises ProtocolError, which ends the connection."""
         answer = self.answer_now(frame, connection)
         return answer if isinstance(answer, bytes | tuple) else await answer
 
-    def answer_now(self, frame: bytearray | memoryview, connection: ConnectionInfo) -> Answer | Unfinished[Answer]:
-        """`answer`, at once where that takes no waiting.
+    def answer_directly(
+        self, frame: bytearray | memoryview, connection: ConnectionInfo, header: RequestHeader | None = None
+    ) -> Answer | Unfinished[Answer]:
+        """`answer`, at once where that takes no waiting. `header` is the frame's, if that is known.
 
         A frame that is a memoryview is borrowed for this call: it is copied unless it is answered at once.
         """
-        header = parse_request_header(frame)
+        if header is None:
+            header = parse_request_header(frame)
+        connection.client_id = header.client_id
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
+        if self._version_caps and self._is_capped(route.key, version, connection):
+            route = self._route_above_cap(route.key, version)
         route.requests += 1
         handling: Any = None
         if route.handle_fast is not None:
@@ -172,6 +202,14 @@ class Dispatcher:
             else:
                 return run_steps(self._respond_to_large(route, context, decoding))
         return run_steps(self._respond(route, context, request, handling))
+
+    def error_response(self, header: RequestHeader, connection: ConnectionInfo, request: Any, error: KafkaError) -> Any:
+        """The response that reports an error for a whole request. Raises ProtocolError where Kafka disconnects."""
+        route = self._routes.get((header.api_key, header.api_version))
+        if route is None:
+            route = self._new_route(header.api_key, header.api_version)
+        context = RequestContext.of(header, connection, self._broker.authorizer)
+        return route.error_response(request, context, error)
 
     def _respond_to_large(
         self, route: Route, context: RequestContext, decoding: Generator[None, None, Any]
@@ -228,7 +266,7 @@ class Dispatcher:
             self._broker.node_id,
             route.key.name,
             route.version,
-            context.connection_id,
+            client_name(context.connection),
             exc_info=error,
         )
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

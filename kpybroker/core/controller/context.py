@@ -6,7 +6,7 @@ Plain mutable state, owned by one `Controller` and changed only inside its proce
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
 from kpybroker.core.controller.model import (
     EPOCH_DURING_DELETE,
@@ -29,6 +29,7 @@ class ControllerContext:
         "all_topics",
         "epoch",
         "epoch_zk_version",
+        "leaderless",
         "live_broker_epochs",
         "live_brokers",
         "offline_partition_count",
@@ -46,7 +47,9 @@ class ControllerContext:
         "topics_with_deletion_started",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, leaderless: Set[TopicPartition] = frozenset()) -> None:
+        self.leaderless = leaderless
+        """No leader is elected for these, whatever asks for one. A test may change the set at any time."""
         self.reset()
 
     def reset(self) -> None:

@@ -21,12 +21,13 @@ from kpybroker.core.controller.effects import (
 from kpybroker.core.controller.events import (
     ApiError,
     ControlledShutdown,
+    DesignatedElection,
     ElectionType,
     ReplicaLeaderElection,
     Signal,
 )
 from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaState
-from kpybroker.core.controller.partitions import ElectionResults, Strategy
+from kpybroker.core.controller.partitions import Designated, ElectionResults, Strategy
 from kpybroker.core.controller.parts import Parts
 from kpybroker.core.controller.requests import BrokerRequestBatch
 from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
@@ -66,6 +67,25 @@ def elect_leaders(parts: Parts, event: ReplicaLeaderElection) -> Procedure[dict[
     elected = yield from parts.partitions.change(electable, PartitionState.ONLINE, strategy)
     for partition, result in elected.items():
         results[partition] = _api_error(result, none_eligible)
+    return results
+
+
+def designated_election(parts: Parts, event: DesignatedElection) -> Procedure[dict[TopicPartition, ApiError]]:
+    """Elect the leaders that a test has chosen, or depose the leader (NO_LEADER).
+
+    A partition stays without a leader while it is in `context.leaderless`, and is OFFLINE meanwhile.
+    """
+    if not parts.is_active:
+        return dict.fromkeys(event.leaders, ApiError(ErrorCode.NOT_CONTROLLER))
+    known = {partition: leader for partition, leader in event.leaders.items() if parts.context.replicas(partition)}
+    wanted = [partition for partition, leader in known.items() if parts.context.leader(partition) != leader]
+    elected = yield from parts.partitions.change(wanted, PartitionState.ONLINE, Designated(event.leaders))
+    deposed = [partition for partition in known if parts.context.leader(partition) == NO_LEADER]
+    yield from parts.partitions.change(deposed, PartitionState.OFFLINE)
+    unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    results = {partition: ApiError(ErrorCode.NONE) if partition in known else unknown for partition in event.leaders}
+    for partition, result in elected.items():
+        results[partition] = _api_error(result, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
     return results
 
 

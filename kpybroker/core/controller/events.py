@@ -105,6 +105,12 @@ class ReplicaLeaderElection(NamedTuple):
     election_type: ElectionType
 
 
+class DesignatedElection(NamedTuple):
+    """Leaders that a test has chosen, by partition; NO_LEADER: none -> `dict[TopicPartition, ApiError]`."""
+
+    leaders: Mapping[TopicPartition, int]
+
+
 class ControlledShutdown(NamedTuple):
     """-> the partitions the broker still leads; raises `KafkaError`."""
 
@@ -160,6 +166,7 @@ Event = (
     | UpdateMetadataResponseReceived
     | TopicDeletionStopReplicaResponseReceived
     | ReplicaLeaderElection
+    | DesignatedElection
     | ControlledShutdown
     | AlterPartitionReceived
     | ApiPartitionReassignment

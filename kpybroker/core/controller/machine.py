@@ -8,7 +8,7 @@ controller that was replaced without noticing changes nothing. On any failure wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from kpybroker.core import metadata_version as mv
@@ -45,8 +45,8 @@ class Controller:
 
     __slots__ = ("parts",)
 
-    def __init__(self, settings: Settings) -> None:
-        self.parts = Parts(settings)
+    def __init__(self, settings: Settings, leaderless: Set[TopicPartition] = frozenset()) -> None:
+        self.parts = Parts(settings, leaderless)
 
     @property
     def is_active(self) -> bool:
@@ -306,6 +306,7 @@ _PROCEDURES: dict[Signal | type, Callable[[Controller, Any], Procedure[Any]]] = 
     events.UpdateMetadataResponseReceived: lambda c, e: cluster.update_metadata_response_received(c.parts, e),
     events.TopicDeletionStopReplicaResponseReceived: lambda c, e: cluster.stop_replica_response_received(c.parts, e),
     events.ReplicaLeaderElection: lambda c, e: elections.elect_leaders(c.parts, e),
+    events.DesignatedElection: lambda c, e: elections.designated_election(c.parts, e),
     events.ControlledShutdown: lambda c, e: elections.controlled_shutdown(c.parts, e),
     events.AlterPartitionReceived: lambda c, e: alter_partition.alter_partition(c.parts, e),
     events.ApiPartitionReassignment: lambda c, e: reassignment.alter(c.parts, e),

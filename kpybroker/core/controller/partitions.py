@@ -7,8 +7,9 @@ only. An illegal transition is logged and skipped; one partition's failure never
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from kpybroker.core import election
 from kpybroker.core import metadata_version as mv
@@ -44,6 +45,15 @@ class Strategy(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+class Designated(NamedTuple):
+    """The strategy of a test: the leader of each partition, NO_LEADER for none."""
+
+    leaders: Mapping[TopicPartition, int]
+
+    def __str__(self) -> str:
+        return "DesignatedPartitionLeaderElectionStrategy"
 
 
 ElectionResults = dict[TopicPartition, LeaderAndIsr | Exception]
@@ -89,7 +99,7 @@ class PartitionStateMachine:
         self,
         partitions: Sequence[TopicPartition],
         target: PartitionState,
-        strategy: Strategy = Strategy.OFFLINE,
+        strategy: Strategy | Designated = Strategy.OFFLINE,
     ) -> Procedure[ElectionResults]:
         """Move partitions to `target` and notify brokers; returns the results of elections."""
         if not partitions:
@@ -101,7 +111,7 @@ class PartitionStateMachine:
         return dict.fromkeys(partitions, results) if isinstance(results, Exception) else results
 
     def _change(
-        self, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy
+        self, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy | Designated
     ) -> Procedure[ElectionResults]:
         context, allowed = self._context, PARTITION_TRANSITIONS.allowed(target)
         valid, illegal = yield from split_legal(
@@ -163,7 +173,7 @@ class PartitionStateMachine:
     # --- elections
 
     def _elect(
-        self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
+        self, partitions: list[TopicPartition], strategy: Strategy | Designated, batch: BrokerRequestBatch
     ) -> Procedure[ElectionResults]:
         """Elect until no write fails by its version; a leader may change its ISR at the same time."""
         finished: ElectionResults = {}
@@ -179,7 +189,7 @@ class PartitionStateMachine:
         return finished
 
     def _elect_once(
-        self, partitions: list[TopicPartition], strategy: Strategy, batch: BrokerRequestBatch
+        self, partitions: list[TopicPartition], strategy: Strategy | Designated, batch: BrokerRequestBatch
     ) -> Procedure[tuple[ElectionResults, list[TopicPartition]]]:
         context = self._context
         read = yield from states.read(partitions)
@@ -233,7 +243,7 @@ class PartitionStateMachine:
         return None
 
     def _choose(
-        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
+        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy | Designated
     ) -> Procedure[dict[TopicPartition, election.ElectionResult]]:
         context = self._context
         unclean = yield from self._unclean_allowed(current, strategy)
@@ -248,7 +258,12 @@ class PartitionStateMachine:
             def online_or_shutting_down(replica: int, partition: TopicPartition = partition) -> bool:
                 return context.is_replica_online(replica, partition, include_shutting_down=True)
 
-            if strategy is Strategy.REASSIGN:
+            if isinstance(strategy, Designated):
+                leader = strategy.leaders[partition]
+                result = election.leader_for_designated(leader, assignment.replicas, state, online)
+            elif partition in context.leaderless:
+                result = election.ElectionResult(None, ())
+            elif strategy is Strategy.REASSIGN:
                 result = election.leader_for_reassign(assignment.target_replicas, state, online)
             elif strategy is Strategy.PREFERRED:
                 result = election.leader_for_preferred(assignment.replicas, state, online)
@@ -268,7 +283,7 @@ class PartitionStateMachine:
         return results
 
     def _unclean_allowed(
-        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy
+        self, current: dict[TopicPartition, LeaderAndIsr], strategy: Strategy | Designated
     ) -> Procedure[dict[str, bool]]:
         """Whether unclean election is allowed, by topic; read only where the whole ISR is offline."""
         if strategy not in (Strategy.OFFLINE, Strategy.OFFLINE_UNCLEAN):

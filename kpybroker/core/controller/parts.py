@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
@@ -32,10 +32,10 @@ class Parts:
         "settings",
     )
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, leaderless: Set[TopicPartition] = frozenset()) -> None:
         self.settings = settings
         self.active_controller_id = -1
-        self.context = ControllerContext()
+        self.context = ControllerContext(leaderless)
         self.partitions = PartitionStateMachine(self.context, settings)
         self.replicas = ReplicaStateMachine(self.context, settings)
         self.deletion = TopicDeletionManager(self.context, settings, self.partitions, self.replicas)

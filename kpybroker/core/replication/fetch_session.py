@@ -169,6 +169,13 @@ class FetchSession:
         """The response has records or an error: visit the partition next time too."""
         self.dirty[key] = None
 
+    def mention_again(self, key: FetchKey) -> None:
+        """The client received an error for the partition in place of what was read: the next response names it."""
+        cached = self.partitions.get(key)
+        if cached is not None:
+            cached.high_watermark = -1
+            self.dirty[key] = None
+
     def next_epoch(self) -> None:
         """Advance to the epoch that the client's next request must carry; 1 follows 2^31-1."""
         self.epoch = 1 if self.epoch == 0x7FFFFFFF else self.epoch + 1
@@ -189,6 +196,10 @@ class FetchSessionCache:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def peek(self, session_id: int) -> FetchSession | None:
+        """A kept session, without using it."""
+        return self._sessions.get(session_id)
 
     def session_for(
         self, session_id: int, epoch: int, *, is_follower: bool, uses_topic_ids: bool, now_ms: int

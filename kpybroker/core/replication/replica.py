@@ -63,6 +63,11 @@ class FollowerState:
             self.fetched_ms = max(self.fetched_ms, self.contact.last_used_ms)
             self.caught_up_ms = max(self.caught_up_ms, self.contact.last_used_ms)
 
+    def was_long_ago(self) -> None:
+        """From now on it counts as one that has not been caught up for long."""
+        self.caught_up_ms = self.fetched_ms = 0
+        self.contact = None
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
         """Whether it is at the leader's end, or was so within `lag_max_ms`."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_max_ms

@@ -416,6 +416,12 @@ class LogManager:
                 self.take_offline(directory.path, error)
         self.dirs.close()
 
+    def abandon(self) -> None:
+        """Close all files and release the locks, and write nothing, as the end of a killed process does."""
+        for log in self._all():
+            log.close_handlers()
+        self.dirs.close()
+
     def _shut_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         logs = [log for log in self._all() if log.log_dir == directory.path]
         if not directory.is_loaded:

@@ -12,6 +12,7 @@ import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.config_repository import NOTIFICATION_AGE_MAX_MS
+from kpybroker.broker.loop.clock import Clock
 from kpybroker.config.topic import LogConfig
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
@@ -160,7 +161,7 @@ async def test_layers_that_contradict_each_other_change_nothing(
 
 
 async def test_outdated_notifications_are_removed(tmp_path: Path) -> None:
-    class Later:
+    class Later(Clock):
         def __init__(self, broker: Broker) -> None:
             self._clock = broker.clock
 

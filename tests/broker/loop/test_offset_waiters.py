@@ -68,16 +68,15 @@ async def test_all_waits_fail_when_leadership_is_lost() -> None:
     assert not waiters.waiting
 
 
-def test_many_that_time_out_at_once_let_others_run() -> None:
+async def test_many_that_time_out_at_once_let_others_run() -> None:
     """A Produce to thousands of partitions, none of them committed in time: see `steps.run_steps`."""
     waiters, answers = OffsetWaiters(), [ProduceResponse.PartitionProduceResponse() for _ in range(1000)]
     partition = SimpleNamespace(until_committed=waiters.until)
-    broker = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: 5.0))
     yielded: list[object] = []
     pending = Pending(acks=-1, timeout_ms=0, replicas=[(cast(Partition, partition), 1, answer) for answer in answers])
-    for wanted in _wait_for_replicas(cast(Broker, broker), pending):
+    for wanted in _wait_for_replicas(cast(Broker, SimpleNamespace()), pending):
         if isinstance(wanted, Wait):
-            assert wanted.deadline == 5.0
+            assert wanted.deadline <= trio.current_time()
             wanted.is_over = True
         else:
             yielded.append(wanted)

@@ -11,7 +11,8 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, SLICE_S, Alone, Poller, measure, measure_no_more
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, Alone, Poller, measure, measure_no_more
+from kpybroker.system import HAS_EPOLL
 from tests.support.time_slices import counted_time_slices
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")

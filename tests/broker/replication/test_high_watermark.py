@@ -16,6 +16,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
@@ -28,7 +29,7 @@ from tests.support.running_broker import ask, running_broker
 LAG_MAX_MS = 30_000
 
 
-class HandMovedClock:
+class HandMovedClock(Clock):
     def __init__(self) -> None:
         self.ms = 1_700_000_000_000
 

@@ -60,6 +60,7 @@ class Harness:
         self._admin = self._store.session()
         instantly(self._admin.start(1))
         self._options: dict[str, str] = {}
+        self._leaderless: set[TopicPartition] = set()
         self._held = False
         self._uuids = 0
         for path in znodes.PERSISTENT_PATHS:
@@ -232,6 +233,15 @@ class Harness:
         wanted = tuple(map(parse_partition, partitions))
         self._ask(events.ReplicaLeaderElection(wanted, events.ElectionType[kind.upper()]))
 
+    def do_lead(self, *wishes: str) -> None:
+        """`t-0:2` elects 2, `t-0:none` no one from now on."""
+        leaders = {
+            parse_partition(p): int(leader.replace("none", "-1")) for p, leader in (w.split(":") for w in wishes)
+        }
+        for partition, leader in leaders.items():
+            (self._leaderless.add if leader < 0 else self._leaderless.discard)(partition)
+        self._ask(events.DesignatedElection(leaders))
+
     def do_reassign(self, *wishes: str) -> None:
         """`t-0:2,3` move, `t-0:cancel`."""
         pairs = (wish.split(":") for wish in wishes)
@@ -347,7 +357,7 @@ class Harness:
             leader_imbalance_per_broker_percentage=10,
             leader_imbalance_check_interval_seconds=300,
         )
-        broker = SimulatedBroker(broker_id, self._store.session(), Controller(settings))
+        broker = SimulatedBroker(broker_id, self._store.session(), Controller(settings, self._leaderless))
 
         def on_event(event: t.TreeEvent) -> None:
             meant = event_for_watch(event) if isinstance(event, t.WatchEvent) else None

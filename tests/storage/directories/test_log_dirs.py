@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.disk.errors import (
+    CorruptCheckpointError,
     InconsistentBrokerIdError,
     InconsistentClusterIdError,
     InconsistentMetadataError,
@@ -77,3 +78,48 @@ def test_disk_usage_of_a_directory(files: LossyFiles) -> None:
     dirs = LogDirs(files, ["/a"])
     usage = dirs.disk_usage("/a")
     assert usage.total_bytes >= usage.usable_bytes > 0
+
+
+def with_meta(path: str, data: bytes, files: LossyFiles | None = None) -> LossyFiles:
+    files = files or LossyFiles()
+    make_dirs(files, path)
+    write_file(files, f"{path}/meta.properties", data, sync=True)
+    return files
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 60, b"hello world\n"])
+def test_an_emptied_file_is_rewritten_with_a_warning(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka 3.9 rewrites it too, which its log says at INFO."""
+    files = with_meta("/a", data)
+    dirs = LogDirs(files, ["/a", "/new"])
+    dirs.write_meta("cluster", 3)
+    assert read_file(files, "/a/meta.properties") == b"version=0\ncluster.id=cluster\nbroker.id=3\n"
+    (message,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert message.startswith("/a/meta.properties names neither its cluster nor its broker")
+    assert message.endswith("Rewriting it with cluster.id=cluster and broker.id=3")
+
+
+def test_a_file_that_lacks_one_id_gets_it_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    dirs = LogDirs(with_meta("/a", b"version=0\nbroker.id=3\nmore=kept\n"), ["/a"])
+    dirs.write_meta("cluster", 3)
+    assert caplog.records == []
+    assert dirs.live["/a"].meta is not None
+    assert dirs.live["/a"].meta.others == {"more": "kept"}
+
+
+def test_an_unreadable_file_takes_its_directory_offline_and_the_last_one_ends_the_start() -> None:
+    files = with_meta("/a", b"version=x\n")
+    dirs = LogDirs(files, ["/a", "/b"])
+    assert (list(dirs.live), list(dirs.offline)) == (["/b"], ["/a"])
+    assert "Malformed value in /a/meta.properties" in dirs.offline["/a"]
+    dirs.close()
+    with pytest.raises(CorruptCheckpointError, match=r"/a/meta\.properties"):
+        LogDirs(files, ["/a"])
+    assert files.locked == set()
+
+
+def test_the_error_of_a_start_without_directories_says_why_each_is_not_used() -> None:
+    files = with_meta("/a", b"version=x\n")
+    files.before_operation = failing("/b")
+    with pytest.raises(LogDirError, match=r"Malformed value in /a/meta\.properties.*data directory /b"):
+        LogDirs(files, ["/a", "/b"])

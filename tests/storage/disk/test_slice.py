@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.system import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
 from tests.support.batches import batch
 from tests.support.lossy_files import LossyFiles
@@ -41,8 +42,9 @@ def test_a_slice_reads_within_itself(files: LossyFiles) -> None:
     piece.release()
 
 
+@pytest.mark.skipif(not HAS_SENDFILE, reason="needs sendfile")
 def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
-    records = FileRecords(OsFiles(), str(tmp_path / "a"))
+    records = FileRecords(local_files(), str(tmp_path / "a"))
     records.append(b"0123456789")
     piece = records.slice(2, 5)
     here, there = socket.socketpair()
@@ -55,7 +57,7 @@ def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
 
 def test_truncation_under_a_reader_leaves_it_the_old_bytes(tmp_path: Path) -> None:
     path = str(tmp_path / "a")
-    records = FileRecords(OsFiles(), path)
+    records = FileRecords(local_files(), path)
     records.append(b"0123456789")
     piece = records.slice(0, 10)
     records.truncate_to(4)

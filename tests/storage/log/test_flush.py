@@ -11,7 +11,8 @@ import pytest
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.files import OsFiles, read_file
+from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
 from tests.support.lossy_files import LossyFiles
@@ -168,7 +169,7 @@ def test_a_directory_renamed_for_deletion_meanwhile_is_no_error(files: LossyFile
 
 
 def test_jobs_run_in_threads(tmp_path: Path) -> None:
-    log = open_log(OsFiles(), str(tmp_path / "t-0"))
+    log = open_log(local_files(), str(tmp_path / "t-0"))
     for _ in range(20):
         append(log, b"a", leader_epoch=log.log_end_offset)
         job = log.prepare_flush()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.files import unlink_if_exists
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
@@ -89,7 +90,7 @@ def test_a_read_of_a_recent_append_equals_any_other_read(seed: int) -> None:
 
 
 def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
-    log = open_log(OsFiles(), str(tmp_path / "t-0"), SMALL)
+    log = open_log(local_files(), str(tmp_path / "t-0"), SMALL)
     for number in range(60):
         append(log, b"%04d" % number)
     log.update_high_watermark(60)
@@ -100,7 +101,7 @@ def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
         append(log, b"other %d" % number)
     log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
     for path in log.deletions_due(NOW_MS + 10**9):
-        Path(path).unlink(missing_ok=True)
+        unlink_if_exists(log.files, path)
     log.close()
     assert [piece.read() for piece in slices if piece is not None] == before
     for piece in slices:
@@ -172,7 +173,7 @@ def test_a_search_yields_and_sees_the_log_as_it_was(files: LossyFiles) -> None:
 
 
 def test_legacy_offsets_are_segment_starts_newest_first(tmp_path: Path) -> None:
-    files = OsFiles()
+    files = local_files()
     log = open_log(files, str(tmp_path / "t-0"), SMALL)
     for _ in range(20):
         append(log, b"x" * 20)

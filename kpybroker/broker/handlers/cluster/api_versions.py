@@ -7,6 +7,7 @@ that a newer client can ask again (KIP-511). The response header has tagged fiel
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.requests.context import RequestContext
@@ -38,23 +39,25 @@ SERVED_FROM = 3
 
 async def handle(broker: Broker, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
     """The table of served APIs, and the finalized features."""
-    oldest, newest = SERVED[ApiKey.API_VERSIONS]
+    cap = broker.holds.version_caps.get(broker.node_id)
+    served = SERVED if cap is None else cap.served
+    oldest, newest = served[ApiKey.API_VERSIONS]
     if not oldest <= context.api_version <= newest:
-        own = ApiVersionsResponse.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=oldest, max_version=newest)
-        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+        own = {ApiKey.API_VERSIONS: (oldest, newest)} if cap is None or cap.lists_own_range else {}
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_listed(own))
     if context.api_version >= SERVED_FROM:
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE_NAME.fullmatch(name) and _SOFTWARE_NAME.fullmatch(version)):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name = name
         context.connection.client_software_version = version
-    return ApiVersionsResponse(api_keys=_served())
+    return ApiVersionsResponse(api_keys=_listed(served))
 
 
-def _served() -> list[ApiVersionsResponse.ApiVersion]:
+def _listed(served: Mapping[ApiKey, tuple[int, int]]) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(api_key=key, min_version=oldest, max_version=newest)
-        for key, (oldest, newest) in sorted(SERVED.items())
+        for key, (oldest, newest) in sorted(served.items())
     ]
 
 

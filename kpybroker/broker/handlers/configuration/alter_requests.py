@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kpybroker.broker.handlers.configuration.alter import resource_twice
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.tree import TreeError
@@ -60,7 +61,7 @@ async def alter_each(
         change = (
             _refuse_twice() if is_twice else alter(broker, context, Alteration(kind, resource, request.validate_only))
         )
-        answers.append(_answer(resource, answer, *await _outcome(change)))
+        answers.append(_answer(resource, answer, *await _outcome(change, context)))
     return answers
 
 
@@ -82,13 +83,13 @@ async def _refuse_twice() -> None:
     raise resource_twice()
 
 
-async def _outcome(change: Awaitable[None]) -> tuple[ErrorCode, str | None]:
+async def _outcome(change: Awaitable[None], context: RequestContext) -> tuple[ErrorCode, str | None]:
     try:
         await change
     except KafkaError as error:
-        logger.info("Configuration change refused: %s", error.message)
+        logger.info("Configuration change by %s refused: %s", client_name(context.connection), error.message)
         return error.code, error.message
     except TreeError as error:
-        logger.error("Configuration change failed in the tree: %r", error)
+        logger.error("Configuration change by %s failed in the tree: %r", client_name(context.connection), error)
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
     return ErrorCode.NONE, None

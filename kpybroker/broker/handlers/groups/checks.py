@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -14,6 +16,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+
+logger = logging.getLogger("kafka.server.KafkaApis")
 
 T = TypeVar("T")
 
@@ -45,6 +49,13 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
     version = broker.config.get_str("inter.broker.protocol.version")
     if group_instance_id is not None and not at_least(version, "2.3-IV0"):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, cause: str, fix: str) -> KafkaError:
+    """The error for a client that asks for a group protocol that is not served. The first time it is logged."""
+    if broker.first_times.is_first(context.connection, cause):
+        logger.warning("Refused %s group=%s: %s; %s", client_name(context.connection), shown(group_id), cause, fix)
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
 
 
 async def known_partitions(

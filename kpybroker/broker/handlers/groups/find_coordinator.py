@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -56,13 +58,22 @@ class CoordinatorType:
 
     topic: str
     partitions_key: str
+    factor_key: str
     resource_type: ResourceType
 
 
 TYPES = {
-    GROUP: CoordinatorType(GROUP_METADATA_TOPIC_NAME, "offsets.topic.num.partitions", ResourceType.GROUP),
+    GROUP: CoordinatorType(
+        GROUP_METADATA_TOPIC_NAME,
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        ResourceType.GROUP,
+    ),
     TRANSACTION: CoordinatorType(
-        TRANSACTION_STATE_TOPIC_NAME, "transaction.state.log.num.partitions", ResourceType.TRANSACTIONAL_ID
+        TRANSACTION_STATE_TOPIC_NAME,
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        ResourceType.TRANSACTIONAL_ID,
     ),
 }
 
@@ -103,10 +114,15 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
     if not broker.metadata.contains(topic):
         code = (await broker.topics.auto_create([topic]))[topic]
         if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
-            logger.warning("Cannot create %s: %s", topic, code.message)
+            factor = coordinator_type.factor_key
+            setting = f" ({factor}={broker.config.get(factor)})" if code is ErrorCode.INVALID_REPLICATION_FACTOR else ""
+            client = client_name(context.connection)
+            logger.warning("Cannot create %s for %s: %s%s", topic, client, code.message, setting)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
     index = coordinator_partition(key, partition_count)
+    if TopicPartition(topic, index) in broker.holds.leaderless:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # without waiting for a leader that will not come
     if not await broker.metadata.wait_until(_has_leader(topic, index), CREATION_WAIT_S_MAX):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     found = broker.metadata.leader_and_epoch(topic, index)

@@ -323,7 +323,7 @@ async def _flush(broker: Broker, flushes: list[Unacknowledged]) -> None:
 
 
 def _wait_for_replicas(broker: Broker, pending: Pending) -> Steps[None]:
-    deadline = broker.clock.monotonic() + max(pending.timeout_ms, 0) / 1000
+    deadline = trio.current_time() + max(pending.timeout_ms, 0) / 1000
     budget = YieldBudget()
     for partition, offset, answer in pending.replicas:
         yield from budget.steps()  # their time may be over all at once

@@ -1,0 +1,94 @@
+"""Which versions of which APIs each release of Kafka serves, out of its own jar; writes the table of `cap_versions`.
+
+    python -m compat_tests.protocol.kafka_releases            # fetch kafka-clients of every release, write the table
+    python -m compat_tests.protocol.kafka_releases --check    # fail if the table differs
+
+The jars come from Maven Central, some 90 MB in all, into `.cache/jvm/clients`. `test_kafka_releases` compares the table
+with the jars that the other tests need anyway.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from compat_tests.deps import CACHE, ROOT, jars_dir
+from kpybroker.core.faults.kafka_releases import RELEASES
+from kpybroker.wire.api import ApiKey
+
+PRINTER = Path(__file__).with_name("ApiVersions.java")
+TABLE = ROOT / "kpybroker" / "core" / "faults" / "kafka_releases.py"
+JARS = CACHE / "jvm" / "clients"
+COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+JAVA_SECONDS_MAX = 240
+
+PATCHES = (
+    *("0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1"),
+    *("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
+    *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1"),
+)
+"""Of each of `RELEASES` the patch that is asked."""
+
+Versions = dict[int, tuple[int, int]]
+"""(oldest, newest) by API key."""
+
+
+def versions_in(jar: Path) -> Versions:
+    """What the release of this kafka-clients jar serves."""
+    logging = next(jars_dir("kafka-3.9.1").glob("slf4j-api-*.jar"))
+    done = subprocess.run(
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jar}:{logging}", str(PRINTER)],
+        capture_output=True,
+        text=True,
+        timeout=JAVA_SECONDS_MAX,
+        check=True,
+    )
+    lines = (list(map(int, line.split())) for line in done.stdout.splitlines())
+    return {key: (oldest, newest) for key, oldest, newest in lines}
+
+
+def fetched(version: str) -> Path:
+    """The jar of kafka-clients, from Maven Central if it is not there yet."""
+    jar = JARS / f"kafka-clients-{version}.jar"
+    if not jar.exists():
+        artifact = f"org.apache.kafka:kafka-clients:{version}:jar"
+        subprocess.run(
+            ["mvn", "-q", "-B", "-ntp", COPY_GOAL, f"-Dartifact={artifact}", f"-DoutputDirectory={JARS}"], check=True
+        )
+    return jar
+
+
+def table(found: Mapping[str, Versions]) -> str:
+    """The rows of `kafka_releases.TABLE`."""
+    known = sorted(key for key in ApiKey if any(key in versions for versions in found.values()))
+    width = max(len(key.name) for key in known)
+    lines = []
+    for key in known:
+        cells = [_cell(versions.get(key)) for versions in found.values()]
+        lines.append(" ".join([key.name.ljust(width), *(cell.rjust(2) for cell in cells)]))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(versions: tuple[int, int] | None) -> str:
+    if versions is None:
+        return "-"
+    oldest, newest = versions
+    return f"{oldest}-{newest}" if oldest else str(newest)
+
+
+def main(arguments: list[str]) -> int:
+    text = TABLE.read_text()
+    before, mark, rest = text.partition('TABLE = """\n')
+    _, end, after = rest.partition('"""\n')
+    found = {release: versions_in(fetched(patch)) for release, patch in zip(RELEASES, PATCHES, strict=True)}
+    wanted = before + mark + table(found) + end + after
+    if "--check" in arguments:
+        return int(wanted != text)
+    TABLE.write_text(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,26 @@
+"""The brokers of `kpybroker.testing` in a thread: as `kpybroker dev` starts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.development import development_defaults
+from kpybroker.control.plan import BrokerPlan, listener_text
+
+
+def development_plans(
+    given: Mapping[str, str], brokers: int, address: tuple[str, int], directory: Path
+) -> list[BrokerPlan]:
+    """Ids from 0, ports from that of `address` (0: any free ones), files below `directory`. Raises ConfigError."""
+    host, port = address
+    plans = []
+    for broker_id in range(brokers):
+        own = {
+            "broker.id": str(broker_id),
+            "listeners": listener_text("PLAINTEXT", host, port + broker_id if port else 0),
+            "log.dirs": str(directory / f"broker-{broker_id}" if brokers > 1 else directory),
+        }
+        plans.append(BrokerPlan.of(BrokerConfig({**development_defaults(brokers), **own, **given})))
+    return plans

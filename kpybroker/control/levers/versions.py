@@ -1,0 +1,61 @@
+"""The versions of APIs that a broker serves at most, as a test gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kpybroker.broker.loop.holds import VersionCap
+from kpybroker.broker.requests.served import SERVED
+from kpybroker.control.errors import ControlError, did_you_mean
+from kpybroker.core.faults.errors import FaultError
+from kpybroker.core.faults.kafka_releases import capped, lists_own_range, release_named, versions_of
+from kpybroker.wire.api import API_INFO, ApiKey
+
+Asked = list[int] | int | None
+"""[oldest, newest], or the newest, or None: not served."""
+
+
+def version_cap(as_version: str | None, apis: Mapping[str, Asked]) -> VersionCap | None:
+    """What a release serves, and what `apis` change of that; None if both are empty. Raises ControlError."""
+    if as_version is None and not apis:
+        return None
+    served, names_range = dict(SERVED), True
+    if as_version is not None:
+        try:
+            release = release_named(as_version)
+        except FaultError as error:
+            raise ControlError(f"cap_versions: {error.cause}", error.fix) from error
+        served, names_range = capped(SERVED, versions_of(release)), lists_own_range(release)
+    for name, asked in apis.items():
+        key = _key(name)
+        versions = _range(name, asked)
+        if versions is None:
+            served.pop(key, None)
+            continue
+        found = capped({key: SERVED[key]}, {key: versions})
+        if not found:
+            oldest, newest = SERVED[key]
+            raise ControlError(
+                f"cap_versions: no version of {name} from {versions[0]} to {versions[1]} is served",
+                f"give some of {oldest} to {newest}",
+            )
+        served.update(found)
+    if ApiKey.API_VERSIONS not in served:
+        raise ControlError("cap_versions: without ApiVersions no client can connect", "leave it in")
+    return VersionCap(served, names_range)
+
+
+def _key(name: str) -> ApiKey:
+    known = {API_INFO[key].name: key for key in SERVED}
+    if name not in known:
+        raise ControlError(f"cap_versions: there is no API `{name}`", did_you_mean(name, known))
+    return known[name]
+
+
+def _range(name: str, asked: Asked) -> tuple[int, int] | None:
+    if asked is None:
+        return None
+    versions = [0, asked] if isinstance(asked, int) else asked
+    if len(versions) != 2:
+        raise ControlError(f"cap_versions: {versions} is no range of {name}", "give the oldest and the newest version")
+    return versions[0], versions[1]

@@ -1,0 +1,183 @@
+"""Methods of the channel, made from functions: one signature and one docstring are the check, the help and the API.
+
+A method is an async function whose first parameter is the `Hosted`; the others are its arguments, by name:
+
+    async def create_topic(hosted: Hosted, name: str, partitions: int = 1) -> JSON:
+        \"\"\"Create a topic.\"\"\"
+
+Arguments are JSON. Their annotations may be `str`, `int`, `float`, `bool`, `None`, `JSON` (anything), `list[...]`,
+`dict[str, ...]`, `Literal[...]` and unions of these. Nothing is converted, except an integer to a float.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from kpybroker.control.errors import ControlError, did_you_mean
+
+if TYPE_CHECKING:
+    from kpybroker.control.hosted import Hosted
+
+JSON = Any
+"""What `json.dumps` takes: bytes are represented by `kpybroker.control.bytes_json`."""
+
+REQUIRED: Any = inspect.Parameter.empty
+
+_NAMES: dict[Any, str] = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    None: "null",
+    types.NoneType: "null",
+    Any: "any value",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a method. `default` is `REQUIRED` where it must be given."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is REQUIRED
+
+    def described(self) -> JSON:
+        """Its entry in the list of methods."""
+        entry = {"type": type_name(self.annotation)}
+        return entry if self.is_required else {**entry, "default": self.default}
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the channel; make it with `method`."""
+
+    name: str
+    doc: str
+    parameters: Mapping[str, Parameter]
+    function: Callable[..., Awaitable[JSON]]
+
+    async def call(self, hosted: Hosted, arguments: Mapping[str, JSON]) -> JSON:
+        """Check the arguments and call the function. Raises ControlError."""
+        self.check(arguments)
+        return await self.function(hosted, **arguments)
+
+    def check(self, arguments: Mapping[str, JSON]) -> None:
+        """Raises ControlError at the first argument that does not exist, is missing or has the wrong type."""
+        for name, value in arguments.items():
+            parameter = self.parameters.get(name)
+            if parameter is None:
+                raise ControlError(f"{self.name} has no argument `{name}`", did_you_mean(name, self.parameters))
+            if not is_of_type(value, parameter.annotation):
+                raise ControlError(
+                    f"{self.name}: `{name}` is {_shown(value)}", f"give {type_name(parameter.annotation)}"
+                )
+        for parameter in self.parameters.values():
+            if parameter.is_required and parameter.name not in arguments:
+                raise ControlError(
+                    f"{self.name}: `{parameter.name}` is missing", f"give {type_name(parameter.annotation)}"
+                )
+
+    def described(self) -> JSON:
+        """Its entry in the list of methods."""
+        return {
+            "doc": self.doc,
+            "arguments": {name: parameter.described() for name, parameter in self.parameters.items()},
+        }
+
+
+def method(function: Callable[..., Awaitable[JSON]]) -> Method:
+    """The method that calls `function`, under its name."""
+    signature = inspect.signature(function)
+    scope = {**vars(types), **getattr(function, "__globals__", {})}
+    parameters = {
+        name: Parameter(name, _evaluated(parameter.annotation, scope), parameter.default)
+        for name, parameter in list(signature.parameters.items())[1:]
+    }
+    doc = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+    assert doc, f"{function.__name__} has no docstring"
+    return Method(function.__name__, doc, parameters, function)
+
+
+def methods(*functions: Callable[..., Awaitable[JSON]]) -> tuple[Method, ...]:
+    """For the `METHODS` of a module."""
+    return tuple(method(function) for function in functions)
+
+
+class Registry:
+    """Methods by name."""
+
+    def __init__(self, modules: Iterable[Iterable[Method]]) -> None:
+        self._methods: dict[str, Method] = {}
+        for module in modules:
+            for one in module:
+                assert one.name not in self._methods, f"two methods named {one.name}"
+                self._methods[one.name] = one
+
+    def __getitem__(self, name: str) -> Method:
+        if name not in self._methods:
+            raise ControlError(f"there is no method `{name}`", did_you_mean(name, self._methods), status=404)
+        return self._methods[name]
+
+    def described(self) -> JSON:
+        """Every method with its arguments, their types and defaults, for `GET /v1`."""
+        return {"methods": {name: self._methods[name].described() for name in sorted(self._methods)}}
+
+
+# --- types
+
+
+def is_of_type(value: JSON, annotation: Any) -> bool:
+    """Whether a JSON value is what the annotation allows."""
+    if annotation is Any:
+        return True
+    if annotation is None or annotation is types.NoneType:
+        return value is None
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(is_of_type(value, one) for one in arguments)
+    if origin is Literal:
+        return any(value == one and type(value) is type(one) for one in arguments)
+    if origin is list:
+        return isinstance(value, list) and all(is_of_type(one, arguments[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(is_of_type(one, arguments[1]) for one in value.values())
+    if annotation in (int, float):
+        allowed = (int, float) if annotation is float else int
+        return isinstance(value, allowed) and not isinstance(value, bool)
+    return isinstance(value, annotation)
+
+
+def type_name(annotation: Any) -> str:
+    """The annotation in words: `an integer or null`."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(type_name(one) for one in arguments)
+    if origin is Literal:
+        return " or ".join(f'"{one}"' for one in arguments)
+    if annotation is list or origin is list:
+        return f"a list, each {type_name(arguments[0])}" if arguments else "a list"
+    if annotation is dict or origin is dict:
+        return f"an object of values that are each {type_name(arguments[1])}" if arguments else "an object"
+    return _NAMES[annotation]
+
+
+def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
+    return eval(annotation, scope) if isinstance(annotation, str) else annotation
+
+
+def _shown(value: JSON) -> str:
+    import json
+
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,67 @@
+"""Waiting until the brokers of this process have come to rest: nothing left that goes on without a client or the time.
+
+Work in threads and compaction count as going on. Clients may keep the loop busy without end, so there are limits.
+(`trio.testing.wait_all_tasks_blocked` imports pytest where there is one, which takes a quarter of a second.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from kpybroker.broker.app import Broker
+    from kpybroker.control.hosted import Hosted
+
+BUSY_S_MAX = 0.02
+"""How long clients that send without a pause put off the rest."""
+WORK_S_MAX = 30.0
+LOOK_EVERY_S = 0.0005
+IDLE_ITERATIONS = 4
+"""Iterations of the loop without a step of a task. The poller may answer a request in one of them, of another broker
+of this process maybe; the next one then has its response."""
+
+
+async def come_to_rest(hosted: Hosted) -> None:
+    """Return when there is nothing left to do; or after `BUSY_S_MAX` with busy clients, `WORK_S_MAX` in all."""
+    with trio.move_on_after(WORK_S_MAX):
+        while True:
+            with trio.move_on_after(BUSY_S_MAX):
+                await _until_tasks_wait()
+            if not _is_working(hosted):
+                return
+            await trio.sleep(LOOK_EVERY_S)
+
+
+class _Steps(trio.abc.Instrument):
+    """Counts steps of tasks."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """trio is about to run a task."""
+        self.count += 1
+
+
+async def _until_tasks_wait() -> None:
+    steps = _Steps()
+    trio.lowlevel.add_instrument(steps)
+    try:
+        idle = 0
+        while idle < IDLE_ITERATIONS:
+            steps.count = 0
+            await trio.lowlevel.checkpoint()
+            idle = idle + 1 if steps.count == 1 else 0  # the one step is ours
+    finally:
+        trio.lowlevel.remove_instrument(steps)
+
+
+def _is_working(hosted: Hosted) -> bool:
+    threads = trio.to_thread.current_default_thread_limiter().borrowed_tokens
+    return threads > 0 or any(_works(broker) for broker in hosted.brokers.values())
+
+
+def _works(broker: Broker) -> bool:
+    return broker.validation_threads.borrowed_tokens > 0 or broker.is_compacting

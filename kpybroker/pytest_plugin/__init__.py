@@ -1,0 +1,49 @@
+"""The pytest plugin: fixtures for a broker, its topics, clients, faults and clock. docs/guides/pytest.md shows them.
+
+pytest imports this in every run, also of projects that use none of it: so nothing is imported here but pytest, and
+what a fixture needs is imported when a test asks for it.
+
+What never lives here: how a broker is started and reached (`kpybroker.testing`). One way in: the entry point of
+`pytest11`.
+"""
+
+from __future__ import annotations
+
+from kpybroker.pytest_plugin.fixtures import (
+    group_id,
+    kafka_admin,
+    kafka_broker,
+    kafka_broker_factory,
+    kafka_clock,
+    kafka_cluster,
+    kafka_consumer,
+    kafka_faults,
+    kafka_producer,
+    kafka_requests,
+    kafka_topic,
+    kpybroker,
+)
+from kpybroker.pytest_plugin.options import pytest_addoption, pytest_configure, pytest_report_header
+from kpybroker.pytest_plugin.report import pytest_runtest_makereport, pytest_runtest_setup
+from kpybroker.pytest_plugin.shared import pytest_sessionfinish
+
+__all__ = [
+    "group_id",
+    "kafka_admin",
+    "kafka_broker",
+    "kafka_broker_factory",
+    "kafka_clock",
+    "kafka_cluster",
+    "kafka_consumer",
+    "kafka_faults",
+    "kafka_producer",
+    "kafka_requests",
+    "kafka_topic",
+    "kpybroker",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_report_header",
+    "pytest_runtest_makereport",
+    "pytest_runtest_setup",
+    "pytest_sessionfinish",
+]

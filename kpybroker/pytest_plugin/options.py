@@ -1,0 +1,74 @@
+"""Options, ini settings and the marker of the plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Scope = Literal["session", "module", "class", "function"]
+SCOPES: Final[tuple[Scope, ...]] = ("session", "module", "class", "function")
+MARKER: Final = (
+    "kafka(partitions=1, config={...}): how `kafka_topic` of this test is created: its number of partitions and its "
+    "Kafka keys"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--kafka-bootstrap`, `--kafka-broker-scope` and the ini settings."""
+    group = parser.getgroup("kafka", "a Kafka broker for tests (kpybroker)")
+    group.addoption(
+        "--kafka-bootstrap",
+        metavar="HOST:PORT[,...]",
+        help="run the tests on this Kafka cluster instead of starting a broker; tests of faults and time are skipped",
+    )
+    group.addoption(
+        "--kafka-broker-scope", choices=SCOPES, help="how long one kafka_broker lives; overrides kafka_broker_scope"
+    )
+    parser.addini("kafka_broker_extra_config", "keys of the broker, one `key=value` a line", "linelist", [])
+    parser.addini("kafka_broker_scope", "how long one kafka_broker lives: session, module, class, function", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", MARKER)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Name the cluster that the tests run on, if it is not one of the plugin."""
+    bootstrap = external(config)
+    return None if bootstrap is None else f"kafka: tests run on {bootstrap}"
+
+
+def external(config: pytest.Config) -> str | None:
+    """The cluster that was named by `--kafka-bootstrap`."""
+    found: str | None = config.getoption("--kafka-bootstrap")
+    return found
+
+
+def scope(config: pytest.Config) -> Scope:
+    """The scope of `kafka_broker`. Raises UsageError."""
+    chosen = config.getoption("--kafka-broker-scope") or config.getini("kafka_broker_scope") or "session"
+    for known in SCOPES:
+        if chosen == known:
+            return known
+    raise pytest.UsageError(f"kafka_broker_scope is {chosen!r}: choose {', '.join(SCOPES)}")
+
+
+def broker_scope(fixture_name: str, config: pytest.Config) -> Scope:
+    """For `pytest.fixture(scope=...)`."""
+    return scope(config)
+
+
+def extra_config(config: pytest.Config) -> Mapping[str, str]:
+    """The keys of `kafka_broker_extra_config`. Raises UsageError."""
+    found: dict[str, str] = {}
+    for line in config.getini("kafka_broker_extra_config"):
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip():
+            raise pytest.UsageError(f"kafka_broker_extra_config: {line!r} is not `key=value`")
+        found[key.strip()] = value.strip()
+    return found

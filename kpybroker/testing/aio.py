@@ -1,0 +1,84 @@
+"""The awaitable twins of what waits, for asyncio and for trio: each runs the blocking call in a thread."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from kpybroker.testing.look import Group
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await a blocking call, in a thread of the event loop that runs. What it raises is raised."""
+    call = partial(function, *args, **kwargs)
+    if "trio" in sys.modules:
+        import trio
+
+        if trio.lowlevel.in_trio_run():
+            return await trio.to_thread.run_sync(call)
+    import asyncio
+
+    return await asyncio.to_thread(call)
+
+
+class Waits(Protocol):
+    """What waits; see `Brokers`."""
+
+    def start(self) -> object:
+        """As `Brokers.start`."""
+
+    def stop(self) -> None:
+        """As `Brokers.stop`."""
+
+    def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+        """As `Brokers.wait_for`."""
+        ...
+
+    def wait_group(self, group: str, state: str | None, members: int | None, timeout: float) -> Group:
+        """As `Brokers.wait_group`."""
+        ...
+
+    def wait_assigned(self, group: str, topic: str | None, members: int | None, timeout: float) -> Group:
+        """As `Brokers.wait_assigned`."""
+        ...
+
+
+class Aio:
+    """`broker.aio`."""
+
+    def __init__(self, brokers: Waits) -> None:
+        self._brokers = brokers
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Any call that waits: `await broker.aio.call(fault.wait, 2)`."""
+        return await in_thread(function, *args, **kwargs)
+
+    async def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+        """As `Brokers.wait_for`; the condition runs in a thread."""
+        return await in_thread(self._brokers.wait_for, condition, timeout, what)
+
+    async def wait_group(
+        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = 10
+    ) -> Group:
+        """As `Brokers.wait_group`."""
+        return await in_thread(self._brokers.wait_group, group, state, members, timeout)
+
+    async def wait_assigned(
+        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = 10
+    ) -> Group:
+        """As `Brokers.wait_assigned`."""
+        return await in_thread(self._brokers.wait_assigned, group, topic, members, timeout)
+
+    async def start(self) -> None:
+        """As `Brokers.start`."""
+        await in_thread(self._brokers.start)
+
+    async def stop(self) -> None:
+        """As `Brokers.stop`."""
+        await in_thread(self._brokers.stop)

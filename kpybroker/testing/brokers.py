@@ -1,0 +1,271 @@
+"""What a `Broker` and a `Cluster` have in common: their life, their clients, and waiting for things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kpybroker.testing import clients
+from kpybroker.testing.aio import Aio, in_thread
+from kpybroker.testing.asserting import Asserting
+from kpybroker.testing.clock import BrokerClock
+from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
+from kpybroker.testing.faults import Faults
+from kpybroker.testing.looking import text_of
+from kpybroker.testing.running.channel import Channel
+from kpybroker.testing.waiting import wait_for
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+    from typing import Self
+
+    from kpybroker.testing.look import Group
+    from kpybroker.testing.running.runner import Runner
+
+T = TypeVar("T")
+
+START_S = 30.0
+
+
+class Brokers(Asserting):
+    """See `Broker` and `Cluster`."""
+
+    def __init__(
+        self,
+        brokers: int,
+        *,
+        topics: Sequence[str] | Mapping[str, int] = (),
+        partitions: int | None = None,
+        auto_create: bool | None = None,
+        config: Mapping[str, Any] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        data_dir: str | os.PathLike[str] | None = None,
+        keep: bool = False,
+        in_thread: bool = False,
+        start_timeout: float = START_S,
+    ) -> None:
+        from kpybroker.testing.running.launch import Launch
+
+        keys = {name: text_of(value) for name, value in (config or {}).items()}
+        if partitions is not None:
+            keys["num.partitions"] = str(partitions)
+        if auto_create is not None:
+            keys["auto.create.topics.enable"] = text_of(auto_create)
+        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
+        self._launch = Launch(brokers, keys, host, port, data_dir, keep, in_thread)
+        self._start_timeout = start_timeout
+        self._runner: Runner | None = None
+        self._channel: Channel | None = None
+        self._log_at_end = ""
+        self._listeners: list[tuple[str, int]] = []
+
+    # --- life
+
+    def start(self) -> Self:
+        """Start, and return once the brokers serve and the topics exist. Raises StartError."""
+        if self._runner is not None:
+            raise UsageError(f"{self!r} is started already", "start it once, or make another one")
+        self._runner = self._new_runner()
+        try:
+            address = self._runner.start(self._start_timeout)
+            self._channel = Channel(*address, self._runner.why_gone)
+            self._learn_addresses()
+            for name, partitions in self._topics.items():
+                self.create_topic(name, partitions)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _new_runner(self) -> Runner:
+        return self._launch.runner()
+
+    def stop(self) -> None:
+        """Stop in order, and remove what was not to be kept. Stopping again does nothing."""
+        runner, channel = self._runner, self._channel
+        if runner is None:
+            return
+        if channel is not None:
+            try:
+                channel.call("stop")
+            except TestingError:
+                pass  # it has ended already
+            channel.close()
+        runner.end()
+        self._forget(runner)
+
+    def kill(self) -> None:
+        """End at once, as SIGKILL does, and remove what was not to be kept."""
+        runner = self._runner
+        if runner is None:
+            return
+        if self._channel is not None:
+            self._channel.close()
+        runner.kill()
+        self._forget(runner)
+
+    def _forget(self, runner: Runner) -> None:
+        self._log_at_end = runner.log()
+        self._runner = self._channel = None
+        for name in ("faults", "clock"):
+            self.__dict__.pop(name, None)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await in_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await in_thread(self.stop)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is between `start` and `stop`."""
+        return self._channel is not None
+
+    @property
+    def channel(self) -> Channel:
+        """The client of the control channel. Raises BrokerGone."""
+        if self._channel is None:
+            raise BrokerGone(f"{self!r} is not running", "use it in its `with` block, or call start()")
+        return self._channel
+
+    @property
+    def control(self) -> str:
+        """The address of the control channel, for tools in other languages."""
+        host, port = self.channel.address
+        return f"http://{host}:{port}"
+
+    @property
+    def data_dir(self) -> str:
+        """The directory with everything that it writes."""
+        return self._launch.directory
+
+    def log(self, lines: int = 200) -> list[str]:
+        """The last lines of the log; after the end, what there was at the end."""
+        if self._channel is None:
+            return self._log_at_end.splitlines()[-lines:]
+        found: list[str] = self._channel.call("log", lines=lines)
+        return found
+
+    def __repr__(self) -> str:
+        where = ",".join(f"{host}:{port}" for host, port in self._listeners) if self._channel else "not running"
+        return f"<{type(self).__name__} {where}>"
+
+    # --- clients
+
+    def _learn_addresses(self) -> None:
+        up = [broker for broker in self.status()["brokers"] if broker["listeners"]]
+        self._listeners = [(one["listeners"][0]["host"], one["listeners"][0]["port"]) for one in up]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given: the address of each broker that was up at the start, separated by commas."""
+        self.channel  # noqa: B018 -- raises if it is not running
+        return ",".join(f"{host}:{port}" for host, port in self._listeners)
+
+    @property
+    def bootstrap_server(self) -> str:
+        """The same, under the name that other packages have for it."""
+        return self.bootstrap_servers
+
+    def config(self, library: str, **extra: Any) -> dict[str, Any]:
+        """The configuration of a client: of confluent-kafka, kafka-python, aiokafka, java or spark.
+
+        `extra` are further settings; `auto_offset_reset` is `auto.offset.reset` where names have dots.
+        """
+        return clients.config(library, self.bootstrap_servers, extra)
+
+    def admin(self, *, library: str | None = None, **extra: Any) -> Any:
+        """An admin client of confluent-kafka, or else of kafka-python. Close it."""
+        return clients.admin(clients.chosen(library), self.bootstrap_servers, extra)
+
+    def producer(self, *, library: str | None = None, **extra: Any) -> Any:
+        """A producer of confluent-kafka, or else of kafka-python. Flush and close it."""
+        return clients.producer(clients.chosen(library), self.bootstrap_servers, extra)
+
+    def consumer(self, group: str | None = None, *topics: str, library: str | None = None, **extra: Any) -> Any:
+        """A consumer of confluent-kafka, or else of kafka-python, subscribed, from the earliest offset. Close it."""
+        return clients.consumer(clients.chosen(library), self.bootstrap_servers, group, topics, extra)
+
+    def aio_producer(self, **extra: Any) -> Any:
+        """A producer of aiokafka: `async with broker.aio_producer() as producer`."""
+        return clients.aio_producer(self.bootstrap_servers, extra)
+
+    def aio_consumer(self, group: str | None = None, *topics: str, **extra: Any) -> Any:
+        """A consumer of aiokafka, from the earliest offset: `async with broker.aio_consumer("g", "orders") as ...`."""
+        return clients.aio_consumer(self.bootstrap_servers, group, topics, extra)
+
+    # --- faults and time
+
+    @cached_property
+    def faults(self) -> Faults:
+        """Make requests and the disk fail."""
+        return Faults(self.channel)
+
+    @cached_property
+    def clock(self) -> BrokerClock:
+        """The brokers' clock."""
+        return BrokerClock(self.channel)
+
+    @property
+    def aio(self) -> Aio:
+        """The awaitable twins of what waits, for asyncio and trio."""
+        return Aio(self)
+
+    # --- waiting
+
+    def wait_for(self, condition: Callable[[], T], timeout: float = 10, what: str | None = None) -> T:
+        """The first true result of a condition, which may have assertions. Raises WaitTimeout, with what was seen."""
+        return wait_for(condition, timeout, what)
+
+    def wait_group(
+        self, group: str, state: str | None = "Stable", members: int | None = None, timeout: float = 10
+    ) -> Group:
+        """A group once it is in this state, with so many members. Raises WaitTimeout, with the group as it is."""
+
+        def found() -> Group | None:
+            there = self.group(group)
+            is_so = there is not None and state in (None, there.state) and members in (None, len(there.members))
+            return there if is_so else None
+
+        wanted = ", ".join(filter(None, (state, f"{members} members" if members is not None else None)))
+        return self._wait_group(found, group, timeout, f"group {group} ({wanted})")
+
+    def wait_assigned(
+        self, group: str, topic: str | None = None, members: int | None = None, timeout: float = 10
+    ) -> Group:
+        """A stable group whose members have all partitions of the topic, or of what they subscribed to, between them.
+
+        Raises WaitTimeout, with the group as it is.
+        """
+
+        def found() -> Group | None:
+            there = self.group(group)
+            if there is None or there.state != "Stable" or members not in (None, len(there.members)):
+                return None
+            wanted = {topic} if topic is not None else {name for one in there.members for name in one.subscription}
+            return there if wanted and all(self._is_assigned(there, name) for name in wanted) else None
+
+        return self._wait_group(found, group, timeout, f"the assignment of {topic or 'all topics'} in group {group}")
+
+    def _is_assigned(self, group: Group, topic: str) -> bool:
+        has = {index for member in group.members for index in member.assignment.get(topic, ())}
+        known = self.topics(internal=True).get(topic)
+        return known is not None and has == {partition.index for partition in known.partitions}
+
+    def _wait_group(self, found: Callable[[], Group | None], group: str, timeout: float, what: str) -> Group:
+        there = wait_for(found, timeout, what, lambda: self.group(group) or "no such group")
+        assert there is not None
+        return there

@@ -1,0 +1,119 @@
+"""Configuration of client libraries, and clients of those that are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kpybroker.testing.errors import UsageError
+
+CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK = "confluent-kafka", "kafka-python", "aiokafka", "java", "spark"
+LIBRARIES: Final = (CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK)
+SYNC: Final = {CONFLUENT: "confluent_kafka", KAFKA_PYTHON: "kafka"}
+"""The libraries of `producer`, the preferred one first, with their packages."""
+
+
+def config(library: str, bootstrap_servers: str, extra: dict[str, Any]) -> dict[str, Any]:
+    """What a client of this library needs, with further settings in the library's own spelling.
+
+    As keyword arguments cannot have dots, `auto_offset_reset` is `auto.offset.reset` where names have dots.
+    """
+    if library in (KAFKA_PYTHON, AIOKAFKA):
+        return {"bootstrap_servers": bootstrap_servers, **extra}
+    if library in (CONFLUENT, JAVA):
+        return {"bootstrap.servers": bootstrap_servers, **{_dotted(name): value for name, value in extra.items()}}
+    if library == SPARK:
+        options = {f"kafka.{_dotted(name)}" if "_" in name else name: value for name, value in extra.items()}
+        return {"kafka.bootstrap.servers": bootstrap_servers, **options}
+    raise unknown(library, LIBRARIES)
+
+
+def _dotted(name: str) -> str:
+    return name.replace("_", ".")
+
+
+def unknown(library: str, known: Iterable[str]) -> UsageError:
+    """The error for a library that is not one of these."""
+    return UsageError(f"{library!r} is no client library that is known here", f"use one of {', '.join(known)}")
+
+
+def chosen(library: str | None) -> str:
+    """The library that was named, or the first that is installed. Raises UsageError."""
+    if library is not None:
+        if library not in SYNC:
+            raise unknown(library, SYNC)
+        return library
+    for name, package in SYNC.items():
+        if importlib.util.find_spec(package) is not None:
+            return name
+    raise UsageError("no client library is installed", "pip install confluent-kafka, or kafka-python")
+
+
+def admin(library: str, servers: str, extra: dict[str, Any]) -> Any:
+    """`AdminClient` of confluent-kafka, `KafkaAdminClient` of kafka-python."""
+    settings = config(library, servers, extra)
+    if library == CONFLUENT:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(settings)
+    from kafka import KafkaAdminClient
+
+    return KafkaAdminClient(**settings)
+
+
+def producer(library: str, servers: str, extra: dict[str, Any]) -> Any:
+    """`Producer` of confluent-kafka, `KafkaProducer` of kafka-python."""
+    settings = config(library, servers, extra)
+    if library == CONFLUENT:
+        from confluent_kafka import Producer
+
+        return Producer(settings)
+    from kafka import KafkaProducer
+
+    return KafkaProducer(**settings)
+
+
+def consumer(library: str, servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
+    """`Consumer` of confluent-kafka, `KafkaConsumer` of kafka-python, subscribed, from the earliest offset."""
+    if library == CONFLUENT:
+        from confluent_kafka import Consumer
+
+        settings = config(library, servers, {"group_id": group or _new_group(), "auto_offset_reset": "earliest"})
+        client = Consumer({**settings, **config(library, servers, extra)})
+        if topics:
+            client.subscribe(list(topics))
+        return client
+    from kafka import KafkaConsumer
+
+    settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
+    return KafkaConsumer(*topics, **config(library, servers, settings))
+
+
+def aio_producer(servers: str, extra: dict[str, Any]) -> Any:
+    """`AIOKafkaProducer`, not started."""
+    _check_aiokafka()
+    from aiokafka import AIOKafkaProducer
+
+    return AIOKafkaProducer(**config(AIOKAFKA, servers, extra))
+
+
+def aio_consumer(servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
+    """`AIOKafkaConsumer` from the earliest offset, not started."""
+    _check_aiokafka()
+    from aiokafka import AIOKafkaConsumer
+
+    settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
+    return AIOKafkaConsumer(*topics, **config(AIOKAFKA, servers, settings))
+
+
+def _check_aiokafka() -> None:
+    if importlib.util.find_spec("aiokafka") is None:
+        raise UsageError("aiokafka is not installed", "pip install aiokafka")
+
+
+def _new_group() -> str:
+    """librdkafka has no consumer without a group."""
+    import secrets
+
+    return f"kpybroker-{secrets.token_hex(4)}"

@@ -1,0 +1,202 @@
+"""What one can see in a broker: topics, records, groups, transactions, requests, as values.
+
+Keys and values of records are bytes, as they are in the log. Times are milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as its leader sees it. `leader` is None while it has none; offsets and size are None then."""
+
+    index: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    start_offset: int | None
+    high_watermark: int | None
+    last_stable_offset: int | None
+    end_offset: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic. `config` has the keys that were set for it."""
+
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a log. Producer id, epoch and sequence are -1 where it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_type: str = "CreateTime"
+    leader_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    is_transactional: bool = False
+
+    @property
+    def text(self) -> str | None:
+        """The value as text. Raises UnicodeDecodeError where it is none."""
+        return None if self.value is None else self.value.decode()
+
+    @property
+    def key_text(self) -> str | None:
+        """The key as text. Raises UnicodeDecodeError where it is none."""
+        return None if self.key is None else self.key.decode()
+
+    def json(self) -> Any:
+        """The value as JSON. Raises ValueError where it is none."""
+        import json
+
+        return None if self.value is None else json.loads(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group. `assignment` and `subscription` are of the consumer protocol, empty for any other."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    subscription: tuple[str, ...]
+    assignment: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group, as its coordinator knows it; the `state` has Kafka's names: Empty, PreparingRebalance, Stable ..."""
+
+    group_id: str
+    state: str
+    coordinator: int | None
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str | None
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transactional id; the `state` has Kafka's names: Empty, Ongoing, PrepareCommit ..."""
+
+    transactional_id: str
+    state: str
+    coordinator: int | None
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that arrived. `request` and `response` are decoded, with Kafka's field names in snake_case.
+
+    `request` is None where it is too large to be kept whole, `response` where there is none (yet). `outcome` is
+    "answered", "pending", or what became of it. `errors` has the names of the error codes in the response; `faults` the
+    ids of the faults that acted on it. Sizes are in bytes.
+    """
+
+    id: int
+    time_ms: int
+    broker: int
+    api: str
+    version: int
+    client_id: str | None
+    correlation_id: int
+    outcome: str
+    duration_ms: float | None
+    size: int
+    response_size: int
+    errors: tuple[str, ...] = ()
+    faults: tuple[int, ...] = ()
+    request: Mapping[str, Any] | None = None
+    response: Mapping[str, Any] | None = None
+    is_cut: bool = False
+    connection: Mapping[str, Any] = field(default_factory=dict)
+    """Its `id` in logs, `client_host`, `client_port`, `client_software_name`, `principal`, `listener` ..."""
+
+
+def to_bytes(data: Any) -> bytes | None:
+    """The bytes of their JSON: text, `{"base64": ...}` or null."""
+    if data is None or isinstance(data, str):
+        return None if data is None else data.encode()
+    import base64
+
+    return base64.b64decode(data["base64"])
+
+
+def to_json(data: bytes | str | None) -> Any:
+    """The reverse, for bytes or text."""
+    if data is None or isinstance(data, str):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def topic_of(data: JsonObject) -> Topic:
+    """A topic of its JSON."""
+    partitions = tuple(
+        Partition(**{**one, "replicas": tuple(one["replicas"]), "isr": tuple(one["isr"])}) for one in data["partitions"]
+    )
+    return Topic(data["name"], data["topic_id"], data["is_internal"], partitions, dict(data["config"]))
+
+
+def record_of(data: JsonObject) -> Record:
+    """A record of its JSON."""
+    headers = tuple((name, to_bytes(value)) for name, value in data.get("headers", ()))
+    return Record(**{**data, "key": to_bytes(data["key"]), "value": to_bytes(data["value"]), "headers": headers})
+
+
+def group_of(data: JsonObject) -> Group:
+    """A group of its JSON."""
+    return Group(**{**data, "members": tuple(map(_member_of, data["members"]))})
+
+
+def _member_of(data: JsonObject) -> Member:
+    assignment = {topic: tuple(partitions) for topic, partitions in data["assignment"].items()}
+    return Member(**{**data, "subscription": tuple(data["subscription"]), "assignment": assignment})
+
+
+def transaction_of(data: JsonObject) -> Transaction:
+    """A transaction of its JSON."""
+    partitions = tuple((topic, index) for topic, index in data["partitions"])
+    return Transaction(**{**data, "partitions": partitions})
+
+
+def request_of(data: JsonObject) -> Request:
+    """A request of its JSON."""
+    own = {name: value for name, value in data.items() if name in Request.__dataclass_fields__}
+    rest = {name: value for name, value in data.items() if name not in own} | {"id": own.pop("connection")}
+    own |= {"errors": tuple(own.get("errors") or ()), "faults": tuple(own.get("faults") or ())}
+    return Request(**{**own, "connection": rest})

@@ -1,0 +1,71 @@
+"""How brokers are started: as a child process or in a thread, and where their files are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kpybroker.testing.errors import UsageError
+from kpybroker.testing.running.process import Process, new_directory_name
+
+if TYPE_CHECKING:
+    from kpybroker.testing.running.runner import Runner
+
+BROKERS_MAX = 9
+
+
+class Launch:
+    """What `Brokers` were made with, checked. Raises UsageError."""
+
+    def __init__(
+        self,
+        brokers: int,
+        keys: Mapping[str, str],
+        host: str,
+        port: int,
+        data_dir: str | os.PathLike[str] | None,
+        keep: bool,
+        in_thread: bool,
+    ) -> None:
+        if not 1 <= brokers <= BROKERS_MAX:
+            raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")
+        _check_keys(keys)
+        self._brokers = brokers
+        self._keys = keys
+        self._host = host
+        self._port = port
+        self._in_thread = in_thread
+        self._is_kept = keep or data_dir is not None
+        self.directory = new_directory_name() if data_dir is None else os.path.abspath(os.fspath(data_dir))
+
+    def runner(self) -> Runner:
+        """What runs them, not started."""
+        if self._in_thread:
+            from kpybroker.testing.running.thread import Thread
+
+            return Thread(self._brokers, self._keys, self._host, self._port, self.directory, self._is_kept)
+        return self.process()
+
+    def process(self, exit_with: int | None = None) -> Process:
+        """A child process; with `exit_with` it ends with that process instead of this one."""
+        arguments = ["--host", self._host, "--port", str(self._port), "--brokers", str(self._brokers)]
+        where = ["--data-dir", self.directory] if self._is_kept else ["--ephemeral", "--ephemeral-dir", self.directory]
+        overrides = [part for name, value in self._keys.items() for part in ("--override", f"{name}={value}")]
+        return Process([*arguments, *where, *overrides], None if self._is_kept else self.directory, exit_with)
+
+
+def _check_keys(keys: Mapping[str, str]) -> None:
+    """A key that Kafka does not know is a mistake in a test. This imports the definitions only if there are keys."""
+    if not keys:
+        return
+    from kpybroker.config.keys.registry import BROKER_KEYS
+    from kpybroker.config.keys.synonyms import base_key
+
+    for name in keys:
+        if base_key(name) not in BROKER_KEYS:
+            import difflib
+
+            near = difflib.get_close_matches(name, BROKER_KEYS, n=1)
+            fix = f"did you mean {near[0]!r}?" if near else "see the reference of settings"
+            raise UsageError(f"{name!r} is no key of Kafka's brokers", fix)
