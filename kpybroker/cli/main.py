@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from kpybroker import __version__
-from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
 from kpybroker.cli.health.ping import ping
 from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
@@ -35,7 +35,7 @@ _log_format = click.option(
 @click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A broker that speaks the Kafka protocol."""
+    """A broker that speaks the Kafka protocol, and commands for any Kafka cluster."""
 
 
 @cli.command(epilog=_EXIT_CODES)
@@ -94,7 +94,8 @@ cli.add_command(ping)
 
 
 def main() -> None:
-    """The entry point: runs the command, and reports a bad option in two lines as `run.fail` does."""
+    """The entry point: runs the command, and reports a bad option in two lines as `fail` does."""
+    _replace_closed_streams()
     try:
         cli(prog_name="kpybroker", standalone_mode=False)
     except click.ClickException as error:
@@ -111,12 +112,17 @@ def _report(error: click.ClickException) -> NoReturn:
     if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2; its text is the whole help
         sys.stderr.write(f"{error.format_message()}\n")
         raise SystemExit(EXIT_CONFIG)
-    from kpybroker.cli.run import fail
-
     if "--log-format json" in " ".join(sys.argv).replace("=", " "):
         set_up_logging("json", "INFO", quiet=True)
     command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
     fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)
+
+
+def _replace_closed_streams() -> None:
+    """A parent may have closed them (`>&-`); the next file that is opened would take their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _close_stdout() -> None:

@@ -27,14 +27,14 @@ AUTHORIZER_KEYS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.fou
 _Demands = Callable[[str], bool]
 
 _DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
-    "authorizer.class.name": (bool, f"there is no authorizer: {EVERYONE}"),
-    "super.users": (bool, f"there is no authorizer: {EVERYONE}"),
-    "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", f"there are no ACLs: {EVERYONE}"),
-    "sasl.enabled.mechanisms": (bool, "there is no SASL: no client has to log in"),
-    "ssl.client.auth": (lambda value: value.lower() != "none", "there is no TLS: no client shows a certificate"),
+    "authorizer.class.name": (bool, EVERYONE),
+    "super.users": (bool, EVERYONE),
+    "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
+    "sasl.enabled.mechanisms": (bool, "no client has to log in"),
+    "ssl.client.auth": (lambda value: value.lower() != "none", "no client shows a certificate"),
     "security.inter.broker.protocol": (
         lambda value: value.upper() not in USABLE_PROTOCOLS,
-        "between brokers there is only PLAINTEXT",
+        "brokers talk in plain text",
     ),
 }
 """Key -> whether a value demands something that is not served, and what is the case instead."""
@@ -45,7 +45,7 @@ class NotServed(ConfigTextError):
 
     def __init__(self, found: list[tuple[str, str]]) -> None:
         self.names = [name for name, _ in found]
-        super().__init__(self.names[0], "not served yet: " + "; ".join(sentence for _, sentence in found))
+        super().__init__(self.names[0], "not served yet: " + ", ".join(sentence for _, sentence in found))
 
 
 def check_served(config: ConfigLookup) -> None:
@@ -66,11 +66,11 @@ def _listeners(config: ConfigLookup) -> Iterator[tuple[str, str]]:
         if endpoint.security_protocol not in USABLE_PROTOCOLS:
             yield (
                 "listeners",
-                f"listener {endpoint} uses {endpoint.security_protocol}, and only PLAINTEXT is available",
+                f"listener {endpoint} ({endpoint.security_protocol}, where only PLAINTEXT is available)",
             )
 
 
 def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:
     for name, text in config.effective.items():
         if is_unserved(name, text):
-            yield name, f"{name}={text.strip()}, but {_DEMANDS[base_key(name)][1]}"
+            yield name, f"{name}={text.strip()} ({_DEMANDS[base_key(name)][1]})"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -22,7 +24,9 @@ from kpybroker.wire.api import ApiKey
 from tests.support.hosted import running
 
 
-def plans(directory: Path, count: int, port: int = 0, **given: str) -> list[run.Plan]:
+def plans(
+    directory: Path, count: int, port: int = 0, given: Mapping[str, str] = MappingProxyType({})
+) -> list[run.Plan]:
     options = DevOptions(port, "127.0.0.1", brokers=count)
     return dev_cluster.plans({**development_defaults(count), **given}, options, str(directory))
 
@@ -36,10 +40,19 @@ def test_each_broker_has_an_id_a_port_and_a_directory_of_its_own(tmp_path: Path)
 
 def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / dev_cluster.SINGLE_BROKER_FILE).write_text("broker.id=0\n")
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
         dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=3), {}, str(tmp_path))
-    assert caught.value.code == EXIT_CONFIG
     assert "holds the data of a single broker" in capsys.readouterr().err
+
+
+def test_fewer_brokers_than_there_are_data_of_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(3):
+        (tmp_path / f"broker-{number}").mkdir()
+        (tmp_path / f"broker-{number}" / "meta.properties").write_text("")
+    dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=3), {}, str(tmp_path))
+    assert caplog.records == []
+    dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=2), {}, str(tmp_path))
+    assert "holds the data of 3 brokers, and --brokers 2 starts only the first ones" in caplog.text
 
 
 async def nodes_seen_by(broker: Broker) -> list[Node]:
@@ -74,7 +87,7 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
 async def test_a_factor_above_the_number_of_brokers_is_lowered_with_one_warning_for_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wanted = plans(tmp_path, 2, 0, **{"offsets.topic.replication.factor": "3"})
+    wanted = plans(tmp_path, 2, given={"offsets.topic.replication.factor": "3"})
     async with running(hosted_by(wanted, tmp_path)) as hosted:
         factors = [one.config.get_int("offsets.topic.replication.factor") for one in hosted.brokers.values()]
         assert factors == [2, 2]

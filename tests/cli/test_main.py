@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from kpybroker import __version__
 from kpybroker.cli import main as command_line
 from kpybroker.cli.exit_codes import EXIT_CODES
+from tests.support.ports import free_port
 
 READY = re.compile(r"kpybroker ready at (\S+):(\d+)\s")
 SECONDS_MAX = 60
@@ -317,7 +319,46 @@ def test_a_bad_command_line(
     monkeypatch.setattr(sys, "argv", ["kpybroker", *arguments])
     for command in ("dev", "server"):
         monkeypatch.setattr(f"kpybroker.cli.{command}.set_up_logging", lambda *args, **kwargs: None)
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == 2):
         command_line.main()
-    assert caught.value.code == 2
     two_lines(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("closed", [1, 2], ids=["standard output", "standard error"])
+def test_a_broker_runs_without_one_of_its_outputs(tmp_path: Path, closed: int) -> None:
+    shell = f"exec {shlex.quote(sys.executable)} -m kpybroker dev --port 0 --data-dir {tmp_path} {closed}>&-"
+    process = subprocess.Popen(["sh", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    output = process.stdout if closed == 2 else process.stderr
+    assert output is not None
+    said = next((line for line in output if "ready at" in line or "stop     Ctrl-C" in line), None)
+    process.terminate()
+    _, err = process.communicate(timeout=SECONDS_MAX)
+    assert said is not None
+    assert (process.returncode, "Traceback" in err) == (0, False)
+
+
+def test_the_start_of_a_cluster_blames_the_port_before_it_stops_the_others(tmp_path: Path) -> None:
+    first = free_port()
+    port = first + 1
+    with socket.create_server(("127.0.0.1", port)):
+        code, out, err = finish("dev", "--brokers", "2", "--port", str(first), "--data-dir", str(tmp_path))
+    assert (code, out) == (5, "")
+    said = [line for line in err.splitlines() if "is taken" in line or "shut down completed" in line]
+    assert [f"port {port} is taken" in line for line in said] == [True, False, True]
+    assert last_two_lines(err)[0] == said[-1]
+
+
+def test_a_single_broker_keeps_away_from_the_data_of_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "broker-0").mkdir()
+    (tmp_path / "broker-0" / "meta.properties").write_text("version=0\n")
+    code, _, err = finish("dev", "--port", "0", "--data-dir", str(tmp_path))
+    assert code == 2
+    assert f"{tmp_path} holds the data of a cluster" in two_lines(err)[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"broker-0"}
+
+
+@pytest.mark.parametrize("directory", ["", " ", "a,b"])
+def test_what_is_not_one_directory_is_refused(directory: str) -> None:
+    code, _, err = finish("dev", "--port", "0", "--data-dir", directory)
+    assert code == 2
+    assert f"--data-dir '{directory}' is not one directory" in two_lines(err)[0]

@@ -51,47 +51,36 @@ class Stream(Protocol):
 
     async def receive_into(self, buffer: memoryview) -> int:
         """Bytes placed at the start of `buffer`; 0 at the end of the stream. Raises OSError when broken."""
-        ...
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         """All parts, in order. Raises OSError when the peer is gone."""
-        ...
 
     def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
         """Prepare to send all parts in order; this call sends nothing."""
-        ...
 
     async def watch(self, on_ready: OnReady) -> None:
         """Call `on_ready` whenever there may be something to read, until it returns False or raises."""
-        ...
 
     def want_room(self) -> None:
         """Call `on_ready` whenever more can be sent instead, until `want_data`. Only `on_ready` calls this."""
-        ...
 
     def want_data(self) -> None:
         """Call `on_ready` again whenever there may be something to read."""
-        ...
 
     def mute(self) -> None:
         """Do not call `on_ready` before the next `poke`. Only `on_ready` calls this."""
-        ...
 
     def poke(self) -> None:
         """Call `on_ready` soon, whether or not there is something to read. Does nothing if no task watches."""
-        ...
 
     def receive_now(self, buffer: memoryview) -> int | None:
         """`receive_into` without waiting; None when there is nothing yet."""
-        ...
 
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
         """All parts in one, if that takes no waiting and they are small; None: use `send_parts`."""
-        ...
 
     def send_now(self, data: bytes) -> int:
         """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
-        ...
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
@@ -111,7 +100,6 @@ class Listener(Protocol):
 
     async def poll(self) -> None:
         """Serve those that watch a stream it accepted; run it while there are any."""
-        ...
 
     def close(self) -> None:
         """Stop listening; `accept` ends."""
@@ -122,7 +110,6 @@ class Transport(Protocol):
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind now; raises OSError. Port 0 takes a free one."""
-        ...
 
     async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
         """A stream to another process. Raises OSError, also after `timeout_s`."""

@@ -17,7 +17,16 @@ from kpybroker.core.authorizer import (
     ResourceType,
     authorized_operations,
 )
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
+
+REFUSALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""The error of a request that its principal may not make."""
 
 
 class ConnectionInfo(Protocol):
@@ -140,11 +149,6 @@ class RequestContext:
         return self.connection.client_host
 
     @property
-    def client_port(self) -> int:
-        """The client's port."""
-        return self.connection.client_port
-
-    @property
     def local_host(self) -> str:
         """The address that the client connected to."""
         return self.connection.local_host
@@ -160,11 +164,6 @@ class RequestContext:
         return self.connection.listener_name
 
     @property
-    def security_protocol(self) -> str:
-        """That listener's security protocol."""
-        return self.connection.security_protocol
-
-    @property
     def connection_id(self) -> str:
         """The connection in logs, as Kafka writes it."""
         return self.connection.connection_id
@@ -173,6 +172,11 @@ class RequestContext:
         """Whether the principal may do `operation` with a resource (by default the cluster)."""
         connection = self.connection
         return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
+
+    def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raises the KafkaError of `REFUSALS` where the principal is not `authorized`."""
+        if not self.authorized(operation, resource_type, name):
+            raise KafkaError(REFUSALS[resource_type])
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The bit field of all operations that the principal may do, where a request asks for it."""

@@ -16,7 +16,7 @@ from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.levers.topology import Topology
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.events import ApiError, DesignatedElection, UncleanLeaderElectionEnable
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -44,7 +44,7 @@ async def until(condition: Callable[[], T | None], cause: str, fix: str) -> T:
 def awake(hosted: Hosted) -> list[Broker]:
     """Brokers that are up and not paused."""
     topology = hosted.part(Topology)
-    return [broker for broker_id, broker in hosted.brokers.items() if not topology.levers(broker_id).is_paused]
+    return [broker for broker_id, broker in hosted.brokers.items() if not topology.is_paused(broker_id)]
 
 
 def active_controller(brokers: Iterable[Broker]) -> Broker | None:

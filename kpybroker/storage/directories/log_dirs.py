@@ -18,6 +18,7 @@ from kpybroker.storage.disk.errors import (
     InconsistentClusterIdError,
     InconsistentMetadataError,
     LogDirError,
+    failing_takes_offline,
 )
 from kpybroker.storage.disk.files import DiskUsage, Files
 from kpybroker.storage.disk.names import META_PROPERTIES
@@ -136,10 +137,8 @@ class LogDirs:
 
     def disk_usage(self, log_dir: str) -> DiskUsage:
         """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""
-        try:
+        with failing_takes_offline(log_dir):
             return self._files.disk_usage(log_dir)
-        except OSError as error:
-            raise LogDirError(log_dir, error) from error
 
     def take_offline(self, path: str, cause: object) -> None:
         """Take a live directory that failed out of service and release its lock."""

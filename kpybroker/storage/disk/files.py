@@ -48,25 +48,21 @@ class File(Protocol):
 
     def pread(self, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
-        ...
 
     def pwrite(self, data: Buffer, position: int) -> int:
         """Bytes written, which may be fewer than given (a full disk)."""
-        ...
 
     def truncate(self, size: int) -> None:
         """Set the length; a longer file is filled with zeros."""
 
     def sync(self) -> None:
         """Data and length are on the device when this returns. May be called from a thread."""
-        ...
 
     def size(self) -> int:
         """The length in bytes."""
 
     def fileno(self) -> int:
         """The descriptor, for sendfile. Raises OSError(EBADF) where there is none (in-memory fakes)."""
-        ...
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -84,11 +80,9 @@ class Files(Protocol):
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """Open a file. If it is missing, `create` creates it; without `create`, FileNotFoundError is raised."""
-        ...
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces the target."""
-        ...
 
     def unlink(self, path: str) -> None:
         """Remove a file. Raises FileNotFoundError."""
@@ -98,32 +92,27 @@ class Files(Protocol):
 
     def mkdir(self, path: str) -> None:
         """One level. Raises FileExistsError."""
-        ...
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
 
     def stat(self, path: str) -> FileStat | None:
         """None where nothing has that name."""
-        ...
 
     def set_mtime(self, path: str, mtime_ms: int) -> None:
         """Set the time of the last change, in milliseconds since the epoch."""
 
     def sync_dir(self, path: str) -> None:
         """The directory's entries are on the device when this returns. May be called from a thread."""
-        ...
 
     def lock(self, path: str) -> FileLock | None:
         """An exclusive lock that a JVM's FileChannel.tryLock sees; None where another process holds it."""
-        ...
 
     def disk_usage(self, path: str) -> DiskUsage:
         """Total and usable bytes of the volume that holds `path`."""
 
     def real_path(self, path: str) -> str:
         """Absolute, without symbolic links."""
-        ...
 
 
 def write_all(file: File, data: Buffer, position: int) -> None:

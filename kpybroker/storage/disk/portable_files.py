@@ -82,6 +82,8 @@ class PortableFile:
             os.close(fd)
 
     def _descriptor(self) -> int:
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         if self._fd < 0:
             self._fd = open_descriptor(self.path, writable=self._writable)
         return self._fd

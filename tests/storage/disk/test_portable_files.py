@@ -82,6 +82,8 @@ def test_an_open_file_follows_its_names(root: str) -> None:
     assert read_file(files, f"{root}/t-0.x-delete/b") == b"onet"
     file.close()
     file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.pread(1, 0)
     assert names(root) == ["t-0.x-delete/b"]
 
 

@@ -17,8 +17,7 @@ from tests.support.batches import batch
 from tests.support.lossy_files import LossyFiles
 
 
-def test_a_file_closes_with_its_last_holder() -> None:
-    files = LossyFiles()
+def test_a_file_closes_with_its_last_holder(files: LossyFiles) -> None:
     shared = SharedFile(files.open("/a", create=True))
     piece = FileSlice(shared, 0, 0)
     shared.release()
@@ -30,8 +29,7 @@ def test_a_file_closes_with_its_last_holder() -> None:
         shared.acquire()
 
 
-def test_a_slice_reads_within_itself() -> None:
-    files = LossyFiles()
+def test_a_slice_reads_within_itself(files: LossyFiles) -> None:
     records = FileRecords(files, "/a")
     records.append(b"0123456789")
     piece = records.slice(2, 5)
@@ -99,8 +97,7 @@ def test_a_header_that_no_batch_can_have_is_corrupt() -> None:
         list(records.headers())
 
 
-def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
-    files = LossyFiles()
+def test_a_file_shorter_than_it_should_be_is_corrupt(files: LossyFiles) -> None:
     records = FileRecords(files, "/a")
     for number in range(3):
         records.append(batch(b"x" * 50, base_offset=number))
@@ -110,8 +107,7 @@ def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
         list(records.batches())
 
 
-def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close() -> None:
-    files = LossyFiles()
+def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close(files: LossyFiles) -> None:
     file = LazyFile(files, "/a", create=True)
     assert files.stat("/a") is None
     file.shared.file.pwrite(b"x", 0)
@@ -123,8 +119,7 @@ def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close() -> Non
         _ = LazyFile(files, "/b", create=False).shared
 
 
-def test_a_lazy_file_syncs_only_what_is_dirty() -> None:
-    files = LossyFiles()
+def test_a_lazy_file_syncs_only_what_is_dirty(files: LossyFiles) -> None:
     file = LazyFile(files, "/a", create=True)
     file.sync()
     assert files.stat("/a") is None

@@ -33,8 +33,7 @@ def test_the_recovery_point_moves_when_a_job_completes() -> None:
     assert (log.recovery_point, log.has_unflushed) == (2, False)
 
 
-def test_a_job_syncs_what_is_dirty_and_nothing_else() -> None:
-    files = LossyFiles()
+def test_a_job_syncs_what_is_dirty_and_nothing_else(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(index_interval_bytes=0))
     synced: list[str] = []
 
@@ -66,8 +65,7 @@ def test_a_job_syncs_what_is_dirty_and_nothing_else() -> None:
     assert synced == []
 
 
-def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot() -> None:
-    files = LossyFiles()
+def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(segment_bytes=200))
     for _ in range(5):
         append(log, b"x" * 40, producer_id=1, producer_epoch=0, base_sequence=log.log_end_offset)
@@ -79,8 +77,7 @@ def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot() -> None:
     assert len(read_all(again)) == 5
 
 
-def test_a_job_holds_the_files_it_syncs() -> None:
-    files = LossyFiles()
+def test_a_job_holds_the_files_it_syncs(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     job = log.prepare_flush()
@@ -104,8 +101,7 @@ def test_a_truncation_meanwhile_keeps_the_recovery_point() -> None:
     assert log.recovery_point == 11
 
 
-def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
-    files = LossyFiles()
+def test_a_failed_sync_ends_the_directory_and_is_not_retried(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     calls = []
@@ -127,8 +123,7 @@ def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
     assert files.open_count == 0
 
 
-def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
-    files = LossyFiles()
+def test_index_entries_that_find_no_space_keep_the_recovery_point(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(index_interval_bytes=0))
     append(log, b"a")
     append(log, b"b")
@@ -138,9 +133,8 @@ def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
             raise OSError(errno.ENOSPC, "No space left on device", path)
 
     files.before_operation = fill
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.KAFKA_STORAGE_ERROR):
         log.flush()
-    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     append(log, b"c")
     assert (log.recovery_point, log.log_end_offset) == (0, 3)
     files.before_operation = None
@@ -150,8 +144,7 @@ def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
     log.close()
 
 
-def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one() -> None:
-    files = LossyFiles()
+def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a", leader_epoch=1)
     older = log.prepare_flush()
@@ -164,8 +157,7 @@ def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one() -> None:
     assert log.recovery_point == 2
 
 
-def test_a_directory_renamed_for_deletion_meanwhile_is_no_error() -> None:
-    files = LossyFiles()
+def test_a_directory_renamed_for_deletion_meanwhile_is_no_error(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     log.assign_topic_id(b"i" * 16)

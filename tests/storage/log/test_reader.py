@@ -10,6 +10,7 @@ import pytest
 
 from kpybroker.storage.disk.files import unlink_if_exists
 from kpybroker.storage.disk.local_files import local_files
+from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
@@ -21,8 +22,7 @@ from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
 
-def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
-    log = new()
+def test_a_read_is_bounded_but_gives_the_first_batch_whole(log: Log) -> None:
     for _ in range(3):
         append(log, b"x" * 10)
     one = log.segments()[0].size // 3
@@ -33,8 +33,7 @@ def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
     assert log.read(0, 0, min_one_message=False).slice is None
 
 
-def test_a_read_gives_the_batch_that_holds_the_offset() -> None:
-    log = new()
+def test_a_read_gives_the_batch_that_holds_the_offset(log: Log) -> None:
     append(log, b"a", b"b", b"c")
     append(log, b"d")
     fetched = log.read(1, 1)
@@ -42,8 +41,7 @@ def test_a_read_gives_the_batch_that_holds_the_offset() -> None:
     assert read_all(log, 1) == [(1, b"b"), (2, b"c"), (3, b"d")]
 
 
-def test_a_read_stops_below_the_bound() -> None:
-    log = new()
+def test_a_read_stops_below_the_bound(log: Log) -> None:
     for _ in range(30):
         append(log, b"x" * 10)
     for bound in range(31):
@@ -56,8 +54,7 @@ def test_a_read_stops_below_the_bound() -> None:
             assert fetched.size == first.size * min(bound, following) // following
 
 
-def test_reads_outside_the_log_are_refused() -> None:
-    log = new()
+def test_reads_outside_the_log_are_refused(log: Log) -> None:
     for _ in range(3):
         append(log, b"x")
     log.update_high_watermark(3)
@@ -115,8 +112,7 @@ def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
             piece.read()
 
 
-def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
-    log = new()
+def test_find_timestamp_finds_the_first_record_at_or_after(log: Log) -> None:
     times = [10, 20, 15, 30, 30, 25, 40]
     for _ in range(3):
         for timestamp in times:
@@ -131,8 +127,7 @@ def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
             assert found.timestamp == stamps[expected]
 
 
-def test_find_max_timestamp_is_the_first_record_with_it() -> None:
-    log = new()
+def test_find_max_timestamp_is_the_first_record_with_it(log: Log) -> None:
     assert found_by(log.search_max_timestamp()) is None
     for timestamp in (10, 50, 20, 50, 30):
         append(log, b"x" * 100, timestamp=timestamp)
@@ -160,8 +155,7 @@ def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> 
     assert large.is_long
 
 
-def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
-    files = LossyFiles()
+def test_a_search_yields_and_sees_the_log_as_it_was(files: LossyFiles) -> None:
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")

@@ -12,7 +12,7 @@ from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -43,12 +43,9 @@ class Alteration(NamedTuple):
 def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str) -> None:
     """Raises the KafkaError of a client that may not alter this resource."""
     if kind is ConfigResourceType.TOPIC:
-        resource_type, resource, code = ResourceType.TOPIC, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        context.require(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
     else:
-        resource_type, resource = ResourceType.CLUSTER, CLUSTER_NAME
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if not context.authorized(Operation.ALTER_CONFIGS, resource_type, resource):
-        raise KafkaError(code)
+        context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
 
 async def alter_each(

@@ -38,12 +38,6 @@ class NamedTopic(Protocol[P]):
     partitions: list[P]
 
 
-def authorize_group(context: RequestContext, operation: Operation, group_id: str) -> None:
-    """Raises GROUP_AUTHORIZATION_FAILED for a client that may not do this with the group."""
-    if not context.authorized(operation, ResourceType.GROUP, group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-
-
 def require_group_id(group_id: str) -> None:
     """Only offsets may be kept under the empty group id, as they could before groups had members."""
     if not group_id:
@@ -84,11 +78,3 @@ async def known_partitions(
             else:
                 known[key] = partition
     return known, errors
-
-
-def by_topic(values: Iterable[tuple[PartitionKey, T]]) -> dict[str, list[tuple[int, T]]]:
-    """Topics in the order of their first partition."""
-    topics: dict[str, list[tuple[int, T]]] = {}
-    for (topic, index), value in values:
-        topics.setdefault(topic, []).append((index, value))
-    return topics

@@ -60,7 +60,6 @@ class CoordinatorType:
     partitions_key: str
     factor_key: str
     resource_type: ResourceType
-    refusal: ErrorCode
 
 
 TYPES = {
@@ -69,14 +68,12 @@ TYPES = {
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         ResourceType.GROUP,
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ),
     TRANSACTION: CoordinatorType(
         TRANSACTION_STATE_TOPIC_NAME,
         "transaction.state.log.num.partitions",
         "transaction.state.log.replication.factor",
         ResourceType.TRANSACTIONAL_ID,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
 }
 
@@ -112,8 +109,7 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
     coordinator_type = TYPES.get(key_type)
     if coordinator_type is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}")
-    if not context.authorized(Operation.DESCRIBE, coordinator_type.resource_type, key):
-        raise KafkaError(coordinator_type.refusal)
+    context.require(Operation.DESCRIBE, coordinator_type.resource_type, key)
     topic = coordinator_type.topic
     if not broker.metadata.contains(topic):
         code = (await broker.topics.auto_create([topic]))[topic]
