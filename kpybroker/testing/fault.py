@@ -46,9 +46,9 @@ class Fault:
         finally:
             self._raise_failure()
 
-    def release(self) -> None:
-        """Let go on what it holds now."""
-        self._channel.call("release_fault", id=self.id)
+    def release(self, *, again: bool = False) -> None:
+        """Let what it holds go on. It holds no more, or, with `again`, what arrives from now on."""
+        self._channel.call("release_fault", id=self.id, again=again)
 
     def remove(self) -> None:
         """Remove it; what it holds goes on. Removing it again, or after `reset`, does nothing."""

@@ -12,11 +12,13 @@ from kpybroker.broker.interception.handles import Handles, Hits
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.requests.context import ConnectionInfo
+from kpybroker.core.faults import acts
 from kpybroker.core.faults.rule import Rule
 from kpybroker.wire.headers import RequestHeader
 
 Client = tuple[str | None, str]
 """(client id, host)."""
+WAITING = acts.Hold | acts.Delay | acts.NeverAnswer
 
 
 class Fault:
@@ -84,7 +86,10 @@ class Fault:
 
     def ignores(self, header: RequestHeader, connection: ConnectionInfo) -> bool:
         """Whether a request gets no response because of what happened before."""
-        return id(connection) in self._silenced or (header.client_id, connection.client_host) in self.clients
+        if id(connection) in self._silenced:
+            return True
+        for_ms = self.rule.trigger.for_ms
+        return (header.client_id, connection.client_host) in self.clients and (for_ms is None or self.age_ms < for_ms)
 
     def described(self) -> Mapping[str, Any]:
         """As `Handle.described`."""
@@ -98,7 +103,9 @@ class Fault:
         }
 
     def release(self, *, again: bool) -> int:
-        """As `Handle.release`."""
+        """As `Handle.release`; an act that does not wait has nothing to release."""
+        if not isinstance(self.rule.act, WAITING):
+            return 0
         held = list(self._held)
         self.is_open = not again
         for wait in held:

@@ -7,8 +7,9 @@ handler's response, or replaces in it, one failed element for each, and `in_orde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from kpybroker.core.faults.acts import Error
@@ -123,10 +124,9 @@ def put_errors(answered: Answered, failures: Sequence[Failure]) -> None:
         kinds = _kinds_to(answered.shape, failure.depth)
         explicit = [one for one in failure.selected if not one.is_all and kinds <= {kind for kind, _ in one.identity}]
         wanted = {_restricted(one.identity, kinds) for one in explicit}
+        _insert_missing(answered, explicit, failure.depth)
         decided = frozenset(failure.match.named) - kinds - ({"topic_id"} if "topic" in kinds else set())
-        for entity in explicit:
-            _insert(answered, entity, failure.depth)
-        for element in elements_at(answered, failure.depth):
+        for element in list(elements_at(answered, failure.depth)):
             place = failure.depth, element.identity
             # What only the response has, or a request for all that there is: the rule decides now.
             is_named = element.identity in wanted or (
@@ -166,28 +166,34 @@ def _restricted(identity: Identity, kinds: frozenset[str]) -> Identity:
     return tuple(pair for pair in identity if pair[0] in kinds)
 
 
-def _insert(answered: Answered, entity: Entity, depth: int) -> None:
-    """An empty element for an entity, and for those around it, where there is none."""
-    node: Any = answered.response
+def _insert_missing(answered: Answered, wanted: Sequence[Entity], depth: int) -> None:
+    """An empty element for each entity, and for those around it, where there is none."""
+    if not wanted:
+        return
+    known: list[dict[Identity, Any]] = []
+    for number in range(depth + 1):
+        known.append({one.identity: one.elements[one.index] for one in elements_at(answered, number)})
+    kinds = [_kinds_to(answered.shape, number) for number in range(depth + 1)]
+    for entity in wanted:
+        node: Any = answered.response
+        for number, level in enumerate(answered.shape.response[: depth + 1]):
+            identity = _restricted(entity.identity, kinds[number])
+            if identity not in known[number]:
+                known[number][identity] = _empty(answered, node, level, entity)
+                getattr(node, level.name).append(known[number][identity])
+            node = known[number][identity]
+
+
+def _empty(answered: Answered, node: Any, level: Array, entity: Entity) -> Any:
+    """A new element of an array of `node`, with its keys."""
     message_class = type(answered.response)
-    identity: Identity = ()
-    for level in answered.shape.response[: depth + 1]:
-        identity += _restricted(entity.identity, level.kinds)
-        elements = getattr(node, level.name)
-        found = _find(answered, level, elements, _restricted(identity, level.kinds))
-        if found is None:
-            struct = struct_of(message_class, type(node), level.name)
-            found = struct()
-            for kind, name in level.keys:
-                value = entity.names.get(kind)
-                if value is not None and name in fields_in(message_class, struct, answered.version):
-                    setattr(found, name, value)
-            elements.append(found)
-        node = found
-
-
-def _find(answered: Answered, level: Array, elements: list[Any], identity: Identity) -> Any:
-    return next((one for one in elements if identify(level, one, answered.topics)[0] == identity), None)
+    struct = struct_of(message_class, type(node), level.name)
+    made = struct()
+    for kind, name in level.keys:
+        value = entity.names.get(kind)
+        if value is not None and name in fields_in(message_class, struct, answered.version):
+            setattr(made, name, value)
+    return made
 
 
 def _fail(answered: Answered, element: Element, failure: Failure) -> None:
@@ -206,19 +212,25 @@ def _fail(answered: Answered, element: Element, failure: Failure) -> None:
 
 def in_order_of(answered: Answered, found: Sequence[Entity]) -> None:
     """Sort the response's elements, in place, by the order in which the request named them; unnamed ones are last."""
-    _sort(answered, answered.response, 0, (), [one.identity for one in found])
+    ranks: list[dict[Identity, int]] = []
+    for depth in range(len(answered.shape.response)):
+        kinds, of_depth = _kinds_to(answered.shape, depth), dict[Identity, int]()
+        for rank, entity in enumerate(found):
+            of_depth.setdefault(_restricted(entity.identity, kinds), rank)
+        ranks.append(of_depth)
+    _sort(answered, answered.response, (), ranks)
 
 
-def _sort(answered: Answered, node: Any, depth: int, outer: Identity, order: Sequence[Identity]) -> None:
-    if depth == len(answered.shape.response) or not (elements := getattr(node, answered.shape.response[depth].name)):
+def _sort(answered: Answered, node: Any, outer: Identity, ranks: Sequence[Mapping[Identity, int]]) -> None:
+    """`ranks` has a mapping for each level from here inwards."""
+    if not ranks:
         return
-    level = answered.shape.response[depth]
-    kinds = _kinds_to(answered.shape, depth)
-    ranks: dict[Identity, int] = {}
-    for rank, identity in enumerate(order):
-        ranks.setdefault(_restricted(identity, kinds), rank)
+    level = answered.shape.response[len(answered.shape.response) - len(ranks)]
+    elements = getattr(node, level.name)
+    if not elements:
+        return
     placed = [(outer + identify(level, one, answered.topics)[0], one) for one in elements]
-    placed.sort(key=lambda pair: ranks.get(pair[0], len(order)))
+    placed.sort(key=lambda pair: ranks[0].get(pair[0], inf))
     elements[:] = [one for _, one in placed]
     for identity, one in placed:
-        _sort(answered, one, depth + 1, identity, order)
+        _sort(answered, one, identity, ranks[1:])

@@ -215,6 +215,26 @@ async def test_a_hold_ends_with_its_release(tmp_path: Path, transport: Transport
         assert fault.hits.count == 3
 
 
+async def test_an_error_has_nothing_to_release(tmp_path: Path, transport: Transport) -> None:
+    async with serving(tmp_path, transport) as faulty:
+        fault = faulty.add({"error": BUSY.name}, api="Produce")
+        assert fault.release(again=False) == 0
+        client = await RawClient.to(faulty.broker, transport)
+        assert codes(await client.ask(produce(("orders", 0)), PRODUCE)) == {("orders", 0): BUSY}
+
+
+async def test_a_black_hole_for_a_time(tmp_path: Path, transport: Transport) -> None:
+    clock = MovableClock()
+    async with serving(tmp_path, transport, clock=clock) as faulty:
+        fault = faulty.add({"blackhole": True}, {"for_ms": 60_000}, client_id="doomed")
+        client, again = [await RawClient.to(faulty.broker, transport, "doomed") for _ in range(2)]
+        await client.send(ListGroupsRequest(), LIST_GROUPS)
+        await fault.hits.wait(1)
+        await clock.advance(60_000, trio.testing.wait_all_tasks_blocked)
+        assert (await again.ask(ListGroupsRequest(), LIST_GROUPS)).error_code == 0
+        assert await nothing_from(client)
+
+
 async def test_a_held_request_keeps_its_place_on_the_connection(tmp_path: Path, transport: Transport) -> None:
     async with serving(tmp_path, transport) as faulty:
         fault = faulty.add({"hold": True, "after_work": True}, {"nth": 2}, api="Produce")

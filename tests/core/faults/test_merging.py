@@ -193,3 +193,14 @@ def test_a_group_that_fails_has_no_offsets() -> None:
         ("a", 0, 1),
         ("b", ErrorCode.NOT_COORDINATOR, 0),
     ]
+
+
+def test_requests_for_very_many_partitions_take_no_quadratic_time() -> None:
+    """50 000 partitions of 50 topics: with a search for each one it would take minutes."""
+    request = produce_request(*((f"topic-{number}", list(range(1000))) for number in range(50)))
+    answered = answered_by(ApiKey.PRODUCE, request, ProduceResponse(), 9)
+    found = entities(answered.shape, request, known())
+    put_errors(answered, [failure_of(ApiKey.PRODUCE, request, 9)])
+    in_order_of(answered, found)
+    assert len(answered.response.responses) == 50  # type: ignore[attr-defined]
+    assert not leave_out(answered.shape, request, {one.identity for one in found}, known())
