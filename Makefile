@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -41,6 +41,8 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 kpybroker
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin kpybroker
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.house
 	$(BIN)/python -m protocol_specs.generate --check
@@ -54,6 +56,10 @@ unit: $(VENV)/.test-stamp  ## the fast tests only
 
 compat: test-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
+
+compat-portable: test-deps  ## the same in portable mode, under Windows' rules for files
+	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \
+		$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-portable.xml
 
 compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml

@@ -14,7 +14,7 @@ import pytest
 SHARED = "the session's broker"
 APART = {
     f"compat_tests/test_{name}.py"
-    for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "restart")
+    for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "portable", "restart")
 }
 """Beside files that use the session's broker, those that start brokers of their own."""
 

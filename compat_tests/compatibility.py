@@ -12,12 +12,12 @@ import argparse
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.broker.requests.served import SERVED
+from kpybroker.broker.requests.served import REFUSED, SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +37,15 @@ deliberately absent.
 |---|---|---|---|
 """
 
+
+REFUSED_TEXT = """
+## APIs that are refused
+
+These are advertised, and each of their requests is refused: clients that did not find them would wait without a word.
+
+| key | API | versions | behaviour |
+|---|---|---|---|
+"""
 
 NOT_SERVED = """
 ## APIs that are not served
@@ -60,7 +69,7 @@ REASONS = {
     "SCRAM is not there yet": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
     "no feature is finalized": (ApiKey.UPDATE_FEATURES,),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
-    "the new group protocol (KIP-848) needs KRaft": (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE),
+    "the consumer group protocol (KIP-848) is not served": (ApiKey.CONSUMER_GROUP_DESCRIBE,),
     "client metrics need KRaft": (ApiKey.LIST_CLIENT_METRICS_RESOURCES,),
 }
 
@@ -69,9 +78,9 @@ def ledger_of(key: ApiKey) -> Ledger:
     return routes.load(key).LEDGER
 
 
-def api_rows() -> list[str]:
+def api_rows(keys: Iterable[ApiKey]) -> list[str]:
     rows = []
-    for key in sorted(SERVED):
+    for key in sorted(keys):
         ledger = ledger_of(key)
         notes = [f"{version}: {note}" for version, note in sorted(ledger.versions.items())]
         text = "; ".join(notes)
@@ -88,7 +97,12 @@ def missing_rows() -> list[str]:
 
 
 def apis() -> str:
-    return INTRODUCTION + "\n".join([*api_rows(), NOT_SERVED.rstrip("\n"), *missing_rows()]) + "\n\n"
+    served, refused = api_rows(SERVED.keys() - REFUSED), api_rows(REFUSED)
+    return (
+        INTRODUCTION
+        + "\n".join([*served, REFUSED_TEXT.rstrip("\n"), *refused, NOT_SERVED.rstrip("\n"), *missing_rows()])
+        + "\n\n"
+    )
 
 
 def clients(results: Sequence[Path]) -> str:

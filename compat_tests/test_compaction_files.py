@@ -26,7 +26,7 @@ from compat_tests.test_log_files import dump, sections, undamaged
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.log.cleaner_plan import log_to_clean
 from kpybroker.storage.disk.checkpoints import decode_offsets
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.settings import LogSettings
 from kpybroker.wire.compression import Codec
@@ -63,7 +63,7 @@ def open_log(directory: Path) -> Log:
     (directory / "leader-epoch-checkpoint").unlink(missing_ok=True)
     config = LogConfig.from_props(CONFIG)
     now_ms = int(time.time() * 1000)
-    log = Log(OsFiles(), str(directory), config, now_ms=now_ms, settings=LogSettings(verification_enabled=False))
+    log = Log(local_files(), str(directory), config, now_ms=now_ms, settings=LogSettings(verification_enabled=False))
     log.update_high_watermark(log.log_end_offset)
     return log
 

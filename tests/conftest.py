@@ -15,6 +15,12 @@ import pytest
 import trio
 import trio.testing
 
+from kpybroker.system import IS_PORTABLE
+from tests.support.windows.rules import enforce
+
+if IS_PORTABLE:
+    enforce()
+
 TEST_SECONDS_MAX = 120
 
 # How long an example takes is the machine's affair: hypothesis would fail one that was kept waiting for 200 ms.

@@ -38,7 +38,7 @@ from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.batch import computed_crc, parse_header
 from kpybroker.wire.records.builder import build_batch
-from kpybroker.wire.records.validate import validate_and_assign
+from kpybroker.wire.records.validate import validate_fast
 
 TOPIC = "budget"
 PRODUCE_VERSION, FETCH_VERSION = 7, 12
@@ -104,9 +104,9 @@ class ProduceCalls:
         self.frame = memoryview(produce_frame(batch))
         self.connection = PlainConnectionInfo()
         self.header = parse_request_header(self.frame)
-        plain = self.read()
-        assert plain is not None
-        self.records = plain[-1]
+        request = self.read()
+        assert request is not None
+        self.request, self.records = request, request[-1]
         self.partition = broker.replicas.hosted(TOPIC, 0)
         self.log = self.partition.leader_log()
         self.pristine = bytes(self.records)
@@ -129,7 +129,7 @@ class ProduceCalls:
         assert isinstance(answer, bytes)
 
     def encode(self) -> bytes:
-        return fast_produce.encode_response(PRODUCE_VERSION, 1, TOPIC, 0, 7, -1, 0)
+        return fast_produce.encode_response(PRODUCE_VERSION, 1, self.request, 7, -1, 0)
 
     def append(self) -> None:
         self.reset()
@@ -141,7 +141,7 @@ class ProduceCalls:
 
     def validate(self) -> None:
         self.reset()
-        validate_and_assign(self.records, self.log.rules, base_offset=7, now_ms=self.now_ms, leader_epoch=0)
+        assert validate_fast(self.records, self.log.rules, 7, 0, PRODUCE_VERSION) is not None
 
 
 async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.support.tools import MAIN_CLASSES, Tools
+from kpybroker.cli.client.connect.settings import ENVIRONMENT
 from tests.support.samples import DevBroker, dev_broker, run_sample
 
 
@@ -34,30 +35,11 @@ def places(broker: DevBroker, **renamed: str) -> dict[str, str]:
     return {"127.0.0.1:9092": broker.bootstrap, **renamed}
 
 
-def test_retention_is_set_changed_and_shown(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
-    out = run_sample("tools/retention.sh", tmp_path, places(broker_of_samples), commands)
-    assert "Created topic clicks." in out
-    assert "Created topic accounts." in out
-    assert "retention.ms=86400000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=86400000" in out
-
-
-def test_a_group_is_described_reset_and_deleted(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
-    run_sample("start/first_message.py", tmp_path, places(broker_of_samples))
-    out = run_sample("tools/groups.sh", tmp_path, places(broker_of_samples), commands)
-    assert "CURRENT-OFFSET" in out
-    assert "Deletion of requested consumer groups ('readers') was successful." in out
-
-
-def test_records_are_deleted_below_an_offset(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
-    run_sample("start/first_message.py", tmp_path, places(broker_of_samples, greetings="trimmed", readers="others"))
-    out = run_sample("tools/delete-records.sh", tmp_path, places(broker_of_samples, clicks="trimmed"), commands)
-    assert "trimmed:0:1" in out
-
-
-@pytest.mark.parametrize("sample", ["tools/cluster-health.sh", "tools/preferred-leaders.sh", "tools/transactions.sh"])
+@pytest.mark.parametrize("sample", ["tools/cluster-health.sh", "tools/preferred-leaders.sh"])
 def test_a_look_at_a_healthy_broker_finds_nothing(
-    broker_of_samples: DevBroker, commands: Path, tmp_path: Path, sample: str
+    broker_of_samples: DevBroker, commands: Path, tmp_path: Path, sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(ENVIRONMENT, broker_of_samples.bootstrap)
     out = run_sample(sample, tmp_path, places(broker_of_samples), commands)
     assert "Leader: none" not in out
     assert "Exception" not in out

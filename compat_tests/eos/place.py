@@ -49,15 +49,12 @@ class Place(Protocol):
 
     def kill(self, random: Random) -> int:
         """Kill a broker and start it again; how often it was killed."""
-        ...
 
     def each_leads(self, topic: str) -> Iterator[str]:
         """Have every replica lead all of `topic` for a while; empty where there is one only."""
-        ...
 
     def stop_and_check(self) -> list[str]:
         """Stop in order; what is wrong with the files."""
-        ...
 
     def close(self) -> None: ...
 

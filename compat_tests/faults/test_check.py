@@ -32,6 +32,7 @@ SECOND_EPOCH_AT = 6
 ABORTED_AT = (10, 11)
 
 
+@pytest.fixture(name="history")
 def sound() -> History:
     """Ten acknowledged records in two epochs, led by 1 and 2; then an aborted and a committed transaction."""
     history = History(idempotent={"a"})
@@ -237,14 +238,13 @@ def fail(history: History) -> None:
         (fail, Kind.FAILURE),
     ],
 )
-def test_each_kind_of_problem_is_found(damage: Callable[[History], None], kind: Kind) -> None:
-    history = sound()
+def test_each_kind_of_problem_is_found(history: History, damage: Callable[[History], None], kind: Kind) -> None:
     damage(history)
     assert kind in {problem.kind for problem in check(history)}
 
 
-def test_nothing_is_found_in_a_sound_history() -> None:
-    assert check(sound()) == []
+def test_nothing_is_found_in_a_sound_history(history: History) -> None:
+    assert check(history) == []
 
 
 def test_every_kind_has_a_history() -> None:
@@ -252,16 +252,14 @@ def test_every_kind_has_a_history() -> None:
     assert {kind for _, kind in mark.args[1]} == set(Kind)
 
 
-def test_a_deposed_leader_may_tell_old_offsets() -> None:
-    history = sound()
+def test_a_deposed_leader_may_tell_old_offsets(history: History) -> None:
     history.commit_looks[P].append(CommitLook(2_000, 2, 1, 9))
     history.commit_looks[P].append(CommitLook(3_000, 1, 0, 9))
     history.looks[P].append(Look(2_000, 1, 0, 0, 6, 7))
     assert check(history) == []
 
 
-def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_missing() -> None:
-    history = sound()
+def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_missing(history: History) -> None:
     history.absences += [Absence(3, 310, 360), Absence(3, 290, 340)]
     assert check(history) == []
     history.absences.append(Absence(3, 90, 960))
@@ -269,8 +267,7 @@ def test_one_that_stood_still_for_a_part_of_the_time_or_out_of_the_isr_may_be_mi
     assert check(history) == []
 
 
-def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr() -> None:
-    history = sound()
+def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr(history: History) -> None:
     first = SECOND_EPOCH_AT - 3
     history.states[P] = [
         state._replace(version=8, leader_epoch=1, isr=frozenset({2})) if number >= first else state
@@ -282,9 +279,8 @@ def test_a_leader_that_was_not_told_of_its_successor_goes_by_its_own_isr() -> No
 
 @pytest.mark.parametrize(("heard_ns", "below"), [(250, ["a.3", "a.4"]), (350, ["a.4"]), (None, [])])
 def test_a_leader_that_has_not_heard_of_a_smaller_isr_goes_by_the_last_one(
-    heard_ns: int | None, below: list[str]
+    history: History, heard_ns: int | None, below: list[str]
 ) -> None:
-    history = sound()
     acknowledge_below_min_isr(history)
     del history.heard[P][7]
     if heard_ns is not None:
@@ -294,27 +290,23 @@ def test_a_leader_that_has_not_heard_of_a_smaller_isr_goes_by_the_last_one(
     assert [problem.text.split()[0] for problem in found] == below
 
 
-def test_a_group_may_read_again() -> None:
-    history = sound()
+def test_a_group_may_read_again(history: History) -> None:
     history.readers[0].is_shared = True
     read_twice(history)
     assert check(history) == []
 
 
-def test_what_a_reader_does_not_read_is_not_missed_by_him() -> None:
-    history = sound()
+def test_what_a_reader_does_not_read_is_not_missed_by_him(history: History) -> None:
     history.log["other", 0].append(Stored(0, Record("b", 0), 0))
     assert check(history) == []
 
 
-def test_a_transaction_of_unknown_outcome_may_be_there_or_not() -> None:
-    history = sound()
+def test_a_transaction_of_unknown_outcome_may_be_there_or_not(history: History) -> None:
     history.transactions = [one._replace(outcome=Outcome.UNKNOWN) for one in history.transactions]
     assert check(history) == []
 
 
-def test_many_problems_of_a_kind_are_shortened() -> None:
-    history = sound()
+def test_many_problems_of_a_kind_are_shortened(history: History) -> None:
     history.failures += [f"failure {n}" for n in range(100)]
     assert str(check(history)[-1]) == "failure: ... and 92 more like it"
 

@@ -47,13 +47,14 @@ def main(arguments: list[str]) -> int:
     chosen = [argument for argument in arguments if re.fullmatch(r"3\.\d+", argument)]
     tests = [argument for argument in arguments if argument not in chosen] or list(TESTS)
     own, for_tests = environments.dependencies(), environments.dependencies("test")
+    this_tree = ["--editable", str(ROOT)]  # with its command, and its entry point of pytest
     shutil.rmtree(PLACE, ignore_errors=True)
     try:
         results = []
         for version in chosen or pythons.VERSIONS:
-            ends = {"newest": [*own, *for_tests]}
+            ends = {"newest": [*this_tree, *for_tests]}
             if version == LOWEST_ON:
-                ends["lowest"] = [*environments.lowest(own), *for_tests]
+                ends["lowest"] = [*this_tree, *environments.lowest(own), *for_tests]
             results.append(check(version, ends, tests))
         return 0 if all(results) else 1
     finally:

@@ -23,9 +23,13 @@ _JARS = {
 }
 
 
-def kafka_jars() -> Path:
-    """The directory with Kafka 3.9.1's jars; says what to run when they are not there."""
-    jars = jars_dir("kafka-3.9.1")
+# APIs of which there is a version that Kafka 3.9 does not have: their definitions and classes are those of Kafka 4.x
+LATER_APIS = {68: "ConsumerGroupHeartbeat", 76: "ShareGroupHeartbeat"}
+
+
+def kafka_jars(name: str = "kafka-3.9.1") -> Path:
+    """The directory with Kafka's jars, 3.9.1 unless named; says what to run when they are not there."""
+    jars = jars_dir(name)
     if not any(jars.glob("kafka-clients-*.jar")):
         raise FileNotFoundError(f"no Kafka jars in {jars}: run `python compat_tests/deps.py jars`")
     return jars
@@ -33,9 +37,17 @@ def kafka_jars() -> Path:
 
 def definitions() -> dict[str, dict[str, Any]]:
     """Every message definition by name, as Kafka's JSON says it, with `javaClass` added."""
+    found = _definitions_in(kafka_jars())
+    later = _definitions_in(kafka_jars("kafka-4"))
+    for api in LATER_APIS.values():
+        found |= {name: later[name] for name in (f"{api}Request", f"{api}Response")}
+    return found
+
+
+def _definitions_in(jars: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for jar_name, package in _JARS.items():
-        with zipfile.ZipFile(next(kafka_jars().glob(f"{jar_name}-[0-9]*.jar"))) as jar:
+        with zipfile.ZipFile(next(jars.glob(f"{jar_name}-[0-9]*.jar"))) as jar:
             for entry in jar.namelist():
                 if entry.startswith("common/message/") and entry.endswith(".json"):
                     definition = _parse(jar.read(entry).decode())
@@ -54,9 +66,28 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def ask_java(commands: Iterable[str]) -> list[str]:
-    """The answers of RoundTrip.java, one per command."""
+    """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
+    asked = list(commands)
+    later = [number for number, command in enumerate(asked) if _is_later(command)]
+    answers = dict(zip(later, ask_java_of("kafka-4", [asked[number] for number in later]), strict=True))
+    rest = [number for number in range(len(asked)) if number not in answers]
+    answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
+    return [answers[number] for number in range(len(asked))]
+
+
+def _is_later(command: str) -> bool:
+    verb, subject, *_ = command.split(" ")
+    if verb == "header":
+        return int(subject) in LATER_APIS
+    return any(f".{api}Re" in subject for api in LATER_APIS.values())
+
+
+def ask_java_of(jars: str, commands: list[str]) -> list[str]:
+    """`ask_java` of one Kafka version."""
+    if not commands:
+        return []
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*", str(ROUND_TRIP)],
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars(jars)}/*", str(ROUND_TRIP)],
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,

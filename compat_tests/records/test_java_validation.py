@@ -22,7 +22,7 @@ from kpybroker.wire.records.default_record import INT64_MAX
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record
 from kpybroker.wire.records.record_errors import RecordValidationError
-from kpybroker.wire.records.validate import validate_and_assign
+from kpybroker.wire.records.validate import AppendContext, validate_and_assign
 
 NOW_MS = 1_700_000_000_000
 BASE_OFFSET = 1234
@@ -63,14 +63,8 @@ class Case(NamedTuple):
     def outcome(self) -> str:
         """What Records.java says where we agree with it."""
         try:
-            result = validate_and_assign(
-                bytearray(self.records),
-                self.rules,
-                base_offset=BASE_OFFSET,
-                now_ms=NOW_MS,
-                leader_epoch=LEADER_EPOCH,
-                from_client=self.from_client,
-            )
+            call = AppendContext(BASE_OFFSET, NOW_MS, LEADER_EPOCH, self.from_client)
+            result = validate_and_assign(bytearray(self.records), self.rules, call)
         except RecordValidationError as error:
             return " ".join([f"error {error.code.name}", *(str(wrong.batch_index) for wrong in error.record_errors)])
         except KafkaError as error:
@@ -254,9 +248,7 @@ def test_rules_of_produce_versions() -> None:
     answers = ask_java(f"produce {version} {buffer.hex() or '-'}" for version, buffer in cases)
     for (version, buffer), java in zip(cases, answers, strict=True):
         try:
-            validate_and_assign(
-                bytearray(buffer), AppendRules(), base_offset=0, now_ms=0, leader_epoch=0, request_version=version
-            )
+            validate_and_assign(bytearray(buffer), AppendRules(), AppendContext(0, 0, 0), version)
             ours = "ok"
         except KafkaError as error:
             ours = f"error {error.code.name}"

@@ -38,6 +38,7 @@ MAIN_CLASSES = {
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",  # 4.x only
     "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",

@@ -1,4 +1,4 @@
-"""A disk that fails on command: what a stock producer is told, and what is there afterwards."""
+"""A disk that fails on command: what a stock producer receives, and what is there afterwards."""
 
 from __future__ import annotations
 

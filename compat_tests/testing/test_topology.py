@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Traffic:
-    """A producer and a consumer that are never told of what happens; `stop` compares what they have seen."""
+    """A producer and a consumer that receive no notice of what happens; `stop` compares what they have seen."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._bootstrap = cluster.bootstrap_servers

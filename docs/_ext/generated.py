@@ -6,6 +6,7 @@
 `{package} NAME`          a package's docstring, and one line for each of its modules
 `{api-table} NAME`         the public names of a module, with the first paragraph of each docstring
 `{command-help} WORDS`    what `kpybroker WORDS --help` prints
+`{client-commands}`       the help of every command that talks to a cluster
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
 """
@@ -13,6 +14,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +137,43 @@ class CommandHelp(Generated):
         yield from ["```text", f"$ {' '.join(self.arguments[0].split())} --help", *result.output.splitlines(), "```"]
 
 
+class ClientCommands(Generated):
+    """Each command for a cluster, with its help."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A heading and a block for each noun and verb."""
+        import click
+
+        from kpybroker.cli.lazy import CLIENT_COMMANDS
+        from kpybroker.cli.main import cli
+
+        context = click.Context(cli)
+        for name in CLIENT_COMMANDS:
+            command = cli.get_command(context, name)
+            verbs = sorted(command.commands) if isinstance(command, click.Group) else []
+            for words in (name, *(f"{name} {verb}" for verb in verbs)):
+                level = "####" if " " in words else "###"
+                yield from [f"{level} kpybroker {words}", "", "```text", *self._help(words), "```", ""]
+
+    def _help(self, words: str) -> list[str]:
+        """What the command prints, without what is the same for all."""
+        from click.testing import CliRunner
+
+        from kpybroker.cli.main import cli
+
+        result = CliRunner().invoke(cli, [*words.split(), "--help"], prog_name="kpybroker", terminal_width=90)
+        if result.exit_code:
+            raise self.error(f"kpybroker {words} --help ends with exit code {result.exit_code}")
+        text = re.sub(SHARED_OPTIONS, "", result.output, flags=re.DOTALL)
+        return text.partition("  Exit codes:")[0].rstrip().splitlines()
+
+
+SHARED_OPTIONS = r"  -b, --bootstrap-server.*?(?=  -h, --help)"
+"""From the first to the last option that every command for a cluster has."""
+
+
 class ErrorCodes(Generated):
     """Every error code that has a name."""
 
@@ -193,6 +232,7 @@ def setup(app: Any) -> dict[str, bool]:
         "package": Package,
         "api-table": Module,
         "command-help": CommandHelp,
+        "client-commands": ClientCommands,
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
     }.items():

@@ -9,7 +9,6 @@ Only this module knows every part. The parts know their `Host`, and the few othe
 
 from __future__ import annotations
 
-import gc
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -41,12 +40,14 @@ from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
+from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
 from kpybroker.broker.requests.server import BoundListener, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.znodes import ZnodeError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Broker:
         self.holds = holds or Holds()
         self.clock: Clock = clock or SystemClock()
         self.transport: Transport = transport or socket_transport(config)
-        self.files: Files = files or OsFiles()
+        self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.stall = LoopStallGauge()
@@ -115,6 +116,7 @@ class Broker:
         self._hands_over = True
         self._has_crashed = False
 
+        self.first_times = FirstTimes()
         self.dispatcher = Dispatcher(self, routes.load)
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
@@ -189,7 +191,6 @@ class Broker:
         assert self._nursery is not None
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
-        gc.freeze()
         logger.info("[KafkaServer id=%d] started", self.node_id)
 
     async def _open_tree(self) -> Tree:
@@ -203,7 +204,9 @@ class Broker:
         return tree
 
     async def _stop(self) -> None:
-        logger.info("[KafkaServer id=%d] shutting down", self.node_id)
+        """Of a broker that has served, and without a word of one that failed to start: its cause is what matters."""
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shutting down", self.node_id)
         for bound in self.bound:
             bound.listener.close()
         # Connections are closed before the parts that serve them, as in KafkaServer.shutdown: clients that get the
@@ -211,7 +214,8 @@ class Broker:
         await self.server.stop()
         await self._close_parts()
         measure_no_more(self.stall)
-        logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
+        if self._is_serving:
+            logger.info("[KafkaServer id=%d] shut down completed", self.node_id)
 
     async def _close_parts(self) -> None:
         """The reverse of the start, as far as the start got."""

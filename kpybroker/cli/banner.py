@@ -1,11 +1,16 @@
-"""What `kpybroker dev` and `kpybroker server` print once the broker is ready.
+"""What `kpybroker dev` and `kpybroker server` say once the broker is ready.
 
-The first line is for programs and does not change: `kpybroker ready at HOST:PORT`, the first listener's bound address
-(an IPv6 host in brackets). The other lines are for people and may change.
+The ready line is for programs, and the only line on standard output. As text it does not change between versions:
+`kpybroker ready at HOST:PORT`, the first listener's bound address (an IPv6 host in brackets). Fields of the form
+`name=value` may follow, separated by blanks; a program ignores those that it does not know. With `--log-format json`
+the line is one JSON object, to which fields may be added.
+
+The banner is for people: it goes to standard error and may change.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,6 +26,29 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Node(NamedTuple):
+    """A broker of this process with its listeners, in the order of `listeners`."""
+
+    node_id: int
+    addresses: Sequence[Address]
+
+
+class Facts(NamedTuple):
+    """What is known of the brokers of this process.
+
+    `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
+    """
+
+    nodes: Sequence[Node]
+    cluster_id: str
+    version: str
+    log_dirs: Sequence[str]
+    coordination: str
+    ephemeral: bool
+    fsync_each: bool
+    control: str | None = None
+
+
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
 
 
@@ -29,35 +57,56 @@ def reachable(address: Address) -> str:
     return str(address._replace(host=_REACHABLE.get(address.host, address.host)))
 
 
-def ready_line(addresses: Sequence[Address], control: tuple[str, int] | None = None) -> str:
-    """The first line, with the first listener's address, and ` control=http://HOST:PORT` if there is a channel."""
-    field = "" if control is None else f" control=http://{control[0]}:{control[1]}"
-    return f"kpybroker ready at {addresses[0]}{field}"
+def bootstrap_servers(nodes: Sequence[Node]) -> str:
+    """The first listener of each broker, for `bootstrap.servers` of a client on this machine."""
+    return ",".join(reachable(node.addresses[0]) for node in nodes)
 
 
-class BrokerFacts(NamedTuple):
-    """What the banner says of the broker. `version` is kpybroker's; `fsync_each`: every message is fsynced."""
-
-    node_id: int
-    cluster_id: str
-    version: str
-    log_dirs: Sequence[str]
-    coordination: str
-    ephemeral: bool
-    fsync_each: bool
+def ready_line(facts: Facts) -> str:
+    """The line for programs, as text."""
+    fields = [f"kpybroker ready at {facts.nodes[0].addresses[0]}"]
+    if len(facts.nodes) > 1:
+        fields.append(f"bootstrap.servers={bootstrap_servers(facts.nodes)}")
+    if facts.control is not None:
+        fields.append(f"control={facts.control}")
+    return " ".join(fields)
 
 
-def banner(addresses: Sequence[Address], facts: BrokerFacts) -> str:
-    """Every line but the first."""
-    at = reachable(addresses[0])
+def ready_json(facts: Facts) -> str:
+    """The line for programs, as a JSON object."""
+    import json
+
+    return json.dumps(
+        {
+            "event": "ready",
+            "address": str(facts.nodes[0].addresses[0]),
+            "bootstrapServers": bootstrap_servers(facts.nodes),
+            "pid": os.getpid(),
+            "version": facts.version,
+            "clusterId": facts.cluster_id,
+            "brokers": [
+                {
+                    "nodeId": node.node_id,
+                    "listeners": {address.listener_name: str(address) for address in node.addresses},
+                }
+                for node in facts.nodes
+            ],
+            "logDirs": list(facts.log_dirs),
+            "ephemeral": facts.ephemeral,
+            "control": facts.control,
+        }
+    )
+
+
+def banner(facts: Facts) -> str:
+    """What a person wants to know and can try."""
+    at = bootstrap_servers(facts.nodes)
     lines = [
-        f"  broker   {facts.node_id} of cluster {facts.cluster_id}, kpybroker {facts.version}",
+        f"  {_brokers(facts.nodes)} of cluster {facts.cluster_id}, kpybroker {facts.version}",
+        *_addresses(facts.nodes),
         f"  data     {', '.join(facts.log_dirs)}",
         f"  tree     {facts.coordination}",
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
-    ]
-    lines += [f"  also     {address.listener_name} at {address}" for address in addresses[1:]]
-    lines += [
         "  try",
         f"    kcat     echo hello | kcat -P -b {at} -t demo && kcat -C -b {at} -t demo -e",
         "    Python   "
@@ -68,6 +117,18 @@ def banner(addresses: Sequence[Address], facts: BrokerFacts) -> str:
         "  stop     Ctrl-C",
     ]
     return "\n".join(lines)
+
+
+def _brokers(nodes: Sequence[Node]) -> str:
+    ids = ", ".join(str(node.node_id) for node in nodes)
+    return f"broker   {ids}" if len(nodes) == 1 else f"brokers  {ids}"
+
+
+def _addresses(nodes: Sequence[Node]) -> list[str]:
+    """The addresses that the ready line does not say."""
+    if len(nodes) == 1:
+        return [f"  also     {address.listener_name} at {address}" for address in nodes[0].addresses[1:]]
+    return [f"  at       {', '.join(str(address) for address in node.addresses)}" for node in nodes]
 
 
 def durability(ephemeral: bool, fsync_each: bool) -> str:

@@ -8,38 +8,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
-from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
+from kpybroker.config.development import development_defaults
+from kpybroker.control.process.ephemeral import ephemeral_directory
 
-DEFAULTS = {
-    "broker.id": "0",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
-}
-"""Keys as in Kafka's quickstart file for a single broker."""
+DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
 
 def run_dev(options: DevOptions) -> int:
     """Run the broker, or the cluster, until it is stopped; the exit code."""
-    given = parse_overrides(options.overrides)
-    if options.ephemeral and (options.data_dir is not None or "log.dirs" in given):
-        run.fail("--ephemeral keeps nothing, yet a data directory is named", "leave one of the two out", EXIT_CONFIG)
     set_up_logging(options.log_format, python_level(options.log_level or "INFO"), quiet=options.log_level is None)
+    given = parse_overrides(options.overrides)
+    _check_directories(options, given)
     if options.ephemeral:
-        import tempfile
-
-        if options.ephemeral_dir is not None:
-            import shutil
-
-            try:
-                return _run(options, str(Path(options.ephemeral_dir) / "data"), given)
-            finally:
-                shutil.rmtree(options.ephemeral_dir, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix="kpybroker-", ignore_cleanup_errors=True) as directory:
-            return _run(options, str(Path(directory) / "data"), given)
+        run.end_on_sigterm()
+        with ephemeral_directory(options.ephemeral_dir) as directory:
+            return _run(options, str(Path(directory) / "data"), given, directory)
     data_dir = options.data_dir
     if data_dir is None:
         # A cluster's files are kept apart from those of a single broker.
@@ -47,15 +33,48 @@ def run_dev(options: DevOptions) -> int:
     return _run(options, data_dir, given)
 
 
-def _run(options: DevOptions, data_dir: str, given: Mapping[str, str]) -> int:
+def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
+    """End the process where two of the options say where data are kept, or one says it badly."""
+    if options.data_dir is not None and (not options.data_dir.strip() or "," in options.data_dir):
+        fail(
+            f"--data-dir '{options.data_dir}' is not one directory",
+            "name one, without a comma in it; several are --override log.dirs=A,B",
+            EXIT_CONFIG,
+        )
+    overridden = next((f"--override {key}" for key in DIRECTORY_KEYS if key in given), None)
+    named = "--data-dir" if options.data_dir is not None else overridden
+    if options.ephemeral and named is not None:
+        fail(f"--ephemeral keeps nothing, yet {named} names a data directory", "leave one of the two out", EXIT_CONFIG)
+    if options.data_dir is not None and overridden is not None:
+        fail(f"--data-dir and {overridden} both name a data directory", "leave one of the two out", EXIT_CONFIG)
+
+
+def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
+    defaults = development_defaults(options.brokers)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
-        plans = dev_cluster.plans({**DEFAULTS, **dev_cluster.defaults(options.brokers), **given}, options, data_dir)
-        return run.run(plans, data_dir, options.control, options.exit_with)
-    props = {**DEFAULTS, "listeners": listener(options.host, options.port), "log.dirs": data_dir, **given}
-    plan = run.plan(props, "from the command line", ephemeral=options.ephemeral)
-    return run.run([plan], f"{data_dir}-more", options.control, options.exit_with)
+        dev_cluster.check(options, given, data_dir)
+        plans = dev_cluster.plans({**defaults, **given}, options, data_dir, temporary)
+        return run.run(plans, run.Extras(data_dir, options.control, options.exit_with))
+    if "node.id" in given:
+        del defaults["broker.id"]  # another name of the same value
+    if not any(key in given for key in DIRECTORY_KEYS):
+        _check_no_cluster(data_dir)
+        defaults["log.dirs"] = data_dir
+    props = {**defaults, "listeners": listener(options.host, options.port), **given}
+    plan = run.plan(props, "from the command line", temporary)
+    return run.run([plan], run.Extras(f"{data_dir}-more", options.control, options.exit_with))
+
+
+def _check_no_cluster(data_dir: str) -> None:
+    """End the process where `dev --brokers` keeps its data."""
+    if (Path(data_dir) / "broker-0" / "meta.properties").exists():
+        fail(
+            f"{data_dir} holds the data of a cluster",
+            "start it with --brokers, or give a single broker a directory of its own with --data-dir",
+            EXIT_CONFIG,
+        )
 
 
 def default_data_dir(environment: Mapping[str, str]) -> str:

@@ -11,31 +11,57 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
-from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener
 
 SINGLE_BROKER_FILE = "meta.properties"
+PORT_MAX = 65535
+
+KEYS_OF_ONE_BROKER = ("broker.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir")
+"""Each broker of the cluster has its own value."""
 
 
-def defaults(count: int) -> dict[str, str]:
-    """Keys that depend on the number of brokers, to be added to `dev.DEFAULTS`."""
-    factor = str(min(count, 3))
-    return {
-        "default.replication.factor": factor,
-        "offsets.topic.replication.factor": factor,
-        "transaction.state.log.replication.factor": factor,
-        "transaction.state.log.min.isr": str(min(count, 2)),
-    }
-
-
-def plans(props: Mapping[str, str], options: DevOptions, data_dir: str) -> list[run.Plan]:
-    """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
+def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
+    """End the process for options that such a cluster cannot have."""
+    last = options.port + options.brokers - 1
+    if options.port and last > PORT_MAX:
+        fail(
+            f"--brokers {options.brokers} takes the ports {options.port} to {last}, and the last port is {PORT_MAX}",
+            f"choose a --port up to {PORT_MAX + 1 - options.brokers}, or 0 for any free ones",
+            EXIT_CONFIG,
+        )
+    for key in KEYS_OF_ONE_BROKER:
+        if key in given:
+            fail(
+                f"--override {key} is for one broker, but --brokers {options.brokers} gives each its own",
+                f"leave out --override {key} or --brokers; --host, --port and --data-dir are for the whole cluster",
+                EXIT_CONFIG,
+            )
+    if given.get("zookeeper.connect"):
+        fail(
+            f"--brokers {options.brokers} has its coordination embedded, yet zookeeper.connect is set",
+            "leave one of the two out; with ZooKeeper, start each broker by kpybroker server",
+            EXIT_CONFIG,
+        )
+    kept = len(list(Path(data_dir).glob("broker-*/meta.properties")))
+    if kept > options.brokers:
+        run.server_log.warning(
+            "%s holds the data of %d brokers, and --brokers %d starts only the first ones: replicas of the others are "
+            "offline",
+            data_dir,
+            kept,
+            options.brokers,
+        )
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
-        run.fail(
+        fail(
             f"{data_dir} holds the data of a single broker",
             "give the cluster a directory of its own with --data-dir, or leave --brokers out",
             EXIT_CONFIG,
         )
+
+
+def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporary: str | None = None) -> list[run.Plan]:
+    """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
     Path(data_dir).mkdir(parents=True, exist_ok=True)
     wanted = []
     for broker_id in range(options.brokers):
@@ -44,5 +70,5 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str) -> list[
             "listeners": listener(options.host, options.port + broker_id if options.port else 0),
             "log.dirs": str(Path(data_dir) / f"broker-{broker_id}"),
         }
-        wanted.append(run.plan({**props, **own}, "from the command line", ephemeral=options.ephemeral))
+        wanted.append(run.plan({**props, **own}, "from the command line", temporary))
     return wanted

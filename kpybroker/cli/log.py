@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from kpybroker.cli.param_types import Number
+
 EXIT_CODES: Final = """\b
 Exit codes:
   0  nothing is wrong
@@ -33,8 +35,8 @@ def log() -> None:
 @log.command(epilog=EXIT_CODES)
 @_paths
 @click.option("--records", is_flag=True, help="Keys, values and headers too; those of internal topics decoded.")
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Begin with the batch that holds N.")
-@click.option("--max-batches", type=click.IntRange(1), metavar="N", help="At most N batches of a partition.")
+@click.option("--offset", type=Number(0), default=0, metavar="N", help="Begin with the batch that holds N.")
+@click.option("--max-batches", type=Number(1), metavar="N", help="At most N batches of a partition.")
 @click.option(
     "--decoder",
     type=click.Choice(("auto", "offsets", "transactions", "raw")),

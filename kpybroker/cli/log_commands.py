@@ -7,10 +7,10 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_OK
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_OK, fail
 from kpybroker.cli.log_format import as_json, finding_line, finding_row, summary_line, summary_row, table
-from kpybroker.cli.run import fail
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump
 from kpybroker.storage.inspection.dump_segment import Row, Selection
 from kpybroker.storage.inspection.verify import ERROR, Totals, verify
@@ -22,7 +22,7 @@ def run_dump(
     paths: Sequence[str], records: bool, offset: int, max_batches: int | None, decoder: str, output: str
 ) -> int:
     """Print what the files contain; EXIT_FINDINGS if any of it is damaged."""
-    files = OsFiles()
+    files = local_files()
     found = _checked(files, paths)
     damaged = 0
 
@@ -39,7 +39,7 @@ def run_dump(
 
 def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
     """Check the files and print the findings with a summary for each path; EXIT_FINDINGS if there is an error."""
-    files = OsFiles()
+    files = local_files()
     error_count = 0
     for path in _checked(files, paths):
         totals = Totals()
@@ -54,9 +54,9 @@ def run_verify(paths: Sequence[str], shallow: bool, output: str) -> int:
     return EXIT_FINDINGS if error_count else EXIT_OK
 
 
-def _checked(files: OsFiles, paths: Sequence[str]) -> list[str]:
+def _checked(files: Files, paths: Sequence[str]) -> list[str]:
     """Absolute paths. One that cannot be used ends the command before it prints anything."""
-    found = [os.path.abspath(path) for path in paths]
+    found = [os.path.abspath(path).replace(os.sep, "/") for path in paths]
     for path in found:
         try:
             check_path(files, path)

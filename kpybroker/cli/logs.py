@@ -1,8 +1,8 @@
-"""Log lines on standard output: Kafka's own pattern, or one JSON object a line.
+"""Log lines on standard error: Kafka's own pattern, or one JSON object a line.
 
 Text is the pattern of Kafka's `log4j.properties`, `[%d] %p %m (%c)`, with Kafka's level names; a traceback follows
-on further lines, as in Java. JSON has `timestamp` (ISO 8601, UTC), `level`, `logger`, `message`,
-`error`.
+on further lines, as in Java. JSON has `timestamp` (ISO 8601, UTC), `level`, `logger`, `message`, `error`, and where
+the process ends because of it `fix` and `exitCode`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import sys
 from typing import Final
 
 FORMATS: Final = ("text", "json")
+
+EXTRA_FIELDS: Final = "json_fields"
+"""The attribute of a record with more fields for JSON."""
 
 _NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL", 5: "TRACE"}
 
@@ -42,24 +45,30 @@ class JsonFormatter(logging.Formatter):
         import time
 
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        fields = {
+        fields: dict[str, object] = {
             "timestamp": f"{seconds}.{int(record.msecs):03d}Z",
             "level": level_name(record.levelno),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, EXTRA_FIELDS, {}),
         }
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False)
 
 
+def is_json() -> bool:
+    """Whether the log has been set up as JSON."""
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
+
+
 def set_up_logging(log_format: str, level: str, quiet: bool) -> None:
-    """Log to standard output in `log_format`, from `level` on.
+    """Log to standard error in `log_format`, from `level` on. Standard output is for the ready line alone.
 
     `quiet` logs only warnings and what KafkaServer reports, for a terminal.
     """
     logging.addLevelName(5, "TRACE")
-    handler = logging.StreamHandler(sys.stdout)
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaFormatter())
     logging.raiseExceptions = False  # the reader of our output may have gone away; the broker goes on
     root = logging.getLogger()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from kpybroker import __version__
-from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
 from kpybroker.cli.health.ping import ping
+from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
-from kpybroker.cli.logs import FORMATS
+from kpybroker.cli.logs import FORMATS, set_up_logging
+from kpybroker.cli.param_types import Number
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR")
 
@@ -30,31 +32,29 @@ _log_format = click.option(
 )
 
 
-@click.group(epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A broker that speaks the Kafka protocol."""
+    """A broker that speaks the Kafka protocol, and commands for any Kafka cluster."""
 
 
 @cli.command(epilog=_EXIT_CODES)
-@click.option("--port", type=click.IntRange(0, 65535), default=9092, help="0 takes a free one. [default: 9092]")
+@click.option("--port", type=Number(0, 65535), default=9092, help="0 takes a free one. [default: 9092]")
 @click.option("--host", default="127.0.0.1", help="The address to bind; 0.0.0.0 is every one. [default: 127.0.0.1]")
 @click.option("--data-dir", type=click.Path(file_okay=False), help="Where messages are kept. [default: see below]")
 @click.option(
     "--brokers",
-    type=click.IntRange(1, 9),
+    type=Number(1, 9),
     default=1,
     help="A cluster of so many brokers, at PORT and the ports after it. [default: 1]",
 )
 @click.option(
     "--control",
-    type=click.IntRange(0, 65535),
+    type=Number(0, 65535),
     metavar="PORT",
     help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
 )
-@click.option(
-    "--exit-with", type=click.IntRange(1), metavar="PID", help="Stop when this process ends, such as one that tests."
-)
+@click.option("--exit-with", type=Number(1), metavar="PID", help="Stop when this process ends, such as one that tests.")
 @click.option("--ephemeral-dir", type=click.Path(), hidden=True, help="The name of the directory of --ephemeral.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")
 @_override
@@ -65,7 +65,7 @@ def dev(**options: Any) -> None:
 
     Data are kept in $XDG_DATA_HOME/kpybroker (usually ~/.local/share/kpybroker) unless --data-dir or --ephemeral says
     otherwise, and those of a cluster in kpybroker-cluster next to it. Once ready it prints `kpybroker ready at
-    HOST:PORT` and what to try.
+    HOST:PORT` on standard output; the log, and what to try, go to standard error.
     """
     from kpybroker.cli import dev as command
     from kpybroker.cli.options import DevOptions
@@ -94,19 +94,35 @@ cli.add_command(ping)
 
 
 def main() -> None:
-    """The entry point: runs the command, and reports a bad option in two lines as `run.fail` does."""
+    """The entry point: runs the command, and reports a bad option in two lines as `fail` does."""
+    _replace_closed_streams()
     try:
         cli(prog_name="kpybroker", standalone_mode=False)
     except click.ClickException as error:
-        command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
-        from kpybroker.cli.run import fail
-
-        fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)
+        _report(error)
     except (KeyboardInterrupt, click.Abort):
         # Before the broker has its own handling of signals.
         raise SystemExit(130) from None
     finally:
         _close_stdout()
+
+
+def _report(error: click.ClickException) -> NoReturn:
+    """Two lines, or the help of a group of commands for which none was named. `--log-format json` holds already."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2; its text is the whole help
+        sys.stderr.write(f"{error.format_message()}\n")
+        raise SystemExit(EXIT_CONFIG)
+    if "--log-format json" in " ".join(sys.argv).replace("=", " "):
+        set_up_logging("json", "INFO", quiet=True)
+    command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")
+    fail(error.format_message(), f"{command} --help shows what there is", EXIT_CONFIG)
+
+
+def _replace_closed_streams() -> None:
+    """A parent may have closed them (`>&-`); the next file that is opened would take their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _close_stdout() -> None:

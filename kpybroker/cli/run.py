@@ -1,8 +1,8 @@
 """Runs a broker, or a development cluster of them, until it is stopped: configuration in, exit code out.
 
-Whatever prevents the start is two lines on standard error, `kpybroker: <cause>` and `fix: <what to do>`, and one of the
-codes in `exit_codes`. A first SIGTERM or SIGINT stops the broker in order; a second one ends the process at once.
-SIGUSR1 logs how long the loop was blocked since the last one.
+Whatever prevents the start is two lines on standard error, `kpybroker: <cause>` and `fix: <what to do>` (with
+`--log-format json` one object), and one of the codes in `exit_codes`. A first SIGTERM, SIGINT or SIGHUP stops the
+broker in order; a second one ends the process at once. SIGUSR1 logs how long the loop was blocked since the last one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
-from kpybroker.cli.banner import Address, BrokerFacts, banner, ready_line
-from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli import garbage
+from kpybroker.cli.banner import Address, Facts, Node, banner, ready_json, ready_line
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
+from kpybroker.cli.logs import is_json
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
 from kpybroker.config.values import ConfigError
+from kpybroker.control.process import ephemeral
+from kpybroker.system import one_heap_for_all_threads
 
 if TYPE_CHECKING:
     import trio
@@ -35,51 +39,55 @@ if TYPE_CHECKING:
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGINT", "SIGBREAK")
+    if hasattr(signal, name)  # BREAK: on Windows
+)
+HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 REPORT_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))  # not on Windows
 
 
 class Plan(NamedTuple):
-    """A broker to run."""
+    """A broker to run. `temporary`: the directory that is removed at the end."""
 
     config: BrokerConfig
     notes: Sequence[Note]
-    ephemeral: bool = False
+    temporary: str | None = None
 
 
-def fail(cause: str, fix: str, code: int) -> NoReturn:
-    """Print the two lines and end the process with `code`."""
-    sys.stderr.write(f"kpybroker: {' '.join(cause.split())}\nfix: {' '.join(fix.split())}\n")
-    sys.stderr.flush()
-    raise SystemExit(code)
-
-
-def plan(props: Mapping[str, str], source: str, *, ephemeral: bool = False) -> Plan:
+def plan(props: Mapping[str, str], source: str, temporary: str | None = None) -> Plan:
     """Check the keys that the user gave; `source` says where, for the error. Ends the process if one is bad."""
     try:
         interpreted = interpret(props)
-        return Plan(BrokerConfig(interpreted.props), interpreted.notes, ephemeral)
+        return Plan(BrokerConfig(interpreted.props), interpreted.notes, temporary)
     except ConfigError as error:
         fail(f"{error} ({source})", fix_for(error), EXIT_CONFIG)
 
 
-def run(
-    plans: Sequence[Plan], directory: str, control_port: int | None = None, exit_with_pid: int | None = None
-) -> int:
-    """Run one broker or several until stopped; the exit code.
+class Extras(NamedTuple):
+    """What `dev` adds: a directory for files that belong to no single broker of them, the port of the control channel,
+    the id of a process to end with."""
 
-    `directory` is for what belongs to no single broker of them. `control_port`: open the control channel there.
-    `exit_with_pid`: stop when that process ends.
-    """
+    directory: str = ""
+    control_port: int | None = None
+    exit_with: int | None = None
+
+
+NO_EXTRAS = Extras()
+
+
+def run(plans: Sequence[Plan], extras: Extras = NO_EXTRAS) -> int:
+    """Run one broker, or a cluster of a few, until stopped; the exit code."""
     import trio
 
     from kpybroker.broker.lifecycle.errors import StartupError
 
-    _one_heap_for_all_threads()
+    one_heap_for_all_threads()
     for note in plans[0].notes:
         config_log.log(logging.WARNING if note.serious else logging.INFO, "%s", note.text)
     try:
-        trio.run(_serve, plans, directory, control_port, exit_with_pid)
+        trio.run(_serve, plans, extras)
     except StartupError as error:
         fail(error.cause, error.fix, error.exit_code)
     except Exception as error:
@@ -95,19 +103,6 @@ def run(
     return EXIT_OK
 
 
-def _one_heap_for_all_threads() -> None:
-    """Limits glibc to one heap (mallopt(3), M_ARENA_MAX), as other C libraries have.
-
-    By default each thread has its own, and keeps what it has freed: large requests handled by several worker threads
-    would take their memory once for each thread. With the GIL, several heaps gain nothing.
-    """
-    import ctypes  # trio has it too
-
-    arena_max = -8
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(arena_max, 1)
-
-
 def _the_only(error: BaseException) -> BaseException:
     """The one exception inside groups of one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -115,26 +110,25 @@ def _the_only(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None, exit_with_pid: int | None) -> None:
+async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
     import trio
 
     from kpybroker.control.hosted import Hosted
     from kpybroker.control.plan import BrokerPlan
 
-    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(directory))
+    hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans], Path(extras.directory))
     async with trio.open_nursery() as nursery:
-        stop = _stop_on_signals(hosted, nursery.cancel_scope)
-        if exit_with_pid is not None:
-            from kpybroker.control.exit_with import exit_with
-
-            exit_with(exit_with_pid, stop, lambda: None)
+        stop = _stop_on_signals(hosted, nursery.cancel_scope, plans[0].temporary)
+        if extras.exit_with is not None:
+            _exit_with(extras.exit_with, stop, plans[0].temporary)
+        nursery.start_soon(garbage.collect)
         if REPORT_SIGNALS:
             await nursery.start(_report_on_signals, hosted)
         control = None
-        if control_port is not None:
+        if extras.control_port is not None:
             from kpybroker.control.start import open_channel
 
-            control = await nursery.start(open_channel, hosted, control_port)
+            control = await nursery.start(open_channel, hosted, extras.control_port)
 
         async def on_ready() -> None:
             announce(list(hosted.brokers.values()), plans[0], control)
@@ -145,13 +139,28 @@ async def _serve(plans: Sequence[Plan], directory: str, control_port: int | None
         raise hosted.fatal
 
 
-def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], None]:
+def _exit_with(pid: int, stop: Callable[[], None], temporary: str | None) -> None:
+    from kpybroker.control.process.exit_with import exit_with
+
+    exit_with(pid, stop, lambda: ephemeral.remove(temporary) if temporary is not None else None)
+
+
+def end_on_sigterm() -> None:
+    """Until the broker has its own handling of signals, let SIGTERM end the process as Ctrl-C does, cleaning up."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _stop_on_signals(hosted: Hosted, start: trio.CancelScope, temporary: str | None) -> Callable[[], None]:
     """The first signal stops the loop; the second ends the process without it, since the loop may be stuck.
 
-    What is returned stops the loop too; call it in any thread.
+    What is returned stops the loop too, called in any thread.
 
     The handlers stay until the process ends, since there is work after the loop too. (The system's own handling would
-    do nothing to process 1 of a container.)
+    do nothing to process 1 of a container.) SIGHUP is left alone where it is ignored, as under nohup.
     """
     import trio
 
@@ -163,6 +172,7 @@ def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], No
         if hosted.is_ready:
             hosted.stop()
         else:
+            server_log.info("Stopped before the start was complete")
             start.cancel()
 
     def stop_soon() -> None:
@@ -172,12 +182,16 @@ def _stop_on_signals(hosted: Hosted, start: trio.CancelScope) -> Callable[[], No
     def on_signal(number: int, _: FrameType | None) -> None:
         nonlocal is_stopping
         if is_stopping:
+            if temporary is not None:
+                ephemeral.remove(temporary)
             os._exit(128 + number)
         is_stopping = True
         stop_soon()
 
     for number in STOP_SIGNALS:
         signal.signal(number, on_signal)
+    if HANG_UP is not None and signal.getsignal(HANG_UP) is not signal.SIG_IGN:
+        signal.signal(HANG_UP, on_signal)
     return stop_soon
 
 
@@ -197,27 +211,38 @@ def _report(hosted: Hosted) -> None:
         broker.stall.reset()
 
 
-def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> None:
-    """Print the ready line and the banner: of the first broker, with the addresses of all."""
-    broker = brokers[0]
-    addresses = [Address(bound.name, *bound.listener.address[:2]) for one in brokers for bound in one.bound]
+def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None = None) -> None:
+    """Say that they are ready: the ready line on standard output, and the banner on standard error."""
+    garbage.freeze()
+    facts = _facts(brokers, wanted)
+    if control is not None:
+        facts = facts._replace(control=f"http://{control[0]}:{control[1]}")
+    try:
+        sys.stdout.write(f"{ready_json(facts) if is_json() else ready_line(facts)}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        config_log.warning("The ready line could not be printed: %s", error)
+    notify(ready(str(facts.nodes[0].addresses[0])))
+    if not is_json():
+        with suppress(OSError):
+            sys.stderr.write(f"{banner(facts)}\n")
+            sys.stderr.flush()
+
+
+def _facts(brokers: Sequence[Broker], wanted: Plan) -> Facts:
     connect = wanted.config.get_str("zookeeper.connect")
-    facts = BrokerFacts(
-        node_id=broker.node_id,
-        cluster_id=broker.cluster_id,
+    return Facts(
+        nodes=[
+            Node(one.node_id, [Address(bound.name, *bound.listener.address[:2]) for bound in one.bound])
+            for one in brokers
+        ],
+        cluster_id=brokers[0].cluster_id,
         version=__version__,
         log_dirs=[directory for one in brokers for directory in one.logs.dirs.configured],
         coordination=f"ZooKeeper at {connect}" if connect else _embedded(brokers),
-        ephemeral=wanted.ephemeral,
+        ephemeral=wanted.temporary is not None,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
     )
-    text = banner(addresses, facts)
-    try:
-        sys.stdout.write(f"{ready_line(addresses, control)}\n{text}\n")
-        sys.stdout.flush()
-    except OSError as error:
-        config_log.warning("The ready banner could not be printed: %s", error)
-    notify(ready(str(addresses[0])))
 
 
 def _embedded(brokers: Sequence[Broker]) -> str:

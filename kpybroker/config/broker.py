@@ -18,12 +18,13 @@ from kpybroker.config.keys.synonyms import MILLISECONDS_PER, base_key, broker_sy
 from kpybroker.config.listeners import (
     Endpoint,
     check_distinct_ports,
-    check_usable,
     parse_endpoints,
     security_protocol_map,
 )
 from kpybroker.config.relations import check_relations
+from kpybroker.config.replication_factors import Lowered, out_of_reach
 from kpybroker.config.topic import LogConfig, topic_defaults
+from kpybroker.config.unserved import check_served
 from kpybroker.config.values import ConfigError, Value
 
 ChangeCallback = Callable[[frozenset[str]], None]
@@ -41,7 +42,7 @@ class BrokerConfig:
         self._log_defaults: LogConfig | None = None
         self._callbacks: list[ChangeCallback] = []
         check_props(self.static)
-        check_usable("listeners", self.get_str("listeners"), self.listeners)
+        check_served(self)
         check_relations(self)
 
     # --- look-ups
@@ -158,6 +159,18 @@ class BrokerConfig:
             for callback in self._callbacks:
                 callback(changed)
         return changed
+
+    def limit_factors(self, brokers: int) -> list[Lowered]:
+        """Lower every replication factor that `brokers` brokers can never meet; returns those that the user had set.
+
+        For embedded coordination, before anything else reads them. Without a value of their own they follow the number
+        of brokers, which is no news to report.
+        """
+        lowered = out_of_reach(self.static, brokers)
+        reported = [one for one in lowered if one.key in self.static]
+        self.static |= {one.key: str(one.used) for one in lowered}
+        self.set_dynamic(self.dynamic_broker, self.dynamic_default)
+        return reported
 
     def with_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
         """The configuration with other dynamic layers; raises `ConfigError` if its values or relations are refused."""

@@ -16,6 +16,7 @@ from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
 from kpybroker.config.topic import TOPIC_KEYS
+from kpybroker.config.unserved import is_unserved
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least
 
 if TYPE_CHECKING:
@@ -310,4 +311,5 @@ def usable_dynamic(props: Mapping[str, str], per_broker: bool) -> tuple[dict[str
         ignored |= dict.fromkeys(_per_broker(props), "it can be set for one broker only")
     ignored |= {name: "its password cannot be decoded" for name in props if is_password(name)}
     ignored |= {name: "it is fixed at start" for name in props if name in FIXED_AT_START}
+    ignored |= {name: "it demands security that is not served yet" for name in props if is_unserved(name, props[name])}
     return {name: text for name, text in props.items() if name not in ignored}, ignored

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kpybroker.config.keys.definition import Key
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
+from kpybroker.config.unserved import NotServed
 from kpybroker.config.values import (
     BOOLEAN,
     DOUBLE,
@@ -25,6 +26,8 @@ _MAX = {INT: INT_MAX, LONG: LONG_MAX, SHORT: 2**15 - 1}
 def fix_for(error: ConfigError) -> str:
     """How to correct the key that `error` names."""
     name = error.name
+    if isinstance(error, NotServed):
+        return _fix_of_unserved(error.names)
     key = BROKER_KEYS.get(base_key(name))
     if name in ("listeners", "advertised.listeners"):
         return f"write {name} as NAME://host:port, e.g. {name}={_LISTENER_EXAMPLE} (several: separated by commas)"
@@ -34,6 +37,13 @@ def fix_for(error: ConfigError) -> str:
         return f"change {name} so that the settings agree, or leave it out"
     default = f" (default: {key.default})" if key.default else ""
     return f"set {name} to {_expected(key)}{default}, or leave it out"
+
+
+def _fix_of_unserved(names: list[str]) -> str:
+    removed = ", ".join(name for name in names if name != "listeners")
+    steps = [f"remove {removed}"] if removed else []
+    steps += ["use PLAINTEXT in listeners"] if "listeners" in names else []
+    return f"{' and '.join(steps)}, but only where every client that reaches this broker may do everything"
 
 
 def _expected(key: Key) -> str:

@@ -1,7 +1,8 @@
 """From the properties that a user wrote to those of `BrokerConfig`: KRaft files are mapped, every key is accounted for.
 
 `interpret` returns the properties and a note for each key that does not do what the user may expect: mapped, without
-effect, or unknown (with the key that was probably meant). No key is dropped without a note.
+effect, or unknown (with the key that was probably meant). No key is dropped without a note; keys of security share one
+for each kind.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from typing import Final, NamedTuple
 
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
-from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS
+from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS, SECURITY
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.unserved import AUTHORIZER_KEYS
 from kpybroker.config.values import ConfigTextError
 
+_POLICIES: Final = frozenset({"create.topic.policy.class.name", "alter.config.policy.class.name"})
+"""They forbid clients something, which is therefore allowed."""
 _CUSTOM_SPACES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "config.providers")
 
 
@@ -42,7 +46,7 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
     for name, text in props.items():
         if name not in mapped:
             notes += _note(name, text)
-    return Interpreted(result, notes)
+    return Interpreted(result, [*notes, *_security_notes(props)])
 
 
 # --- KRaft
@@ -97,8 +101,10 @@ def _note(name: str, text: str) -> Iterable[Note]:
     key = BROKER_KEYS.get(base_key(name))
     if key is None:
         yield Note(name, _unknown(name), True)
+    elif key.status in SECURITY:
+        return  # see _security_notes
     elif key.status != HONOURED:
-        yield Note(name, f"{name} has no effect: {REASONS[key.status]}", False)
+        yield Note(name, f"{name} has no effect: {REASONS[key.status]}", name in _POLICIES)
     elif key.name != name:
         yield Note(name, f"{name} has no effect: {PER_LISTENER_REASON}", False)
     elif name == "replica.selector.class" and text.strip() not in ("", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
@@ -107,7 +113,21 @@ def _note(name: str, text: str) -> Iterable[Note]:
         )
 
 
+def _security_notes(props: Mapping[str, str]) -> Iterable[Note]:
+    """One warning for all keys of one kind of security; those that must not be ignored end the start (`unserved`)."""
+    kinds: dict[str, list[str]] = {}
+    for name in props:
+        key = BROKER_KEYS.get(base_key(name))
+        if key is not None and key.status in SECURITY:
+            kinds.setdefault(key.status, []).append(name)
+    for status, names in kinds.items():
+        has = "have" if len(names) > 1 else "has"
+        yield Note(names[0], f"{', '.join(names)} {has} no effect: {REASONS[status]}", True)
+
+
 def _unknown(name: str) -> str:
+    if name in AUTHORIZER_KEYS:
+        return f"{name} has no effect: it is a key of authorizers, and none is available yet"
     text = f"{name} is not a configuration key of Kafka 3.9 and has no effect"
     if name.startswith(_CUSTOM_SPACES):
         return text

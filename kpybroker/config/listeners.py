@@ -1,7 +1,7 @@
 """Parsing of `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
 Syntax and error texts are Kafka's (`CoreUtils.listenerListToEndPoints`, `KafkaConfig`). An empty host is every
-interface, as in Kafka. Only the protocols in `USABLE_PROTOCOLS` are served.
+interface, as in Kafka. Which protocols are served: `unserved`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from kpybroker.config.values import ConfigError
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-USABLE_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
 NONROUTABLE: Final = "0.0.0.0"
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -97,16 +96,4 @@ def check_distinct_ports(key: str, text: str, endpoints: Iterable[Endpoint]) -> 
                 text,
                 f"Each listener must have a different port, but {len(sharers)} use {port} "
                 "(only one IPv4 and one IPv6 address may share one)",
-            )
-
-
-def check_usable(key: str, text: str, endpoints: Iterable[Endpoint]) -> None:
-    """Raise `ConfigError` for an endpoint whose protocol is not served."""
-    for endpoint in endpoints:
-        if endpoint.security_protocol not in USABLE_PROTOCOLS:
-            raise ConfigError(
-                key,
-                text,
-                f"listener {endpoint.listener_name} uses {endpoint.security_protocol}, which is not "
-                "available yet: only PLAINTEXT is",
             )

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.development import development_defaults
 from kpybroker.control.plan import BrokerPlan, listener_text
-
-DEFAULTS = {
-    "broker.id": "0",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
-}
 
 
 def development_plans(
@@ -22,15 +15,6 @@ def development_plans(
 ) -> list[BrokerPlan]:
     """Ids from 0, ports from that of `address` (0: any free ones), files below `directory`. Raises ConfigError."""
     host, port = address
-    factor = str(min(brokers, 3))
-    defaults = dict(DEFAULTS)
-    if brokers > 1:
-        defaults |= {
-            "default.replication.factor": factor,
-            "offsets.topic.replication.factor": factor,
-            "transaction.state.log.replication.factor": factor,
-            "transaction.state.log.min.isr": str(min(brokers, 2)),
-        }
     plans = []
     for broker_id in range(brokers):
         own = {
@@ -38,5 +22,5 @@ def development_plans(
             "listeners": listener_text("PLAINTEXT", host, port + broker_id if port else 0),
             "log.dirs": str(directory / f"broker-{broker_id}" if brokers > 1 else directory),
         }
-        plans.append(BrokerPlan.of(BrokerConfig({**defaults, **given, **own})))
+        plans.append(BrokerPlan.of(BrokerConfig({**development_defaults(brokers), **own, **given})))
     return plans

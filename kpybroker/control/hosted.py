@@ -22,7 +22,13 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import StartupError
-from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE, embedded_file, make_tree, open_store
+from kpybroker.broker.lifecycle.open_tree import (
+    EMBEDDED_TREE_FILE,
+    embedded_file,
+    limit_factors,
+    make_tree,
+    open_store,
+)
 from kpybroker.broker.loop.clock import Clock, SystemClock
 from kpybroker.control.errors import ControlError
 from kpybroker.control.plan import BrokerPlan
@@ -79,7 +85,7 @@ class Hosted:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 for broker_id in list(self._plans):
-                    await self.start_broker(broker_id)
+                    await self._start_one_of_all(broker_id)
                 self.is_ready = True
                 await on_ready()
                 await self._stop_requested.wait()
@@ -88,6 +94,14 @@ class Hosted:
         finally:
             with trio.CancelScope(shield=True):
                 await self._close_store()
+
+    async def _start_one_of_all(self, broker_id: int) -> None:
+        try:
+            await self.start_broker(broker_id)
+        except StartupError as error:
+            if len(self._plans) > 1:  # the others stop next, which is logged too
+                logger.error("[KafkaServer id=%d] %s", broker_id, error.cause)
+            raise
 
     def stop(self) -> None:
         """Request the end of `run`."""
@@ -198,6 +212,10 @@ class Hosted:
         broker_id = plan.broker_id
         try:
             async with Broker.open(plan.config(), **self._seams(plan)) as broker:
+                if broker.node_id != broker_id:  # it was generated
+                    del self._plans[broker_id]
+                    self._ended[broker.node_id] = self._ended.pop(broker_id)
+                    broker_id = broker.node_id
                 self._plans[broker_id] = plan.pinned(broker)
                 self.brokers[broker_id] = broker
                 task_status.started(broker)
@@ -232,6 +250,9 @@ class Hosted:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = open_store(path, self.clock)
             logger.info("Coordination is embedded, in %s", path)
+            limit_factors(host.config, len(self._plans))
+        else:
+            host.config.limit_factors(len(self._plans))  # the first one has the same to report
         session = self._store.session(host.config.get_int("zookeeper.session.timeout.ms"))
         return self.wrap_tree(broker_id, session)
 

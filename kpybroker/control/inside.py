@@ -16,7 +16,7 @@ from kpybroker.broker.requests.served import SERVED
 from kpybroker.control.errors import ControlError
 from kpybroker.control.levers.leadership import active_controller, awake
 from kpybroker.core.authorizer import AllowAll
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -34,7 +34,6 @@ class ExpirableTree(Tree, Protocol):
 
     async def expire(self) -> None:
         """End the session as if the session timeout had passed without a request."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

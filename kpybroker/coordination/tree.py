@@ -56,49 +56,39 @@ class Tree(Protocol):
     @property
     def session_id(self) -> int:
         """The session's id, 0 when there is none."""
-        ...
 
     @property
     def generation(self) -> int:
         """How many sessions this client has had: 0 before `start`."""
-        ...
 
     @property
     def connected(self) -> bool:
         """Whether there is a session with a connection."""
-        ...
 
     @property
     def negotiated_timeout_ms(self) -> int:
         """The session timeout that the tree granted."""
-        ...
 
     def listen(self, listener: Listener) -> None:
         """Set the one listener, before `start`."""
-        ...
 
     async def start(self, timeout: float) -> None:
         """Open the first session. Raises `CoordinationUnavailable` after `timeout` seconds."""
-        ...
 
     async def reopen(self) -> None:
         """Replace an expired session by a new one, waiting as long as it takes.
 
         A live session is kept, and a second call while one is under way waits for that one. Raises `TreeClosed`.
         """
-        ...
 
     async def wait_until_connected(self) -> None:
         """Return once connected. Raises `SessionExpired`, `AuthFailed` or `TreeClosed` if that cannot happen."""
-        ...
 
     async def close(self) -> None:
         """End the session and with it its ephemeral nodes. May be called more than once."""
-        ...
 
     async def submit_many(self, ops: Sequence[Operation]) -> list[Result | TreeError]:
         """Perform all, pipelined and in order; one result for each operation, in the same order. Errors are results."""
-        ...
 
     async def submit(self, op: Operation) -> Result:
         """Perform one operation; its error is raised."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from kpybroker.core.controller.model import NO_LEADER, LeaderAndIsr
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 Online = Callable[[int], bool]
 

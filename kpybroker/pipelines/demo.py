@@ -85,7 +85,7 @@ def broker(command: str, log_file: Path) -> Iterator[str]:
 def _address(output: IO[str], log_file: Path) -> str:
     for line in output:
         if line.startswith(READY):
-            return line.removeprefix(READY).strip()
+            return line.removeprefix(READY).split()[0]
     said = log_file.read_text(errors="replace").strip()
     print(said, file=sys.stderr)
     raise PipelineError("The broker did not start.", "See its messages above." if said else "It wrote no messages.")

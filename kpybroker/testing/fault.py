@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.testing.errors import TestingError, UsageError
@@ -23,6 +22,7 @@ class Fault:
     def __init__(self, channel: Channel, fault_id: int, failures: list[BaseException] | None = None) -> None:
         self._channel = channel
         self._failures = failures if failures is not None else []
+        self._at_end: Mapping[str, Any] | None = None
         self.id = fault_id
 
     @property
@@ -32,8 +32,10 @@ class Fault:
         return hits
 
     def status(self) -> Mapping[str, Any]:
-        """Everything that is known of it: its rule, its hits, whether it can still act."""
+        """Everything that is known of it: its rule, its hits, its state; after `remove`, as it was then."""
         self._raise_failure()
+        if self._at_end is not None:
+            return self._at_end
         status: Mapping[str, Any] = self._channel.call("fault", id=self.id)
         return status
 
@@ -49,9 +51,12 @@ class Fault:
         self._channel.call("release_fault", id=self.id)
 
     def remove(self) -> None:
-        """Remove it; what it holds goes on. Removing it again does nothing."""
-        with suppress(UsageError):  # it is gone, perhaps by `reset`
-            self._channel.call("remove_fault", id=self.id)
+        """Remove it; what it holds goes on. Removing it again, or after `reset`, does nothing."""
+        if self._at_end is None:
+            try:
+                self._at_end = self._channel.call("remove_fault", id=self.id)
+            except UsageError:
+                self._at_end = {"id": self.id, "hits": 0}  # it went with all others
 
     def _raise_failure(self) -> None:
         if self._failures:

@@ -100,9 +100,9 @@ class Faults:
         """Wait until `release`, or until the fault is removed."""
         return self._add(api, {"hold": True, **_if(after_work=after_work)}, selection)
 
-    def never_answer(self, api: Api, **selection: Unpack[Selection]) -> Fault:
-        """Do the work and send no response."""
-        return self._add(api, {"never_answer": True}, selection)
+    def never_answer(self, api: Api, *, after_work: bool = False, **selection: Unpack[Selection]) -> Fault:
+        """Send no response, to this request and to later ones on its connection; with `after_work` the work is done."""
+        return self._add(api, {"never_answer": True, **_if(after_work=after_work)}, selection)
 
     def disconnect(self, api: Api, moment: Moment = "before", **selection: Unpack[Selection]) -> Fault:
         """Close the connection, before the work or after it, without a response."""
@@ -220,7 +220,8 @@ class Faults:
             from kpybroker.testing.running.predicates import Predicates
 
             self._predicates = Predicates(self._channel)
-        return self._predicates.add({"match": {**match, "predicate": True}, "act": act, "trigger": trigger}, when)
+        rule = {"match": {**match, "predicate": True}, "act": act, "trigger": trigger}
+        return Fault(self._channel, *self._predicates.add(rule, when))
 
 
 def _plain(value: Any) -> Any:

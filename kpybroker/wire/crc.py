@@ -18,7 +18,6 @@ class Checksum(Protocol):
 
     def __call__(self, data: Buffer, value: int = 0, /) -> int:
         """The checksum of `data`, or of `data` appended to the bytes whose checksum is `value`."""
-        ...
 
 
 def _load() -> Checksum:

@@ -78,13 +78,13 @@ def _read_compact(frame: memoryview, position: int) -> FastProduce | None:
 def encode_response(
     version: int,
     correlation_id: int,
-    topic: str,
-    index: int,
+    request: FastProduce,
     base_offset: int,
     log_append_time_ms: int,
     log_start_offset: int,
 ) -> bytes:
     """The response frame for records that were appended, its size included."""
+    _, _, topic, index, _ = request
     name = topic.encode()
     size = len(name)
     if version >= _FLEXIBLE_FROM:

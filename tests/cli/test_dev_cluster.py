@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
-import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.metadata_cache import Node
 from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
-from kpybroker.cli import dev, dev_cluster, run
+from kpybroker.cli import dev_cluster, run
 from kpybroker.cli.exit_codes import EXIT_CONFIG
 from kpybroker.cli.options import DevOptions
+from kpybroker.config.development import development_defaults
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.wire.api import ApiKey
+from tests.support.hosted import running
 
 
-def plans(directory: Path, count: int, port: int = 0) -> list[run.Plan]:
-    props = {**dev.DEFAULTS, **dev_cluster.defaults(count)}
-    return dev_cluster.plans(props, DevOptions(port, "127.0.0.1", brokers=count), str(directory))
-
-
-@pytest.mark.parametrize(("count", "factor", "minimum"), [(2, 2, 2), (3, 3, 2), (5, 3, 2)])
-def test_topics_have_as_many_replicas_as_such_a_cluster_can_keep(
-    tmp_path: Path, count: int, factor: int, minimum: int
-) -> None:
-    config = plans(tmp_path, count)[0].config
-    for key in ("default.replication.factor", "offsets.topic.replication.factor"):
-        assert config.get_int(key) == factor
-    assert config.get_int("transaction.state.log.min.isr") == minimum
+def plans(
+    directory: Path, count: int, port: int = 0, given: Mapping[str, str] = MappingProxyType({})
+) -> list[run.Plan]:
+    options = DevOptions(port, "127.0.0.1", brokers=count)
+    return dev_cluster.plans({**development_defaults(count), **given}, options, str(directory))
 
 
 def test_each_broker_has_an_id_a_port_and_a_directory_of_its_own(tmp_path: Path) -> None:
@@ -45,10 +40,19 @@ def test_each_broker_has_an_id_a_port_and_a_directory_of_its_own(tmp_path: Path)
 
 def test_the_directory_of_a_single_broker_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / dev_cluster.SINGLE_BROKER_FILE).write_text("broker.id=0\n")
-    with pytest.raises(SystemExit) as caught:
-        plans(tmp_path, 3)
-    assert caught.value.code == EXIT_CONFIG
+    with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
+        dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=3), {}, str(tmp_path))
     assert "holds the data of a single broker" in capsys.readouterr().err
+
+
+def test_fewer_brokers_than_there_are_data_of_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(3):
+        (tmp_path / f"broker-{number}").mkdir()
+        (tmp_path / f"broker-{number}" / "meta.properties").write_text("")
+    dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=3), {}, str(tmp_path))
+    assert caplog.records == []
+    dev_cluster.check(DevOptions(0, "127.0.0.1", brokers=2), {}, str(tmp_path))
+    assert "holds the data of 3 brokers, and --brokers 2 starts only the first ones" in caplog.text
 
 
 async def nodes_seen_by(broker: Broker) -> list[Node]:
@@ -60,21 +64,12 @@ async def nodes_seen_by(broker: Broker) -> list[Node]:
     return nodes
 
 
-async def running(hosted: Hosted, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    async def ready() -> None:
-        task_status.started()
-
-    await hosted.run(ready)
-
-
 async def test_they_are_one_cluster_and_their_topics_outlive_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And they stop without a warning: no leader is elected in place of those that stop first."""
     for life in range(2):
-        hosted = Hosted([BrokerPlan.of(plan.config) for plan in plans(tmp_path, 3)], tmp_path)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(running, hosted)
+        async with running(hosted_by(plans(tmp_path, 3), tmp_path)) as hosted:
             first, second, third = hosted.brokers.values()
             assert first.controller.is_active
             if life == 0:
@@ -86,5 +81,19 @@ async def test_they_are_one_cluster_and_their_topics_outlive_it(
             assert sorted(state.replicas) == [0, 1, 2]
             assert await nodes_seen_by(first) == await nodes_seen_by(second) == await nodes_seen_by(third)
             caplog.clear()
-            hosted.stop()
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_factor_above_the_number_of_brokers_is_lowered_with_one_warning_for_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = plans(tmp_path, 2, given={"offsets.topic.replication.factor": "3"})
+    async with running(hosted_by(wanted, tmp_path)) as hosted:
+        factors = [one.config.get_int("offsets.topic.replication.factor") for one in hosted.brokers.values()]
+        assert factors == [2, 2]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "offsets.topic.replication.factor from 3 to 2" in warning
+
+
+def hosted_by(wanted: list[run.Plan], directory: Path) -> Hosted:
+    return Hosted([BrokerPlan.of(plan.config) for plan in wanted], directory)

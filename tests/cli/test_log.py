@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from tests.support.log_dir import END_OFFSET, make_log_dir
 
 
@@ -24,7 +24,7 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    make_log_dir(OsFiles(), str(tmp_path / "data"))
+    make_log_dir(local_files(), str(tmp_path / "data"))
     return tmp_path / "data"
 
 

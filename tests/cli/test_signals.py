@@ -48,7 +48,7 @@ async def wait(self):
     await trio.sleep_forever()
 
 {patch}
-sys.argv = ["kpybroker", "dev", "--port", "0", "--data-dir", {directory!r}]
+sys.argv = ["kpybroker", "dev", "--port", "0", "--ephemeral"]
 main()
 """
 
@@ -64,9 +64,12 @@ def until(process: subprocess.Popen[str], text: str) -> None:
 @pytest.mark.parametrize(("first", "second"), [(TERM, TERM), (INT, INT), (TERM, INT)], ids=lambda number: number.name)
 @pytest.mark.parametrize("where", STUCK)
 def test_a_second_signal_ends_the_process_at_once(tmp_path: Path, where: str, first: int, second: int) -> None:
-    program = PROGRAM.format(patch=STUCK[where], directory=str(tmp_path))
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, "-c", PROGRAM.format(patch=STUCK[where])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     try:
         if "stop" in where:
@@ -80,7 +83,9 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path, where: str, fi
     finally:
         process.kill()
     # Python handles the lower number first if both are pending.
-    assert (process.returncode in (128 + first, 128 + second), err) == (True, "")
+    assert process.returncode in (128 + first, 128 + second)
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []  # nor does it keep what --ephemeral promises to remove
 
 
 def insist(process: subprocess.Popen[str], number: int) -> str:
@@ -122,6 +127,32 @@ def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> N
         process.send_signal(number)
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert client.recv(100) == b""
-    assert (process.returncode, err) == (0, "")
-    assert "shut down completed" in out
-    assert "Traceback" not in out
+    assert (process.returncode, out) == (0, "")
+    assert "shut down completed" in err
+    assert "Traceback" not in err
+
+
+HANG_UP = getattr(signal, "SIGHUP", None)
+
+
+@pytest.mark.skipif(HANG_UP is None, reason="this platform has no SIGHUP")
+def test_a_terminal_that_is_closed_stops_the_broker_in_order(tmp_path: Path) -> None:
+    assert HANG_UP is not None
+    with ready("dev", "--port", "0", "--data-dir", str(tmp_path)) as (process, _, _):
+        process.send_signal(HANG_UP)
+        _, err = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0
+    assert "shut down completed" in err
+
+
+@pytest.mark.skipif(HANG_UP is None, reason="this platform has no SIGHUP")
+def test_under_nohup_a_closed_terminal_changes_nothing(tmp_path: Path) -> None:
+    assert HANG_UP is not None
+    command = ["nohup", sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--data-dir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until(process, "kpybroker ready at ")
+        process.send_signal(HANG_UP)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0  # 129 or 143 if the first had counted
+    assert "shut down completed" in err

@@ -8,7 +8,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import did_you_mean, interpret
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
-from kpybroker.config.keys.status import HONOURED
+from kpybroker.config.keys.status import HONOURED, SECURITY
 from kpybroker.config.values import ConfigTextError
 
 KRAFT = {
@@ -51,9 +51,10 @@ def test_kraft_keys_without_a_kraft_file_are_reported() -> None:
 def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> None:
     value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
-    is_silent = BROKER_KEYS[name].status == HONOURED
-    assert [note.key for note in notes] == ([] if is_silent else [name])
-    assert not any(note.serious for note in notes)
+    status = BROKER_KEYS[name].status
+    assert [note.key for note in notes] == ([] if status == HONOURED else [name])
+    restricts = status in SECURITY or name.endswith(".policy.class.name")
+    assert any(note.serious for note in notes) is restricts
 
 
 def test_a_replica_selector_that_is_not_available_is_reported() -> None:

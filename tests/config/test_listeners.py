@@ -76,11 +76,6 @@ def test_a_map_keeps_colons_of_its_names() -> None:
         parse_map("k", "h")
 
 
-def test_a_protocol_that_is_not_served_is_refused() -> None:
-    with pytest.raises(ConfigError, match="listener SSL uses SSL, which is not available yet: only PLAINTEXT is"):
-        BrokerConfig({"listeners": "SSL://:9093"})
-
-
 def test_advertised_listeners_are_those_given() -> None:
     assert BrokerConfig().advertised_listeners == ()
     config = BrokerConfig({"advertised.listeners": "PLAINTEXT://example.org:9092"})

@@ -8,7 +8,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +23,15 @@ from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.core.tree import WatchType
 from tests.coordination.conftest import EventLog, wall_clock_ms
+from tests.support.time_slices import counted_time_slices
 
 T = TypeVar("T")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a tree is kept."""
+    return tmp_path / "c.sqlite"
 
 
 class Gate:
@@ -53,6 +61,15 @@ def opened(path: Path, run_off_loop: Any = trio.to_thread.run_sync) -> EmbeddedS
     return EmbeddedStore.open(path, run_off_loop, wall_clock_ms)
 
 
+@asynccontextmanager
+async def open_tree(path: Path, run_off_loop: Any = trio.to_thread.run_sync) -> AsyncIterator[EmbeddedTree]:
+    """A session of the tree in a file, closed in order at the end."""
+    store = opened(path, run_off_loop)
+    tree, _ = await started(store)
+    yield tree
+    await store.close()
+
+
 def after_a_crash(path: Path, tmp_path: Path) -> Path:
     """A copy of the file as a crash at this moment would leave it."""
     directory = tmp_path / "after-a-crash"
@@ -65,73 +82,59 @@ def after_a_crash(path: Path, tmp_path: Path) -> Path:
 # --- what survives
 
 
-async def test_everything_but_ephemerals_survives_a_restart(tmp_path: Path) -> None:
-    store = opened(tmp_path / "c.sqlite")
-    tree, _ = await started(store)
-    acl = (t.Acl(t.READ, "world", "anyone"), t.Acl(t.ALL_PERMISSIONS, "digest", "a user:hash="))
-    await tree.create("/a", b"\0\xff", acl=acl)
-    await tree.create("/a/b")
-    await tree.create("/a/n-", sequential=True)
-    await tree.set("/a", b"new")
-    await tree.create("/a/e", ephemeral=True)
-    before = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
-    parent = await tree.exists("/a")
-    await store.close()
+async def test_everything_but_ephemerals_survives_a_restart(path: Path) -> None:
+    async with open_tree(path) as tree:
+        acl = (t.Acl(t.READ, "world", "anyone"), t.Acl(t.ALL_PERMISSIONS, "digest", "a user:hash="))
+        await tree.create("/a", b"\0\xff", acl=acl)
+        await tree.create("/a/b")
+        await tree.create("/a/n-", sequential=True)
+        await tree.set("/a", b"new")
+        await tree.create("/a/e", ephemeral=True)
+        before = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
+        parent = await tree.exists("/a")
 
-    store = opened(tmp_path / "c.sqlite")
-    tree, _ = await started(store)
-    after = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
-    assert after[:2] == before[:2]
-    assert isinstance(after[2], t.NodeAcl)
-    assert after[2].acl == acl
-    now = await tree.exists("/a")
-    assert parent is not None
-    assert now is not None
-    assert (await tree.children("/a")).names == ("b", "n-0000000001")
-    assert (now.version, now.cversion) == (1, parent.cversion + 1)  # the end of the ephemeral is a change
-    assert now.czxid == parent.czxid
-    assert now.pzxid > parent.pzxid
-    created = (await tree.create("/a/n-", sequential=True)).stat
-    assert created is not None
-    assert created.czxid > now.pzxid
-    assert (await tree.exists("/a/n-0000000003")) == created
-    await store.close()
+    async with open_tree(path) as tree:
+        after = await tree.submit_many([t.Get("/a/b"), t.Children("/"), t.GetAcl("/a")])
+        assert after[:2] == before[:2]
+        assert isinstance(after[2], t.NodeAcl)
+        assert after[2].acl == acl
+        now = await tree.exists("/a")
+        assert parent is not None
+        assert now is not None
+        assert (await tree.children("/a")).names == ("b", "n-0000000001")
+        assert (now.version, now.cversion) == (1, parent.cversion + 1)  # the end of the ephemeral is a change
+        assert now.czxid == parent.czxid
+        assert now.pzxid > parent.pzxid
+        created = (await tree.create("/a/n-", sequential=True)).stat
+        assert created is not None
+        assert created.czxid > now.pzxid
+        assert (await tree.exists("/a/n-0000000003")) == created
 
 
-async def test_a_crash_loses_no_answered_write_and_ends_all_sessions(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    store = opened(path)
-    tree, _ = await started(store)
-    await tree.create("/p")
-    await tree.create("/p/kept", b"1")
-    await tree.create("/p/e", ephemeral=True)
-    session_id = tree.session_id
-    crashed = after_a_crash(path, tmp_path)
-    await store.close()
+async def test_a_crash_loses_no_answered_write_and_ends_all_sessions(path: Path, tmp_path: Path) -> None:
+    async with open_tree(path) as tree:
+        await tree.create("/p")
+        await tree.create("/p/kept", b"1")
+        await tree.create("/p/e", ephemeral=True)
+        session_id = tree.session_id
+        crashed = after_a_crash(path, tmp_path)
 
-    store = opened(crashed)
-    tree, _ = await started(store)
-    assert (await tree.children("/p")).names == ("kept",)
-    parent = await tree.exists("/p")
-    assert parent is not None
-    assert parent.cversion == 3
-    assert tree.session_id != session_id
-    await store.close()
+    async with open_tree(crashed) as tree:
+        assert (await tree.children("/p")).names == ("kept",)
+        parent = await tree.exists("/p")
+        assert parent is not None
+        assert parent.cversion == 3
+        assert tree.session_id != session_id
 
 
-async def test_ten_thousand_nodes_load_as_they_were(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    store = opened(path)
-    tree, _ = await started(store)
-    ops = [t.Create("/t"), *(t.Create(f"/t/{i}", b"x" * 50) for i in range(2_000))]
-    ops += [t.Create(f"/t/{i}/{k}", b"y") for i in range(2_000) for k in range(4)]
-    assert not [a for a in await tree.submit_many(ops) if isinstance(a, t.TreeError)]
-    await store.close()
-    store = opened(path)
-    tree, _ = await started(store)
-    assert len((await tree.children("/t")).names) == 2_000
-    assert (await tree.get("/t/1999/3")).data == b"y"
-    await store.close()
+async def test_ten_thousand_nodes_load_as_they_were(path: Path) -> None:
+    async with open_tree(path) as tree:
+        ops = [t.Create("/t"), *(t.Create(f"/t/{i}", b"x" * 50) for i in range(2_000))]
+        ops += [t.Create(f"/t/{i}/{k}", b"y") for i in range(2_000) for k in range(4)]
+        assert not [a for a in await tree.submit_many(ops) if isinstance(a, t.TreeError)]
+    async with open_tree(path) as tree:
+        assert len((await tree.children("/t")).names) == 2_000
+        assert (await tree.get("/t/1999/3")).data == b"y"
 
 
 WRITER = """
@@ -153,8 +156,7 @@ trio.run(main)
 """
 
 
-def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
+def test_kill_9_loses_no_answered_write(path: Path) -> None:
     acknowledged: set[str] = set()
     for _ in range(3):
         command = [sys.executable, "-c", WRITER, str(path)]
@@ -172,13 +174,10 @@ def test_kill_9_loses_no_answered_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "data"), [(1, "data BLOB NOT NULL"), (2, "data BLOB")])
-async def test_a_file_of_an_earlier_format_is_taken_over(tmp_path: Path, version: int, data: str) -> None:
-    path = tmp_path / "c.sqlite"
-    store = opened(path)
-    tree, _ = await started(store)
-    await tree.submit_many([t.Create("/a", b"1"), t.Create("/a/b", b"")])
-    before = await tree.submit_many([t.Get("/a"), t.Get("/a/b")])
-    await store.close()
+async def test_a_file_of_an_earlier_format_is_taken_over(path: Path, version: int, data: str) -> None:
+    async with open_tree(path) as tree:
+        await tree.submit_many([t.Create("/a", b"1"), t.Create("/a/b", b"")])
+        before = await tree.submit_many([t.Get("/a"), t.Get("/a/b")])
     with sqlite3.connect(path) as connection:
         (schema,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'node'").fetchone()
         connection.execute("ALTER TABLE node RENAME TO now")
@@ -188,23 +187,19 @@ async def test_a_file_of_an_earlier_format_is_taken_over(tmp_path: Path, version
         connection.execute("DROP TABLE now")
         connection.execute(f"PRAGMA user_version={version}")
     connection.close()
-    store = opened(path)
-    tree, _ = await started(store)
-    assert await tree.submit_many([t.Get("/a"), t.Get("/a/b")]) == before
-    await tree.create("/null")
-    await store.close()
-    store = opened(path)
-    tree, _ = await started(store)
-    assert (await tree.get("/null")).data is None
-    await store.close()
+    async with open_tree(path) as tree:
+        assert await tree.submit_many([t.Get("/a"), t.Get("/a/b")]) == before
+        await tree.create("/null")
+    async with open_tree(path) as tree:
+        assert (await tree.get("/null")).data is None
 
 
 # --- commits
 
 
-async def test_no_result_and_no_event_precedes_the_commit(tmp_path: Path) -> None:
+async def test_no_result_and_no_event_precedes_the_commit(path: Path) -> None:
     gate = Gate()
-    store = opened(tmp_path / "c.sqlite", gate)
+    store = opened(path, gate)
     writer, _ = await started(store)
     reader, log = await started(store)
     gate.open.set()
@@ -234,7 +229,7 @@ async def test_no_result_and_no_event_precedes_the_commit(tmp_path: Path) -> Non
     await store.close()
 
 
-async def test_waiting_writes_share_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_writes_share_one_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits: list[int] = []
     commit = database.Database.commit
 
@@ -244,42 +239,29 @@ async def test_waiting_writes_share_one_commit(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(database.Database, "commit", counted)
     gate = Gate()
-    store = opened(tmp_path / "c.sqlite", gate)
-    tree, _ = await started(store)
-    async with trio.open_nursery() as nursery:
-        for i in range(50):
-            nursery.start_soon(tree.create, f"/n{i}")
-        await trio.testing.wait_all_tasks_blocked()
-        gate.open.set()
-    assert commits == [51]  # the nodes and their parent
-    await tree.submit_many([t.Create(f"/m{i}") for i in range(50)])
-    assert commits == [51, 51]
-    calls = gate.calls
-    await tree.submit_many([t.Get("/m0"), t.Exists("/m1"), t.Children("/")])
-    assert gate.calls == calls  # nothing to wait for
-    await store.close()
+    async with open_tree(path, gate) as tree:
+        async with trio.open_nursery() as nursery:
+            for i in range(50):
+                nursery.start_soon(tree.create, f"/n{i}")
+            await trio.testing.wait_all_tasks_blocked()
+            gate.open.set()
+        assert commits == [51]  # the nodes and their parent
+        await tree.submit_many([t.Create(f"/m{i}") for i in range(50)])
+        assert commits == [51, 51]
+        calls = gate.calls
+        await tree.submit_many([t.Get("/m0"), t.Exists("/m1"), t.Children("/")])
+        assert gate.calls == calls  # nothing to wait for
 
 
 async def test_a_long_batch_lets_others_run(tmp_path: Path) -> None:
     store = EmbeddedStore.in_memory(wall_clock_ms, trio.lowlevel.checkpoint)
     tree, _ = await started(store)
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count)
+    async with counted_time_slices() as of_others:
         await tree.submit_many([t.Create(f"/n{i}") for i in range(10_000)])
-        assert turns > 10_000 // CHUNK / 2
-        nursery.cancel_scope.cancel()
+        assert of_others() > 10_000 // CHUNK / 2
 
 
-async def test_a_full_disk_fails_the_waiting_and_is_survived(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
+async def test_a_full_disk_fails_the_waiting_and_is_survived(path: Path) -> None:
     store = opened(path)
     tree, log = await started(store)
     await tree.create("/a")
@@ -299,8 +281,8 @@ async def test_a_full_disk_fails_the_waiting_and_is_survived(tmp_path: Path) -> 
     assert image.nodes["/a"].data == bytes(100_000)
 
 
-async def test_after_any_other_failure_nothing_is_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = opened(tmp_path / "c.sqlite")
+async def test_after_any_other_failure_nothing_is_promised(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(path)
     tree, _ = await started(store)
     await tree.create("/a")
 
@@ -317,7 +299,7 @@ async def test_after_any_other_failure_nothing_is_promised(tmp_path: Path, monke
         await tree.get("/a")
     with pytest.raises(t.SystemFailure):
         await store.close()
-    reopened = opened(tmp_path / "c.sqlite")  # its lock was released
+    reopened = opened(path)  # its lock was released
     await reopened.close()
 
 
@@ -332,18 +314,14 @@ def refusal(path: Path) -> str:
     return raised.value.cause
 
 
-def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
+def test_a_damaged_file_is_refused_with_what_to_do(path: Path) -> None:
     path.write_bytes(b"this is no database, whatever its name says" * 100)
     assert "damaged" in refusal(path)
 
 
-async def test_a_changed_row_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    store = opened(path)
-    tree, _ = await started(store)
-    await tree.create("/a", b"written")
-    await store.close()
+async def test_a_changed_row_is_refused(path: Path, tmp_path: Path) -> None:
+    async with open_tree(path) as tree:
+        await tree.create("/a", b"written")
     for statement in ("UPDATE node SET data = x'00' WHERE path = '/a'", "UPDATE latest SET zxid = 1"):
         changed = tmp_path / "changed.sqlite"
         shutil.copy(path, changed)
@@ -355,10 +333,10 @@ async def test_a_changed_row_is_refused(tmp_path: Path) -> None:
 
 async def test_a_torn_page_or_a_lost_parent_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    store = opened(path)
-    tree, _ = await started(store)
-    await tree.submit_many([t.Create("/a"), t.Create("/a/b"), *(t.Create(f"/n{i}", bytes(500)) for i in range(100))])
-    await store.close()
+    async with open_tree(path) as tree:
+        await tree.submit_many(
+            [t.Create("/a"), t.Create("/a/b"), *(t.Create(f"/n{i}", bytes(500)) for i in range(100))]
+        )
     lost = tmp_path / "lost.sqlite"
     shutil.copy(path, lost)
     with sqlite3.connect(lost) as connection:
@@ -371,8 +349,7 @@ async def test_a_torn_page_or_a_lost_parent_is_refused(tmp_path: Path) -> None:
     assert "damaged" in refusal(path)
 
 
-async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
+async def test_a_file_in_use_a_newer_file_and_a_missing_directory_are_refused(path: Path, tmp_path: Path) -> None:
     store = opened(path)
     assert "in use by another process" in refusal(path)
     await store.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kpybroker.core.controller.model import RECOVERED, RECOVERING, LeaderAndIsr
 from kpybroker.core.election import (
     ElectionResult,
     leader_for_controlled_shutdown,
@@ -12,6 +11,8 @@ from kpybroker.core.election import (
     leader_for_preferred,
     leader_for_reassign,
 )
+from kpybroker.core.leader_and_isr import LeaderAndIsr
+from kpybroker.wire.znodes import RECOVERED, RECOVERING
 
 
 def state(leader: int, *isr: int) -> LeaderAndIsr:

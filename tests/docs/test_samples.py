@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.cli.client.connect.settings import ENVIRONMENT, Connection, load
 from kpybroker.config.sources.properties import load_properties
 from tests.support.ports import free_port
 from tests.support.samples import (
@@ -25,6 +26,7 @@ from tests.support.samples import (
     unknown_or_without_effect,
 )
 
+needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 
 
@@ -32,6 +34,12 @@ needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is no
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevBroker]:
     with dev_broker(tmp_path_factory.mktemp("samples") / "data") as running:
         yield running
+
+
+@pytest.fixture
+def commands(broker: DevBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kpybroker topic` and the others have the broker as their default."""
+    monkeypatch.setenv(ENVIRONMENT, broker.bootstrap)
 
 
 def places(broker: DevBroker) -> dict[str, str]:
@@ -46,13 +54,93 @@ def test_the_first_message_arrives_and_can_be_looked_at(broker: DevBroker, tmp_p
     assert "1 record, 73 bytes; 0 errors" in out
 
 
-@needs_kcat
-def test_a_topic_goes_to_a_file_and_back(broker: DevBroker, tmp_path: Path) -> None:
+def test_a_topic_goes_to_a_file_and_back(broker: DevBroker, commands: None, tmp_path: Path) -> None:
     assert run_sample("start/first_message.py", tmp_path, places(broker)).split()[::2] == ["greetings", "hello"]
     run_sample("backup/topic.sh", tmp_path, places(broker))
-    assert "en\thello\n" in (tmp_path / "greetings.tsv").read_text()
+    assert '"key":"en","value":"hello"' in (tmp_path / "greetings.jsonl").read_text()
     out = run_sample("start/look-inside.sh", tmp_path, {**places(broker), "demo-0": "greetings-restored-0"})
     assert "en => hello" in out
+
+
+def test_topics_are_made_changed_and_deleted(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    out = run_sample("commands/topics.sh", tmp_path, {"orders": "orders-of-topics"})
+    assert "orders-of-topics  created" in out
+    assert re.search(r"retention.ms\s+86400000\s+topic", out)
+    assert "orders-of-topics  altered" in out
+
+
+@needs_jq
+def test_records_are_written_read_and_copied(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    assert re.search(r"^k3 is at \d+:\d+$", run_sample("commands/write.sh", tmp_path, {}), re.MULTILINE)
+    read = run_sample("commands/read.sh", tmp_path, {"readers": "readers-of-read"})
+    assert "k2=second source=shell" in read
+    assert '{"key":"k3","value":"third"}' in read
+    run_sample("commands/copy.sh", tmp_path, {})
+    assert (tmp_path / "orders.jsonl").read_text().count("\n") == 4
+    copied, found = (read_values(name, broker, tmp_path) for name in ("orders-copy", "found"))
+    assert sorted(copied) == ["first", "hello", "second", "third"]
+    assert found == ["second"]
+
+
+def read_values(topic: str, broker: DevBroker, directory: Path) -> list[str]:
+    command = ["kpybroker", "topic", "consume", topic, "--exit"]
+    env = environment(directory / "data")
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split()
+
+
+@needs_jq
+def test_programs_use_what_the_commands_print(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    renamed = {"readers": "readers-of-programs", "greetings": "of-programs"}
+    run_sample("start/first_message.py", tmp_path, {**places(broker), **renamed})
+    renamed |= {"orders": "orders-of-programs"}
+    assert "TOPIC_ALREADY_EXISTS" not in run_sample("commands/programs.sh", tmp_path, renamed)
+    again = run_sample("commands/programs.sh", tmp_path, renamed)
+    assert "orders-of-programs\n" in again
+    assert "TOPIC_ALREADY_EXISTS" in again
+
+
+def test_retention_is_set_changed_and_shown(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    out = run_sample("tools/retention.sh", tmp_path, {})
+    assert "clicks  created" in out
+    assert "accounts  created" in out
+    assert re.search(r"retention.ms\s+86400000\s+topic", out)
+    assert re.search(r"segment.bytes\s+1073741824\s+default", out)
+
+
+def test_a_group_is_described_moved_and_deleted(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    moved = {"readers": "readers-of-groups", "greetings": "greetings-of-groups"}
+    run_sample("start/first_message.py", tmp_path, {**places(broker), **moved})
+    out = run_sample("tools/groups.sh", tmp_path, moved)
+    assert "CURRENT-OFFSET" in out
+    assert "would move" in out
+    assert "moved" in out.replace("would move", "")
+    assert re.search(r"readers-of-groups\s+deleted", out)
+
+
+def test_records_are_deleted_below_an_offset(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    trimmed = {"greetings": "trimmed", "readers": "readers-of-trimmed"}
+    run_sample("start/first_message.py", tmp_path, {**places(broker), **trimmed})
+    out = run_sample("tools/delete-records.sh", tmp_path, {"clicks": "trimmed"})
+    assert re.search(r"trimmed\s+0\s+0\s+1\s+1\s+trimmed", out)
+
+
+def test_a_look_at_transactions_finds_none(broker: DevBroker, commands: None, tmp_path: Path) -> None:
+    assert run_sample("tools/transactions.sh", tmp_path, {}) == ""
+
+
+def test_the_file_of_a_client_is_understood(tmp_path: Path) -> None:
+    file, certificate = tmp_path / "client.properties", tmp_path / "ca.pem"
+    certificate.write_text("-----BEGIN CERTIFICATE-----\n")
+    file.write_text(text_of("commands/client.properties", {"/etc/kafka/ca.pem": str(certificate)}))
+    settings = load(Connection(command_config=str(file)))
+    assert settings.bootstrap == "broker.example.com:9093"
+    assert settings.properties == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+        "sasl.password": "alice-secret",
+        "ssl.ca.location": str(certificate),
+    }
 
 
 def test_the_lag_of_a_group_is_shown(broker: DevBroker, tmp_path: Path) -> None:

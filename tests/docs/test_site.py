@@ -26,6 +26,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("page", "text"),
     [
         ("reference/command-line", "A cluster of so many brokers"),
+        ("reference/command-line", "kpybroker group seek copies --to-group readers"),
+        ("guides/command-line", "orders.jsonl"),
         ("reference/exit-codes", "a log directory is locked by another broker"),
         ("reference/errors", "OFFSET_OUT_OF_RANGE"),
         ("reference/python-api", "encode(message: Message, version: int)"),

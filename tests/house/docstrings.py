@@ -1,6 +1,4 @@
-"""Public names of `kpybroker/` without a docstring, or with one that only repeats the name.
-
-    python -m tests.house.docstrings [PATH...]
+"""Public names without a docstring, or with one that only repeats the name.
 
 Not counted: names that start with an underscore and what is inside them, special methods, functions in functions,
 and `wire/messages`, which is generated.
@@ -10,24 +8,19 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "kpybroker"
-GENERATED = PACKAGE / "wire" / "messages"
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 FILLER = frozenset(("a", "an", "the", "of", "to", "for", "this", "is", "its", "it", "in", "and"))
 
 
-def missing(paths: Iterable[Path]) -> list[str]:
+def findings(paths: Iterable[Path]) -> Iterator[str]:
     """`file:line name` for each public module, class, function or method whose docstring says nothing."""
-    found = []
-    for path in paths:
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            if GENERATED not in file.parents:
-                found += [f"{file}:{line} {name}" for line, name in _undocumented(ast.parse(file.read_text()), file)]
-    return found
+    for file in (file for path in paths for file in sorted(path.rglob("*.py"))):
+        if "messages" not in file.parts:
+            for line, name in _undocumented(ast.parse(file.read_text()), file):
+                yield f"{file}:{line} {name}"
 
 
 def _undocumented(tree: ast.Module, file: Path) -> Iterator[tuple[int, str]]:
@@ -68,15 +61,3 @@ def _says_nothing(docstring: str | None, name: str) -> bool:
     words = {word.rstrip("s") for word in re.findall(r"[a-z0-9]+", docstring.lower())} - FILLER
     of_name = {word.lower().rstrip("s") for word in re.findall(r"[A-Z]+[a-z0-9]*|[a-z0-9]+", name)}
     return words <= of_name
-
-
-def main(arguments: list[str]) -> int:
-    """Print what is missing and how much; 1 if anything is."""
-    found = missing([Path(argument) for argument in arguments] or [PACKAGE])
-    print(*found, sep="\n")
-    print(f"{len(found)} public names without a docstring")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

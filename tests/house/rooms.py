@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MODULES_MAX = 15
-EXEMPT = frozenset(("wire/messages",))
+EXEMPT = frozenset(("messages",))
 """Generated."""
 
 
-def findings(package: Path, exempt: Collection[str] = EXEMPT) -> Iterator[str]:
+def findings(packages: Iterable[Path]) -> Iterator[str]:
     """A line for each folder with too many modules; `__init__.py` does not count."""
-    for folder in [package, *sorted(path for path in package.rglob("*") if path.is_dir())]:
-        modules = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
-        if len(modules) > MODULES_MAX and str(folder.relative_to(package)) not in exempt:
-            yield f"{folder}: {len(modules)} modules: at most {MODULES_MAX}"
+    for package in packages:
+        for folder in [package, *sorted(path for path in package.rglob("*") if path.is_dir())]:
+            modules = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
+            if len(modules) > MODULES_MAX and folder.name not in EXEMPT:
+                yield f"{folder}: {len(modules)} modules: at most {MODULES_MAX}"

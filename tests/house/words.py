@@ -1,28 +1,14 @@
 """Words that keep readers out, and lines of docs that are too long.
 
-    python -m tests.house.words [PATH...]
-
 The words are those of which no use is plain English in this project; STYLE has the longer list, for writers.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PLACES = (
-    "kpybroker",
-    "protocol_specs",
-    "tests",
-    "compat_tests",
-    "docs",
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-)
 LINE_LENGTH_MAX = 120
 KAFKAS_TEXT = "# Kafka's text"
 """A line that ends with this comment may have any word."""
@@ -67,19 +53,3 @@ def _of_file(file: Path) -> Iterator[str]:
                 is_table_or_code = not is_table_or_code
             if len(line) > LINE_LENGTH_MAX and not is_table_or_code and not line.startswith("|"):
                 yield f"{file}:{number}: {len(line)} characters: at most {LINE_LENGTH_MAX}"
-
-
-def main(arguments: list[str]) -> int:
-    """Print the findings and their number; 1 if there are any."""
-    found = list(
-        findings(
-            [Path(a).resolve() for a in arguments] or [ROOT / place for place in PLACES if (ROOT / place).exists()]
-        )
-    )
-    print(*found, sep="\n")
-    print(f"{len(found)} findings")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kpybroker.storage.segments.index as storage_index
+from tests.support.lossy_files import LossyFiles
 
 
 @pytest.fixture(params=["entries-wait", "entries-at-once"])
@@ -16,3 +17,9 @@ def index_writes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if request.param == "entries-at-once":
         monkeypatch.setattr(storage_index, "_UNWRITTEN_BYTES", 0)
+
+
+@pytest.fixture
+def files() -> LossyFiles:
+    """An empty disk."""
+    return LossyFiles()

@@ -62,6 +62,8 @@ class Echo:
 
     def answer_now(self, frame: bytearray | memoryview, connection: Any) -> Any:
         body = bytes(frame)
+        connection.client_id = "echoing"
+        connection.client_software_name, connection.client_software_version = "echo", "1"
         if body.startswith((b"park", b"late")):
             return run_steps(self._answer_in_steps(body, connection))
         if body.startswith(b"now"):

@@ -61,6 +61,7 @@ class FakeLog:
 
     def __init__(self) -> None:
         self.data = bytearray()
+        self.log_dir = "/logs"
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.slices: list[FakeSlice] = []
@@ -236,7 +237,7 @@ class FakeBroker:
         await self.loaded(index)
 
     async def loaded(self, index: int = 0) -> None:
-        while self.groups.partitions.is_loading_partition(index):
+        while index in self.groups.partitions._loading:
             await trio.lowlevel.checkpoint()
 
     def context(self, api_key: ApiKey, version: int, client_id: str | None = "c") -> RequestContext:

@@ -12,7 +12,6 @@ from kpybroker.broker.interception.faults import Fault, FaultRules
 from kpybroker.broker.interception.interceptor import Interceptor
 from kpybroker.broker.interception.predicates import Predicates
 from kpybroker.broker.interception.request_log import RequestLog
-from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.requests.dispatch import AnswerNow
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.core.faults.entities import Array, Shape, fields_in, struct_of
@@ -44,10 +43,10 @@ class Faulty:
 
 
 @asynccontextmanager
-async def faulty_broker(directory: Path, *, clock: Clock | None = None, **keys: Any) -> AsyncIterator[Faulty]:
-    """A running broker, and its faults."""
+async def faulty_broker(directory: Path, **options: Any) -> AsyncIterator[Faulty]:
+    """A broker as `running_broker` makes it, and its faults."""
     faulty = Faulty()
-    async with running_broker(directory, clock=clock, intercept=faulty.intercept, **keys) as broker:
+    async with running_broker(directory, intercept=faulty.intercept, **options) as broker:
         faulty.broker = broker
         yield faulty
 

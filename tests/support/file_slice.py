@@ -12,5 +12,5 @@ class Slice:
     def fileno(self) -> int:
         return self.descriptor
 
-    def read(self) -> bytes:
-        return os.pread(self.descriptor, self.size, self.position)
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        return os.pread(self.descriptor, self.size - offset if size is None else size, self.position + offset)

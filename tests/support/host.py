@@ -19,7 +19,8 @@ from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeEvent
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.settings import LogSettings
 
 
@@ -35,7 +36,7 @@ class FakeHost:
     def __init__(self, nursery: trio.Nursery, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.files: Files = OsFiles()
+        self.files: Files = local_files()
         self.random = random.Random(7)
         self.node_id = config.get_int("broker.id")
         self.broker_epoch = -1

@@ -10,6 +10,7 @@ from typing import Any
 from kpybroker.broker.app import Broker
 from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
 from kpybroker.broker.loop.clock import Clock, SystemClock
+from kpybroker.broker.network.transport import Transport
 from kpybroker.broker.requests.context import ConnectionInfo, PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import AnswerNow
 from kpybroker.config.broker import BrokerConfig
@@ -44,15 +45,17 @@ async def running_broker(
     *,
     files: Files | None = None,
     clock: Clock | None = None,
+    transport: Transport | None = None,
     intercept: Callable[[Broker], AnswerNow] | None = None,
     **keys: str,
 ) -> AsyncIterator[Broker]:
-    """A broker with these `settings`; nothing listens on a real port. `files` and `clock` are the machine's unless
-    given."""
+    """A broker with these `settings`; `files` and `clock` are the machine's unless given. Nothing listens on a port,
+    unless `transport` does."""
     config = BrokerConfig(settings(directory, **keys))
     tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
+    transport = transport or MemoryTransport()
     async with Broker.open(
-        config, transport=MemoryTransport(), files=files, clock=clock, tree=tree, seed=1, intercept=intercept
+        config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept
     ) as broker:
         yield broker
 

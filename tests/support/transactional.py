@@ -56,6 +56,26 @@ async def transactional_broker(directory: Path, *, keeps: bool = False, **keys: 
         yield broker
 
 
+@asynccontextmanager
+async def one_producer(directory: Path, *added: int, **keys: Any) -> AsyncIterator[tuple[Broker, Producer]]:
+    """The broker and a producer with its id, in a transaction if partitions of t are `added` to it."""
+    async with transactional_broker(directory, **keys) as broker:
+        producer = Producer(broker)
+        await producer.init()
+        if added:
+            await producer.add(*added)
+        yield broker, producer
+
+
+@asynccontextmanager
+async def fenced_producer(directory: Path) -> AsyncIterator[tuple[Broker, Producer, Producer]]:
+    """The broker, a producer that is fenced, and the one that fenced it."""
+    async with one_producer(directory) as (broker, zombie):
+        successor = Producer(broker)
+        await successor.init()
+        yield broker, zombie, successor
+
+
 async def loaded(broker: Broker) -> None:
     while broker.transactions.partitions.is_loading or broker.groups.partitions.is_loading:
         await trio.lowlevel.checkpoint()

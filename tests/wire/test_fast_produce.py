@@ -83,7 +83,8 @@ def test_an_answer_is_what_the_codec_writes(
     topics = [ProduceResponse.TopicProduceResponse(name=topic, partition_responses=[answer])]
     head = encode_response_header(ApiKey.PRODUCE, version, correlation_id)
     body = head + encode(ProduceResponse(responses=topics), version)
-    found = fast_produce.encode_response(version, correlation_id, topic, index, base_offset, append_time_ms, log_start)
+    sent = (1, 0, topic, index, memoryview(b""))
+    found = fast_produce.encode_response(version, correlation_id, sent, base_offset, append_time_ms, log_start)
     assert found == len(body).to_bytes(4, "big") + body
 
 

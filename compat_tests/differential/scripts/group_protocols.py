@@ -213,4 +213,21 @@ SCRIPTS = [
         join("", v=5, on="f", bind={"f": "member_id"}),
         describe(v=5),
     ),
+    script(
+        "consumer-group-heartbeat",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        "the consumer group protocol is refused to members that join, stay and leave, in a group that is there or not",
+        ask(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            group_id="{t}",
+            rebalance_timeout_ms=30_000,
+            subscribed_topic_names=["{t}"],
+            topic_partitions=[],
+        ),
+        joined("m"),
+        ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, group_id="{t}", member_id="{m}", member_epoch=1),
+        ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, group_id="", member_id="who", member_epoch=-1),
+        describe(),
+        versions=(0, 0),
+    ),
 ]

@@ -1,4 +1,5 @@
-# one topic as text, while the broker runs: key, tab, value
-kcat -C -b 127.0.0.1:9092 -t greetings -o beginning -e -q -f '%k\t%s\n' > greetings.tsv
+# one topic as JSON lines, while the broker runs: nothing of a record is lost
+kpybroker topic consume greetings --exit --format json > greetings.jsonl
 # and back, into another topic
-kcat -P -b 127.0.0.1:9092 -t greetings-restored -K '\t' -l greetings.tsv
+kpybroker topic create greetings-restored
+kpybroker topic produce greetings-restored --format json < greetings.jsonl

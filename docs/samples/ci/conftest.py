@@ -15,7 +15,7 @@ def bootstrap() -> Iterator[str]:
     command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--ephemeral"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
         assert broker.stdout is not None
-        ready = next((line for line in broker.stdout if line.startswith(READY)), None)
-        assert ready is not None, "the broker did not start: see its standard error"
-        yield ready.removeprefix(READY).strip()
+        ready = broker.stdout.readline()
+        assert ready.startswith(READY), "the broker did not start: see its standard error"
+        yield ready.removeprefix(READY).split()[0]
         broker.terminate()

@@ -1,4 +1,4 @@
-# remove everything below offset 1 of partition 0
-echo '{"partitions": [{"topic": "clicks", "partition": 0, "offset": 1}], "version": 1}' > delete.json
-kafka-delete-records.sh --bootstrap-server 127.0.0.1:9092 --offset-json-file delete.json
-kafka-get-offsets.sh --bootstrap-server 127.0.0.1:9092 --topic clicks --time earliest
+# remove everything below offset 1 of partition 0: look, then execute
+kpybroker topic trim clicks --partitions 0 --to 1
+kpybroker topic trim clicks --partitions 0 --to 1 --execute
+kpybroker topic describe clicks

@@ -1,2 +1,2 @@
-kafka-transactions.sh --bootstrap-server 127.0.0.1:9092 list
-kafka-transactions.sh --bootstrap-server 127.0.0.1:9092 find-hanging --broker-id 0
+kpybroker transaction list --format wide
+kpybroker transaction hanging

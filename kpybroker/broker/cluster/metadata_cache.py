@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.core.controller.model import LEADER_DURING_DELETE, NO_LEADER
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.tree import Stat, TreeError
 from kpybroker.wire import znodes
 from kpybroker.wire.constants import ZERO_UUID

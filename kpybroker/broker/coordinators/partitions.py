@@ -19,9 +19,8 @@ import trio
 
 from kpybroker.broker.coordinators.kind import AnyOutcome, CoordinatorKind, M
 from kpybroker.broker.coordinators.shard import Shard
-from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
+from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, read_in_thread
 from kpybroker.core.offsets.values import coordinator_partition
-from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.record import iter_records
@@ -85,10 +84,6 @@ class CoordinatorPartitions(Generic[M]):
     def is_loading(self) -> bool:
         """Whether any partition is being loaded."""
         return bool(self._loading)
-
-    def is_loading_partition(self, index: int) -> bool:
-        """Whether this partition is being loaded."""
-        return index in self._loading
 
     @property
     def machines(self) -> Iterator[M]:
@@ -211,12 +206,7 @@ class CoordinatorPartitions(Generic[M]):
             found = stored.read(offset, buffer_size, max_offset=stored.log_end_offset, min_one_message=True)
             if found.slice is None:
                 return True
-            try:
-                data = await trio.to_thread.run_sync(found.slice.read)
-            except OSError as error:
-                raise LogDirError(stored.log_dir, error) from error
-            finally:
-                found.slice.release()
+            data = await read_in_thread(stored.log_dir, found.slice)
             last_offset = offset
             for position, header in iter_batches(data):
                 if header.next_offset > offset:

@@ -16,7 +16,7 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.metadata_version import parse, write_txn_markers_version
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, indexes_by_topic
 from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
@@ -181,9 +181,6 @@ class TransactionMarkers:
 
 
 def _request(order: WriteMarkers, partitions: Iterable[PartitionKey]) -> WriteTxnMarkersRequest:
-    topics: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        topics.setdefault(topic, []).append(index)
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=order.producer_id,
         producer_epoch=order.producer_epoch,
@@ -191,7 +188,7 @@ def _request(order: WriteMarkers, partitions: Iterable[PartitionKey]) -> WriteTx
         transaction_result=order.committed,
         topics=[
             WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
-            for name, indexes in topics.items()
+            for name, indexes in indexes_by_topic(partitions).items()
         ],
     )
     return WriteTxnMarkersRequest(markers=[marker])

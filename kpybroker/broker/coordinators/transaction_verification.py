@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.log.producer_state import NO_VERIFICATION, VerificationGuard
 from kpybroker.core.topic_names import TRANSACTION_STATE_TOPIC_NAME
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, indexes_by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.records.batch import parse_header
@@ -203,9 +203,6 @@ class TransactionVerifier:
     ) -> Mapping[PartitionKey, ErrorCode]:
         from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
         transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
             transactional_id=producer.transactional_id,
             producer_id=producer.producer_id,
@@ -213,7 +210,7 @@ class TransactionVerifier:
             verify_only=True,
             topics=[
                 AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=indexes)
-                for name, indexes in topics.items()
+                for name, indexes in indexes_by_topic(partitions).items()
             ],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])

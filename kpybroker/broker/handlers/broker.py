@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.fetch_service import FetchService
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.broker.requests.clients import FirstTimes
 
 
 class Broker(Host, Protocol):
@@ -38,6 +39,7 @@ class Broker(Host, Protocol):
     controller: ClusterController
     topics: TopicAdmin
     peers: Peers
+    first_times: FirstTimes
 
     @property
     def groups(self) -> GroupCoordinators:

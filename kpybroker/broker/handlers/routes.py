@@ -41,226 +41,152 @@ async def answer_locally(broker: Broker, key: ApiKey, message: Any, version: int
 
 
 def _records(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.PRODUCE:
-            from kpybroker.broker.handlers.records import produce
-
-            return produce
+            from kpybroker.broker.handlers.records import produce as handler
         case ApiKey.FETCH:
-            from kpybroker.broker.handlers.records import fetch
-
-            return fetch
+            from kpybroker.broker.handlers.records import fetch as handler
         case ApiKey.LIST_OFFSETS:
-            from kpybroker.broker.handlers.records import list_offsets
-
-            return list_offsets
+            from kpybroker.broker.handlers.records import list_offsets as handler
         case ApiKey.DELETE_RECORDS:
-            from kpybroker.broker.handlers.records import delete_records
-
-            return delete_records
+            from kpybroker.broker.handlers.records import delete_records as handler
         case ApiKey.OFFSET_FOR_LEADER_EPOCH:
-            from kpybroker.broker.handlers.records import offset_for_leader_epoch
-
-            return offset_for_leader_epoch
+            from kpybroker.broker.handlers.records import offset_for_leader_epoch as handler
         case _:
             return None
+    return handler
 
 
 def _groups(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.OFFSET_COMMIT:
-            from kpybroker.broker.handlers.groups import offset_commit
-
-            return offset_commit
+            from kpybroker.broker.handlers.groups import offset_commit as handler
         case ApiKey.OFFSET_FETCH:
-            from kpybroker.broker.handlers.groups import offset_fetch
-
-            return offset_fetch
+            from kpybroker.broker.handlers.groups import offset_fetch as handler
         case ApiKey.FIND_COORDINATOR:
-            from kpybroker.broker.handlers.groups import find_coordinator
-
-            return find_coordinator
+            from kpybroker.broker.handlers.groups import find_coordinator as handler
         case ApiKey.JOIN_GROUP:
-            from kpybroker.broker.handlers.groups import join_group
-
-            return join_group
+            from kpybroker.broker.handlers.groups import join_group as handler
         case ApiKey.HEARTBEAT:
-            from kpybroker.broker.handlers.groups import heartbeat
-
-            return heartbeat
+            from kpybroker.broker.handlers.groups import heartbeat as handler
         case ApiKey.LEAVE_GROUP:
-            from kpybroker.broker.handlers.groups import leave_group
-
-            return leave_group
+            from kpybroker.broker.handlers.groups import leave_group as handler
         case ApiKey.SYNC_GROUP:
-            from kpybroker.broker.handlers.groups import sync_group
-
-            return sync_group
+            from kpybroker.broker.handlers.groups import sync_group as handler
         case ApiKey.DESCRIBE_GROUPS:
-            from kpybroker.broker.handlers.groups import describe_groups
-
-            return describe_groups
+            from kpybroker.broker.handlers.groups import describe_groups as handler
         case ApiKey.LIST_GROUPS:
-            from kpybroker.broker.handlers.groups import list_groups
-
-            return list_groups
+            from kpybroker.broker.handlers.groups import list_groups as handler
         case ApiKey.DELETE_GROUPS:
-            from kpybroker.broker.handlers.groups import delete_groups
-
-            return delete_groups
+            from kpybroker.broker.handlers.groups import delete_groups as handler
         case ApiKey.OFFSET_DELETE:
-            from kpybroker.broker.handlers.groups import offset_delete
-
-            return offset_delete
+            from kpybroker.broker.handlers.groups import offset_delete as handler
+        case ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import consumer_group_heartbeat as handler
+        case ApiKey.SHARE_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.groups import share_group_heartbeat as handler
         case _:
             return None
+    return handler
 
 
 def _transactions(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.INIT_PRODUCER_ID:
-            from kpybroker.broker.handlers.transactions import init_producer_id
-
-            return init_producer_id
+            from kpybroker.broker.handlers.transactions import init_producer_id as handler
         case ApiKey.ADD_PARTITIONS_TO_TXN:
-            from kpybroker.broker.handlers.transactions import add_partitions_to_txn
-
-            return add_partitions_to_txn
+            from kpybroker.broker.handlers.transactions import add_partitions_to_txn as handler
         case ApiKey.ADD_OFFSETS_TO_TXN:
-            from kpybroker.broker.handlers.transactions import add_offsets_to_txn
-
-            return add_offsets_to_txn
+            from kpybroker.broker.handlers.transactions import add_offsets_to_txn as handler
         case ApiKey.END_TXN:
-            from kpybroker.broker.handlers.transactions import end_txn
-
-            return end_txn
+            from kpybroker.broker.handlers.transactions import end_txn as handler
         case ApiKey.TXN_OFFSET_COMMIT:
-            from kpybroker.broker.handlers.transactions import txn_offset_commit
-
-            return txn_offset_commit
+            from kpybroker.broker.handlers.transactions import txn_offset_commit as handler
         case ApiKey.DESCRIBE_PRODUCERS:
-            from kpybroker.broker.handlers.transactions import describe_producers
-
-            return describe_producers
+            from kpybroker.broker.handlers.transactions import describe_producers as handler
         case ApiKey.DESCRIBE_TRANSACTIONS:
-            from kpybroker.broker.handlers.transactions import describe_transactions
-
-            return describe_transactions
+            from kpybroker.broker.handlers.transactions import describe_transactions as handler
         case ApiKey.LIST_TRANSACTIONS:
-            from kpybroker.broker.handlers.transactions import list_transactions
-
-            return list_transactions
+            from kpybroker.broker.handlers.transactions import list_transactions as handler
         case _:
             return None
+    return handler
 
 
 def _topics(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.METADATA:
-            from kpybroker.broker.handlers.topics import metadata
-
-            return metadata
+            from kpybroker.broker.handlers.topics import metadata as handler
         case ApiKey.CREATE_TOPICS:
-            from kpybroker.broker.handlers.topics import create_topics
-
-            return create_topics
+            from kpybroker.broker.handlers.topics import create_topics as handler
         case ApiKey.DELETE_TOPICS:
-            from kpybroker.broker.handlers.topics import delete_topics
-
-            return delete_topics
+            from kpybroker.broker.handlers.topics import delete_topics as handler
         case ApiKey.CREATE_PARTITIONS:
-            from kpybroker.broker.handlers.topics import create_partitions
-
-            return create_partitions
+            from kpybroker.broker.handlers.topics import create_partitions as handler
         case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
-            from kpybroker.broker.handlers.topics import describe_topic_partitions
-
-            return describe_topic_partitions
+            from kpybroker.broker.handlers.topics import describe_topic_partitions as handler
         case _:
             return None
+    return handler
 
 
 def _configuration(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.DESCRIBE_CONFIGS:
-            from kpybroker.broker.handlers.configuration import describe_configs
-
-            return describe_configs
+            from kpybroker.broker.handlers.configuration import describe_configs as handler
         case ApiKey.ALTER_CONFIGS:
-            from kpybroker.broker.handlers.configuration import alter_configs
-
-            return alter_configs
+            from kpybroker.broker.handlers.configuration import alter_configs as handler
         case ApiKey.INCREMENTAL_ALTER_CONFIGS:
-            from kpybroker.broker.handlers.configuration import incremental_alter_configs
-
-            return incremental_alter_configs
+            from kpybroker.broker.handlers.configuration import incremental_alter_configs as handler
         case _:
             return None
+    return handler
 
 
 def _cluster(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.API_VERSIONS:
-            from kpybroker.broker.handlers.cluster import api_versions
-
-            return api_versions
+            from kpybroker.broker.handlers.cluster import api_versions as handler
         case ApiKey.ALTER_REPLICA_LOG_DIRS:
-            from kpybroker.broker.handlers.cluster import alter_replica_log_dirs
-
-            return alter_replica_log_dirs
+            from kpybroker.broker.handlers.cluster import alter_replica_log_dirs as handler
         case ApiKey.DESCRIBE_LOG_DIRS:
-            from kpybroker.broker.handlers.cluster import describe_log_dirs
-
-            return describe_log_dirs
+            from kpybroker.broker.handlers.cluster import describe_log_dirs as handler
         case ApiKey.ELECT_LEADERS:
-            from kpybroker.broker.handlers.cluster import elect_leaders
-
-            return elect_leaders
+            from kpybroker.broker.handlers.cluster import elect_leaders as handler
         case ApiKey.ALTER_PARTITION_REASSIGNMENTS:
-            from kpybroker.broker.handlers.cluster import alter_partition_reassignments
-
-            return alter_partition_reassignments
+            from kpybroker.broker.handlers.cluster import alter_partition_reassignments as handler
         case ApiKey.LIST_PARTITION_REASSIGNMENTS:
-            from kpybroker.broker.handlers.cluster import list_partition_reassignments
-
-            return list_partition_reassignments
+            from kpybroker.broker.handlers.cluster import list_partition_reassignments as handler
         case ApiKey.DESCRIBE_CLUSTER:
-            from kpybroker.broker.handlers.cluster import describe_cluster
-
-            return describe_cluster
+            from kpybroker.broker.handlers.cluster import describe_cluster as handler
         case _:
             return None
+    return handler
 
 
 def _between_brokers(key: ApiKey) -> Handler | None:
+    handler: Handler
     match key:
         case ApiKey.LEADER_AND_ISR:
-            from kpybroker.broker.handlers.between_brokers import leader_and_isr
-
-            return leader_and_isr
+            from kpybroker.broker.handlers.between_brokers import leader_and_isr as handler
         case ApiKey.STOP_REPLICA:
-            from kpybroker.broker.handlers.between_brokers import stop_replica
-
-            return stop_replica
+            from kpybroker.broker.handlers.between_brokers import stop_replica as handler
         case ApiKey.UPDATE_METADATA:
-            from kpybroker.broker.handlers.between_brokers import update_metadata
-
-            return update_metadata
+            from kpybroker.broker.handlers.between_brokers import update_metadata as handler
         case ApiKey.CONTROLLED_SHUTDOWN:
-            from kpybroker.broker.handlers.between_brokers import controlled_shutdown
-
-            return controlled_shutdown
+            from kpybroker.broker.handlers.between_brokers import controlled_shutdown as handler
         case ApiKey.WRITE_TXN_MARKERS:
-            from kpybroker.broker.handlers.between_brokers import write_txn_markers
-
-            return write_txn_markers
+            from kpybroker.broker.handlers.between_brokers import write_txn_markers as handler
         case ApiKey.ALTER_PARTITION:
-            from kpybroker.broker.handlers.between_brokers import alter_partition
-
-            return alter_partition
+            from kpybroker.broker.handlers.between_brokers import alter_partition as handler
         case ApiKey.ALLOCATE_PRODUCER_IDS:
-            from kpybroker.broker.handlers.between_brokers import allocate_producer_ids
-
-            return allocate_producer_ids
+            from kpybroker.broker.handlers.between_brokers import allocate_producer_ids as handler
         case _:
             return None
+    return handler

@@ -41,11 +41,7 @@ def before_work(call: Call, fault: Fault) -> Steps[None]:
         case acts.Disconnect(is_reset=is_reset):
             _end(call.connection.stream, fault, is_reset=is_reset)
         case acts.NeverAnswer(is_reading):
-            if not is_reading or call.connection.stream is None:
-                yield from fault.hold()
-                _end(call.connection.stream, fault)
-            fault.silence(call.connection)
-            raise NoResponseError
+            yield from _never_answer(call, fault, is_reading=is_reading)
         case acts.Blackhole():
             fault.clients.add((call.header.client_id, call.connection.client_host))
             fault.silence(call.connection)
@@ -59,7 +55,9 @@ def after_work(call: Call, answer: Answer) -> Steps[Answer]:
     for fault, _ in call.late:
         if isinstance(fault.rule.act, acts.Delay | acts.Hold):
             yield from before_work(call, fault)
-        elif last is None and isinstance(fault.rule.act, acts.Disconnect | acts.Truncate | acts.Slice):
+        elif last is None and isinstance(
+            fault.rule.act, acts.Disconnect | acts.Truncate | acts.Slice | acts.NeverAnswer
+        ):
             last = fault
     if last is None:
         return answer
@@ -76,7 +74,18 @@ def after_work(call: Call, answer: Answer) -> Steps[Answer]:
         case acts.Slice(size, every_ms) if stream is not None:
             yield partial(_in_pieces, stream, frame, size, every_ms / 1000)
             return b""
+        case acts.NeverAnswer(is_reading):
+            yield from _never_answer(call, last, is_reading=is_reading)
     return frame
+
+
+def _never_answer(call: Call, fault: Fault, *, is_reading: bool) -> Steps[NoReturn]:
+    """Silence the connection. What does not read, or has no connection, waits for the removal of the fault."""
+    if not is_reading or call.connection.stream is None:
+        yield from fault.hold()
+        _end(call.connection.stream, fault)
+    fault.silence(call.connection)
+    raise NoResponseError
 
 
 def _changed(call: Call, answer: Answer) -> Steps[Answer]:

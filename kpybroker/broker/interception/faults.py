@@ -111,8 +111,7 @@ class Fault:
         self._on_remove(self)
         self.release(again=False)
         for connection in self._silenced.values():
-            if connection.stream is not None:
-                connection.stream.close()
+            connection.end()
         self._silenced.clear()
         self.clients.clear()
 

@@ -16,7 +16,6 @@ What waits here holds its own connection only. A delay is on the broker's clock:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kpybroker.broker.interception import acting, replies, working
 from kpybroker.broker.interception.calls import Call, call_of
@@ -75,7 +74,7 @@ class Interceptor:
         if self._rules:
             ignoring = self._rules.ignoring(header, connection)
             if ignoring is not None:
-                entry.faults = (ignoring.id,)
+                entry.faults = [ignoring.id]
                 return acting.ignored(ignoring, connection)
             faults = self._rules.candidates(self._broker.node_id, header, connection)
             if faults and header.api_key in SERVED:
@@ -92,6 +91,7 @@ class Interceptor:
     ) -> Steps[Answer]:
         broker = self._broker
         call = yield from call_of(frame, header, connection, broker.metadata, broker.fetch_service.sessions)
+        entry.faults = call.faults
         try:
             for fault in faults:
                 yield from self._consider(call, fault)
@@ -99,8 +99,6 @@ class Interceptor:
             return (yield from acting.after_work(call, answer))
         except acting.NoResponseError:
             return b""
-        finally:
-            entry.faults = tuple(call.faults)
 
     def _consider(self, call: Call, fault: Fault) -> Steps[None]:
         """Let one fault act on the request, or note that it will."""
@@ -126,5 +124,4 @@ class Interceptor:
 
     def _asked(self, call: Call, fault: Fault) -> Steps[bool]:
         head = head_json(self._broker.node_id, call.header, call.connection)
-        question: dict[str, Any] = {**head, "request": message_json(call.request, call.version)}
-        return (yield from self._predicates.ask(fault.id, question))
+        return (yield from self._predicates.ask(fault.id, head, message_json(call.request, call.version)))

@@ -22,10 +22,11 @@ ANSWER_SECONDS_MAX = 5.0
 
 @dataclass(slots=True, eq=False)
 class Question:
-    """`request` is the decoded request as JSON."""
+    """`head` says who asks what, `request` is the decoded request; both are JSON."""
 
     id: int
     fault_id: int
+    head: Mapping[str, Any]
     request: Mapping[str, Any]
     wait: Wait
     result: bool | None = None
@@ -40,10 +41,11 @@ class Predicates:
         self._last_id = 0
         self._arrived = trio.Event()
 
-    def ask(self, fault_id: int, request: Mapping[str, Any]) -> Steps[bool]:
+    def ask(self, fault_id: int, head: Mapping[str, Any], request: Mapping[str, Any]) -> Steps[bool]:
         """Whether the test process says yes."""
         self._last_id += 1
-        question = Question(self._last_id, fault_id, request, Wait(trio.current_time() + ANSWER_SECONDS_MAX))
+        wait = Wait(trio.current_time() + ANSWER_SECONDS_MAX)
+        question = Question(self._last_id, fault_id, head, request, wait)
         self._open[question.id] = self._unread[question.id] = question
         self._arrived.set()
         self._arrived = trio.Event()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, EXIT_COORDINATION, EXIT_IDENTITY, StartupError
+from kpybroker.config.replication_factors import describe
 from kpybroker.coordination.tree import CoordinationUnavailable
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger = logging.getLogger("kafka.server.KafkaServer")
+config_logger = logging.getLogger("kafka.server.KafkaConfig")
 
 EMBEDDED_TREE_FILE = "coordination.sqlite"
 
@@ -60,6 +62,7 @@ def make_tree(host: Host) -> tuple[Tree, EmbeddedStore | None]:
     path = embedded_file(host)
     store = open_store(path, host.clock)
     logger.info("Coordination is embedded, in %s", path)
+    limit_factors(config)
     return store.session(config.get_int("zookeeper.session.timeout.ms")), store
 
 
@@ -114,6 +117,16 @@ def open_store(path: Path, clock: Clock) -> EmbeddedStore:
             "restore it from a copy, or start over with empty log directories",
             EXIT_COORDINATION,
         ) from error
+
+
+def limit_factors(config: BrokerConfig, brokers: int = 1) -> None:
+    """Lower the replication factors that an embedded cluster of so many can never meet; one warning names them.
+
+    The values are effective and shown by DescribeConfigs. See `config.replication_factors`.
+    """
+    lowered = config.limit_factors(brokers)
+    if lowered:
+        config_logger.warning("%s", describe(lowered, brokers))
 
 
 def embedded_file(host: Host) -> Path:

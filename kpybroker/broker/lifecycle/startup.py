@@ -71,7 +71,7 @@ def lock_log_dirs(host: Host) -> LogManager:
         ) from error
     except StorageError as error:
         raise StartupError(
-            str(error), "repair that file, or restore it from another log directory of this broker", EXIT_STORAGE
+            str(error), "repair that file, or remove it: it is written again with the ids of this broker", EXIT_STORAGE
         ) from error
 
 

@@ -23,11 +23,9 @@ class Clock(Protocol):
 
     def time_ms(self) -> int:
         """Wall-clock milliseconds since the epoch, as Kafka's timestamps."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that pass as `time_ms` does: durations, and the deadlines of `move_on_at`."""
-        ...
 
     def move_on_at(self, deadline: float) -> AbstractContextManager[object]:
         """A block that is left when `monotonic` reaches `deadline`."""

@@ -18,9 +18,7 @@ Where there is no poller, each task waits for its own socket (`Alone`). docs/int
 
 from __future__ import annotations
 
-import select
 import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +27,7 @@ import outcome
 import trio
 
 from kpybroker.broker.loop.run_loop import RunLoop
+from kpybroker.system import EPOLLIN, EPOLLOUT, HAS_EPOLL, new_epoll
 
 SLICE_S = 0.0005
 """How long the poller may serve before trio's tasks run, give or take one request."""
@@ -37,8 +36,6 @@ MOMENT_S = 30e-6
 """How long the poller tries before it sleeps (`_wait_a_moment`)."""
 VAIN_MAX = 10
 """After so many vain tries in a row the next one is put off no longer than before: 1 024 waits."""
-
-HAS_EPOLL = sys.platform.startswith("linux")
 
 OnReady = Callable[[], bool]
 """Takes what is there to read, or sends more. False: its task must wake up. What it raises, its task raises."""
@@ -49,8 +46,8 @@ class Poller(trio.abc.Instrument):
 
     def __init__(self, loop: RunLoop) -> None:
         self._loop = loop
-        self._epoll = select.epoll()
-        self._epoll.register(loop.descriptor, select.EPOLLIN)
+        self._epoll = new_epoll()
+        self._epoll.register(loop.descriptor, EPOLLIN)
         self._watched: dict[int, tuple[OnReady, trio.lowlevel.Task]] = {}
         self._muted: set[int] = set()  # of those watched
         self._poked: deque[int] = deque()
@@ -112,7 +109,7 @@ class Poller(trio.abc.Instrument):
             await Alone().watch(sock, on_ready, for_room)
             return
         descriptor = sock.fileno()
-        self._epoll.register(descriptor, select.EPOLLOUT if for_room else select.EPOLLIN)
+        self._epoll.register(descriptor, EPOLLOUT if for_room else EPOLLIN)
         self._watched[descriptor] = (on_ready, trio.lowlevel.current_task())
 
         def abort(_: object) -> trio.lowlevel.Abort:
@@ -123,11 +120,11 @@ class Poller(trio.abc.Instrument):
 
     def want_room(self, sock: socket.socket) -> None:
         """From now on `on_ready` is called when more can be sent, if the socket is watched."""
-        self._look_for(sock.fileno(), select.EPOLLOUT)
+        self._look_for(sock.fileno(), EPOLLOUT)
 
     def want_data(self, sock: socket.socket) -> None:
         """From now on `on_ready` is called when there is something to read."""
-        self._look_for(sock.fileno(), select.EPOLLIN)
+        self._look_for(sock.fileno(), EPOLLIN)
 
     def _look_for(self, descriptor: int, events: int) -> None:
         if self._epoll.closed:  # the broker stops
@@ -151,7 +148,7 @@ class Poller(trio.abc.Instrument):
         self._poked.append(descriptor)
         if descriptor in self._muted:
             self._muted.remove(descriptor)
-            self._epoll.register(descriptor, select.EPOLLIN)
+            self._epoll.register(descriptor, EPOLLIN)
 
     def before_io_wait(self, timeout: float) -> None:
         """trio has run its tasks, and would now wait up to `timeout` seconds for something to do."""

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.yield_budget import ELEMENT, SLICE_UNITS, WorkBudget
 
 if TYPE_CHECKING:
+    from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.flush import FlushJob
 
-__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "paced", "run_flush"]
+__all__ = ["ELEMENT", "SLICE_UNITS", "YieldBudget", "in_thread", "paced", "read_in_thread", "run_flush"]
 
 T = TypeVar("T")
 
@@ -82,3 +84,12 @@ async def run_flush(job: FlushJob) -> None:
     with trio.CancelScope(shield=True):
         await trio.to_thread.run_sync(job.run)
     job.complete()
+
+
+async def read_in_thread(log_dir: str, found: FileSlice) -> bytes:
+    """The bytes of a slice of a log in `log_dir`, which is released. Raises LogDirError."""
+    with failing_takes_offline(log_dir):
+        try:
+            return await trio.to_thread.run_sync(found.read)
+        finally:
+            found.release()

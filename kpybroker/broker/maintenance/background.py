@@ -1,4 +1,4 @@
-"""The periodic tasks of a broker: retention, flushes, checkpoints, deletions, garbage; and how they are supervised.
+"""The periodic tasks of a broker: retention, flushes, checkpoints, deletions; and how they are supervised.
 
 Every fsync runs in a thread; the loop only decides what is to be synced and records that it was. The intervals are
 Kafka's keys.
@@ -6,7 +6,6 @@ Kafka's keys.
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -30,12 +29,6 @@ RESTART_DELAY_S = 1.0
 FIRST_LOOK_S = 1.0
 DELETIONS_LOOK_S_MAX = 1.0
 
-GC_THRESHOLDS = (5_000, 3, 1_000_000)
-"""A young collection looks at 20,000 objects at most: it blocks the loop for 10 ms where ten times as many take 70. No
-full collection starts by itself, for the same reason."""
-GC_INTERVAL_S = 60.0
-GC_YOUNG_COLLECTIONS_MIN = 100
-
 
 def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner]) -> None:
     """Spawn every task. `log_cleaner` is called once there is a compacted log."""
@@ -55,7 +48,6 @@ def start(host: Host, replicas: Replicas, log_cleaner: Callable[[], LogCleaner])
     ):
         host.spawn(name, _write_checkpoint, host, key, job)
     host.spawn("isr-expiration", replicas.shrink_isrs)
-    host.spawn("garbage-collection", _collect_garbage)
 
 
 async def supervised(host: Host, name: str, function: Callable[[], Awaitable[None]]) -> None:
@@ -130,17 +122,3 @@ async def _write_checkpoint(host: Host, interval_key: str, checkpoint: Callable[
     while True:
         await trio.sleep(host.config.get_int(interval_key) / 1000)
         await trio.to_thread.run_sync(checkpoint())
-
-
-async def _collect_garbage() -> None:
-    """Full collections of cycles, not during a request, and only after many objects survived young collections.
-
-    A full collection blocks the loop for as long as it takes to visit every container. Survivors are frozen, so the
-    next one does not visit them: they are freed by their reference counts, unless they become part of a cycle.
-    """
-    gc.set_threshold(*GC_THRESHOLDS)
-    while True:
-        await trio.sleep(GC_INTERVAL_S)
-        if gc.get_count()[2] >= GC_YOUNG_COLLECTIONS_MIN:
-            gc.collect()
-            gc.freeze()

@@ -10,6 +10,7 @@ import trio
 
 from kpybroker.storage.cleaning.cleaner import Cleaned
 from kpybroker.storage.cleaning.process import Event, Failed, decode_event
+from kpybroker.system import OWN_SESSION
 
 COMMAND = (sys.executable, "-m", "kpybroker.storage.cleaning.process")
 
@@ -31,7 +32,7 @@ class CleanerProcess:
     async def start(self) -> None:
         """Start the process unless it runs. Raises OSError."""
         if self._process is None:
-            self._process = await trio.lowlevel.open_process(COMMAND, stdin=PIPE, stdout=PIPE, start_new_session=True)
+            self._process = await trio.lowlevel.open_process(COMMAND, stdin=PIPE, stdout=PIPE, **OWN_SESSION)
 
     async def send(self, line: bytes) -> None:
         """Send a job. `receive` reports its result, and the end of the process if it is gone."""

@@ -15,9 +15,9 @@ import struct
 from collections import deque
 from typing import Protocol
 
+from kpybroker.broker.network.other_protocols import size_error
 from kpybroker.broker.network.request_memory import Held, ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.transport import Stream
-from kpybroker.wire.errors import ProtocolError
 
 SMALL_FRAME_BYTES_MAX = 4 * 1024 * 1024
 GROWTH_BYTES_MIN = 8 * 1024
@@ -320,6 +320,6 @@ class FrameReader:
 
     def _check(self, size: int) -> None:
         if size < 0 or size > self._frame_bytes_max:
-            raise ProtocolError(f"frame of {size} bytes; at most {self._frame_bytes_max} are accepted")
+            raise size_error(size, f"at most {self._frame_bytes_max} are accepted")
         if not self._is_valid(size, self._pending[4:6]):
-            raise ProtocolError(f"frame of {size} bytes; only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")
+            raise size_error(size, f"only Produce may be larger than {SMALL_FRAME_BYTES_MAX}")

@@ -4,34 +4,28 @@ A part of it is bytes, or a slice of a segment file: small slices are read and l
 neighbours, large ones go by `sendfile` from page cache to socket. A slice whose pages are cold would stall the loop for
 as long as the disk takes, so the first page of a slice and the last one of each step are probed with
 `preadv(RWF_NOWAIT)`, and what is cold is read in a thread before it is sent. docs/internals/shortcuts.md: `sendfile`.
+Without `sendfile` large slices are read and sent in the same steps.
 """
 
 from __future__ import annotations
 
 import enum
 import errno
-import os
 import socket
-import sys
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
 import trio
 
+from kpybroker.system import HAS_SENDFILE, HAS_SENDMSG, MSG_MORE, RWF_NOWAIT, preadv, sendfile, sendmsg
+
 SMALL_SLICE_BYTES = 32 * 1024
 GATHERED_BYTES = 256 * 1024
 SENDFILE_STEP_BYTES = 256 * 1024
-SENDMSG_BUFFERS_MAX = 64
+SENDMSG_BUFFERS_MAX = 64 if HAS_SENDMSG else 1
 SLICE_BYTES = 1024 * 1024
 """Sent to one client before others are served, give or take a step: a fast reader would keep the loop."""
-
-HAS_SENDFILE = hasattr(os, "sendfile") and sys.platform.startswith("linux")
-_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)
-
-_NOWHERE = memoryview(bytearray(SENDFILE_STEP_BYTES))
-"""Where bytes are read that are only needed in the page cache; all threads share it."""
 
 
 class FileSlice(Protocol):
@@ -48,8 +42,9 @@ class FileSlice(Protocol):
     def fileno(self) -> int:
         """The descriptor of the open file."""
 
-    def read(self) -> bytes:
-        """All bytes; may wait for the disk."""
+    def read(self, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes from `offset` within it, all by default; may wait for the disk."""
+        ...
 
 
 Buffer = bytes | bytearray | memoryview
@@ -68,7 +63,19 @@ class Progress(enum.Enum):
 class Sending:
     """Sends parts in order: `resume` until they are sent, or `finish`. The caller releases the slices."""
 
-    __slots__ = ("_buffers", "_end", "_file", "_has_sendfile", "_left", "_parts", "_position", "_sock", "_warm_until")
+    __slots__ = (
+        "_buffers",
+        "_end",
+        "_file",
+        "_has_sendfile",
+        "_left",
+        "_parts",
+        "_position",
+        "_read_to",
+        "_sock",
+        "_warm_until",
+        "_warmed",
+    )
 
     def __init__(self, sock: socket.socket, parts: Sequence[Part], *, has_sendfile: bool = True) -> None:
         self._sock = sock
@@ -78,6 +85,8 @@ class Sending:
         self._file: FileSlice | None = None  # or this, from `_position` to `_end`
         self._position = self._end = self._warm_until = 0
         self._left = 0  # of this time slice
+        self._read_to = 0  # in the first part, if it is a slice
+        self._warmed: Buffer | None = None  # what follows there
 
     def resume(self) -> Progress:
         """Raises OSError when the peer is gone, or a slice is longer than its file."""
@@ -107,9 +116,25 @@ class Sending:
         """Read the next part from the disk; for a thread, and never during `resume`."""
         if self._file is not None:
             self._warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
-            os.preadv(self._file.fileno(), [_NOWHERE[: self._warm_until - self._position]], self._position)
+            self._file.read(self._position - self._file.position, self._warm_until - self._position)
         elif self._parts and not isinstance(part := self._parts[0], BUFFERS):
-            self._parts[0] = part.read()
+            self._warmed = _read(part, self._read_to, self._step_of(part))
+
+    def _step_of(self, part: FileSlice) -> int:
+        """How many of its bytes are read at once."""
+        return min(part.size - self._read_to, SENDFILE_STEP_BYTES)
+
+    def _read_step(self, part: FileSlice) -> Buffer | None:
+        """The next bytes of the first part; None if they are cold."""
+        data, self._warmed = self._warmed, None
+        if data is None:
+            data = read_warm(part, self._read_to, self._step_of(part))
+        if data is not None:
+            self._read_to += len(data)
+            if self._read_to == part.size:
+                self._read_to = 0
+                self._parts.popleft()
+        return data
 
     def _take(self) -> bool:
         """Choose what to send next: small parts together, or one large slice. False if that is a cold small slice."""
@@ -120,6 +145,7 @@ class Sending:
             data: Buffer | None
             if isinstance(part, BUFFERS):
                 data = part
+                parts.popleft()
             elif part.size > SMALL_SLICE_BYTES and self._has_sendfile:
                 if not buffers:
                     self._file = part
@@ -128,12 +154,11 @@ class Sending:
                     parts.popleft()
                 break
             else:
-                data = read_warm(part)
+                data = self._read_step(part)
             if data is None:
                 if buffers:
                     break
                 return False
-            parts.popleft()
             if data:
                 buffers.append(data)
                 size += len(data)
@@ -143,9 +168,9 @@ class Sending:
     def _send_buffers(self) -> bool:
         """Whether the socket took all that it was given."""
         given = self._buffers[:SENDMSG_BUFFERS_MAX]
-        flags = _MSG_MORE if self._parts else 0
+        flags = MSG_MORE if self._parts else 0
         try:
-            sent = self._sock.send(given[0], flags) if len(given) == 1 else self._sock.sendmsg(given, (), flags)
+            sent = self._sock.send(given[0], flags) if len(given) == 1 else sendmsg(self._sock, given, (), flags)
         except BlockingIOError:
             return False
         self._left -= sent
@@ -172,11 +197,11 @@ class Sending:
                 self._warm_until = warm_until
             wanted = self._warm_until - self._position
             try:
-                sent = os.sendfile(out, source, self._position, wanted)
+                sent = sendfile(out, source, self._position, wanted)
             except BlockingIOError:
                 return Progress.FULL
             if sent == 0:
-                raise OSError(errno.EIO, "segment file is shorter than the slice being sent")
+                raise _too_short()
             self._position += sent
             self._left -= sent
             if sent < wanted:
@@ -189,20 +214,31 @@ _NOT_ASKED = (errno.EOPNOTSUPP, errno.EINVAL)
 """Errors of a filesystem that can't say whether a page is cached."""
 
 
-def read_warm(part: FileSlice) -> bytes | bytearray | None:
-    """The slice's bytes if all of them are in the page cache (or if that cannot be asked)."""
-    if not _RWF_NOWAIT:
-        return part.read()
-    data = bytearray(part.size)
+def read_warm(part: FileSlice, offset: int, size: int) -> bytes | bytearray | None:
+    """So many bytes of a slice if all of them are in the page cache (or if that cannot be asked)."""
+    if not RWF_NOWAIT:
+        return _read(part, offset, size)
+    data = bytearray(size)
     try:
-        count = os.preadv(part.fileno(), [data], part.position, _RWF_NOWAIT)
+        count = preadv(part.fileno(), [data], part.position + offset, RWF_NOWAIT)
     except BlockingIOError:
         return None
     except OSError as error:
         if error.errno in _NOT_ASKED:
-            return part.read()
+            return _read(part, offset, size)
         raise
-    return data if count == part.size else None
+    return data if count == size else None
+
+
+def _read(part: FileSlice, offset: int, size: int) -> bytes:
+    data = part.read(offset, size)
+    if len(data) < size:
+        raise _too_short()
+    return data
+
+
+def _too_short() -> OSError:
+    return OSError(errno.EIO, "segment file is shorter than the slice being sent")
 
 
 _PROBE = [bytearray(1)]
@@ -210,10 +246,10 @@ _PROBE = [bytearray(1)]
 
 def _is_warm(file_descriptor: int, position: int) -> bool:
     """Whether the page at a position is in the page cache (True where that cannot be asked)."""
-    if not _RWF_NOWAIT:
+    if not RWF_NOWAIT:
         return True
     try:
-        os.preadv(file_descriptor, _PROBE, position, _RWF_NOWAIT)
+        preadv(file_descriptor, _PROBE, position, RWF_NOWAIT)
     except BlockingIOError:
         return False
     except OSError as error:

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import struct
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,12 +23,10 @@ import trio
 from kpybroker.broker.loop.poller import Alone, OnReady, Poller
 from kpybroker.broker.network.sending import BUFFERS, SMALL_SLICE_BYTES, Buffer, Part, Progress, Sending, read_warm
 from kpybroker.config.keys.own import POLLER, SENDFILE, SHORTCUTS, chosen_shortcuts
+from kpybroker.system import claim_port, descriptors_max, reset_on_close
 
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
-
-if sys.platform != "win32":
-    import resource
 
 DESCRIPTORS_KEPT_MAX = 256
 KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
@@ -55,47 +51,36 @@ class Stream(Protocol):
 
     async def receive_into(self, buffer: memoryview) -> int:
         """Bytes placed at the start of `buffer`; 0 at the end of the stream. Raises OSError when broken."""
-        ...
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
         """All parts, in order. Raises OSError when the peer is gone."""
-        ...
 
     def begin_sending(self, parts: Sequence[Part]) -> AnswerOut:
         """Prepare to send all parts in order; this call sends nothing."""
-        ...
 
     async def watch(self, on_ready: OnReady) -> None:
         """Call `on_ready` whenever there may be something to read, until it returns False or raises."""
-        ...
 
     def want_room(self) -> None:
         """Call `on_ready` whenever more can be sent instead, until `want_data`. Only `on_ready` calls this."""
-        ...
 
     def want_data(self) -> None:
         """Call `on_ready` again whenever there may be something to read."""
-        ...
 
     def mute(self) -> None:
         """Do not call `on_ready` before the next `poke`. Only `on_ready` calls this."""
-        ...
 
     def poke(self) -> None:
         """Call `on_ready` soon, whether or not there is something to read. Does nothing if no task watches."""
-        ...
 
     def receive_now(self, buffer: memoryview) -> int | None:
         """`receive_into` without waiting; None when there is nothing yet."""
-        ...
 
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
         """All parts in one, if that takes no waiting and they are small; None: use `send_parts`."""
-        ...
 
     def send_now(self, data: bytes) -> int:
         """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
-        ...
 
     def close(self) -> None:
         """End the connection; a task that waits on it is woken."""
@@ -115,7 +100,6 @@ class Listener(Protocol):
 
     async def poll(self) -> None:
         """Serve those that watch a stream it accepted; run it while there are any."""
-        ...
 
     def close(self) -> None:
         """Stop listening; `accept` ends."""
@@ -126,7 +110,6 @@ class Transport(Protocol):
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind now; raises OSError. Port 0 takes a free one."""
-        ...
 
     async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
         """A stream to another process. Raises OSError, also after `timeout_s`."""
@@ -157,7 +140,7 @@ class SocketTransport:
         info = socket.getaddrinfo(address, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)[0]
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            claim_port(sock)
             if family == socket.AF_INET6 and not host:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             if self._receive_buffer_bytes > 0:
@@ -291,7 +274,7 @@ class SocketStream:
             if isinstance(part, BUFFERS):
                 left -= len(part)
                 buffers.append(part)
-            elif part.size > left or (data := read_warm(part)) is None:
+            elif part.size > left or (data := read_warm(part, 0, part.size)) is None:
                 return None
             else:
                 left -= part.size
@@ -332,7 +315,7 @@ class SocketStream:
     def reset_on_close(self) -> None:
         """As `Stream.reset_on_close`."""
         if self._sock.fileno() >= 0:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            reset_on_close(self._sock)
 
     def close(self) -> None:
         """Close the socket, once."""
@@ -343,11 +326,7 @@ class SocketStream:
 
 def _descriptors_for_sockets() -> int:
     """Accepted sockets stay below this: a segment that can't be opened would take its log directory offline."""
-    if sys.platform == "win32":
-        return sys.maxsize
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return sys.maxsize
+    limit = descriptors_max()
     return limit - min(DESCRIPTORS_KEPT_MAX, limit // 4)
 
 

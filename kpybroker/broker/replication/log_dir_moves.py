@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kpybroker.broker.loop.yielding import run_flush
+from kpybroker.broker.loop.yielding import read_in_thread, run_flush
 from kpybroker.config.values import LONG_MAX
 from kpybroker.core.rate import Rate
 from kpybroker.core.topic_partition import TopicPartition
@@ -152,12 +152,7 @@ class LogDirMoves:
         found = log.read(start, COPY_STEP_BYTES, max_offset=log.log_end_offset)
         if found.slice is None:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"nothing to read at {start} below {log.log_end_offset}")
-        try:
-            records = await trio.to_thread.run_sync(found.slice.read)
-        except OSError as error:
-            raise LogDirError(log.log_dir, error) from error
-        finally:
-            found.slice.release()
+        records = await read_in_thread(log.log_dir, found.slice)
         is_same = self._host.logs.get_future(partition.topic, partition.index) is future
         if is_same and future.log_end_offset == start and future.truncations == truncations:
             now_ms = self._host.clock.time_ms()

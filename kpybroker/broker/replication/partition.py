@@ -17,7 +17,7 @@ import trio
 from kpybroker.broker.loop.offset_waiters import OffsetWaiters
 from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.broker.loop.yielding import in_thread, run_flush
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.log.producer_state import VerificationGuard
 from kpybroker.core.replication.replica import IsrChange, LeaderState
 from kpybroker.storage.log.append import (
@@ -30,7 +30,7 @@ from kpybroker.storage.log.append import (
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.slow_validation import is_slow_to_validate
-from kpybroker.wire.records.validate import validate_and_assign
+from kpybroker.wire.records.validate import AppendContext, validate_and_assign
 
 if TYPE_CHECKING:
     from kpybroker.core.replication.fetch_session import FetchKey, FetchSession
@@ -194,17 +194,8 @@ class Partition:
     ) -> ValidatedRecords:
         """`records`, validated as if the log were empty; `append` moves them behind what was appended since."""
         log = self.leader_log()
-        validate = partial(
-            validate_and_assign,
-            records,
-            log.rules,
-            base_offset=0,
-            now_ms=now_ms,
-            leader_epoch=self.leader_epoch,
-            request_version=request_version,
-            partition=log.partition,
-        )
-        return await in_thread(validate, limiter)
+        call = AppendContext(0, now_ms, self.leader_epoch, partition=log.partition)
+        return await in_thread(partial(validate_and_assign, records, log.rules, call, request_version), limiter)
 
     def append(self, produced: ProducedBatches, required_acks: int = ALL_IN_SYNC) -> AppendInfo:
         """Append batches as leader. Raises KafkaError, LogDirError.

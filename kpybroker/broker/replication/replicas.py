@@ -27,7 +27,7 @@ from kpybroker.broker.replication.follower_fetchers import FollowerFetchers
 from kpybroker.broker.replication.log_dir_moves import LogDirMoves
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.core import metadata_version as mv
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.replication.follower import FollowerLog, initial_state
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import LogDirError

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kpybroker.broker.network.transport import Stream
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
@@ -16,7 +17,16 @@ from kpybroker.core.authorizer import (
     ResourceType,
     authorized_operations,
 )
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
+
+REFUSALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""The error of a request that its principal may not make."""
 
 
 class ConnectionInfo(Protocol):
@@ -30,6 +40,7 @@ class ConnectionInfo(Protocol):
     listener_name: str
     security_protocol: str
     principal: Principal
+    client_id: str | None
     client_software_name: str
     client_software_version: str
     refused_batches: RefusedBatches
@@ -38,12 +49,16 @@ class ConnectionInfo(Protocol):
     def stream(self) -> Stream | None:
         """What carries it; None where there is no socket. For faults of the network only."""
 
+    def end(self) -> None:
+        """Close it soon; for other tasks than its own."""
+
 
 class PlainConnectionInfo:
     """A `ConnectionInfo` without a socket behind it: requests a broker sends to itself, and tests."""
 
     __slots__ = (
         "client_host",
+        "client_id",
         "client_port",
         "client_software_name",
         "client_software_version",
@@ -73,10 +88,14 @@ class PlainConnectionInfo:
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal
-        self.client_software_name = "unknown"
-        self.client_software_version = "unknown"
+        self.client_id: str | None = None
+        self.client_software_name = UNKNOWN_SOFTWARE
+        self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
         self.stream: Stream | None = None
+
+    def end(self) -> None:
+        """Does nothing: there is no connection."""
 
 
 class RequestContext:
@@ -130,11 +149,6 @@ class RequestContext:
         return self.connection.client_host
 
     @property
-    def client_port(self) -> int:
-        """The client's port."""
-        return self.connection.client_port
-
-    @property
     def local_host(self) -> str:
         """The address that the client connected to."""
         return self.connection.local_host
@@ -150,11 +164,6 @@ class RequestContext:
         return self.connection.listener_name
 
     @property
-    def security_protocol(self) -> str:
-        """That listener's security protocol."""
-        return self.connection.security_protocol
-
-    @property
     def connection_id(self) -> str:
         """The connection in logs, as Kafka writes it."""
         return self.connection.connection_id
@@ -163,6 +172,11 @@ class RequestContext:
         """Whether the principal may do `operation` with a resource (by default the cluster)."""
         connection = self.connection
         return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
+
+    def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raises the KafkaError of `REFUSALS` where the principal is not `authorized`."""
+        if not self.authorized(operation, resource_type, name):
+            raise KafkaError(REFUSALS[resource_type])
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The bit field of all operations that the principal may do, where a request asks for it."""

@@ -22,6 +22,7 @@ from kpybroker.broker.loop.host import Host
 from kpybroker.broker.loop.steps import Steps, Unfinished, run_steps
 from kpybroker.broker.loop.yielding import paced
 from kpybroker.broker.network.sending import BUFFERS, Part
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import ConnectionInfo, RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.broker.requests.served import LARGE_RESPONSES, SERVED
@@ -49,6 +50,9 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
+NO_SASL = "; listeners have no SASL yet: set security.protocol=PLAINTEXT in the client"
+HINTS: dict[int, str] = {ApiKey.SASL_HANDSHAKE: NO_SASL, ApiKey.SASL_AUTHENTICATE: NO_SASL}
+"""What a client can do about an API that is not served."""
 
 
 class Handler(Protocol):
@@ -123,8 +127,10 @@ class Dispatcher:
         try:
             key = ApiKey(api_key)
             oldest, newest = SERVED[key]
-        except (ValueError, KeyError):
+        except ValueError:
             raise ProtocolError(f"API key {api_key} is not served here") from None
+        except KeyError:
+            raise ProtocolError(f"{ApiKey(api_key).name} is not served here{HINTS.get(api_key, '')}") from None
         if not oldest <= version <= newest:
             if key is not ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{key.name} version {version} is not served; {oldest} to {newest} are")
@@ -163,6 +169,7 @@ class Dispatcher:
         """
         if header is None:
             header = parse_request_header(frame)
+        connection.client_id = header.client_id
         version = header.api_version
         route = self._routes.get((header.api_key, version)) or self._new_route(header.api_key, version)
         if self._version_caps and self._is_capped(route.key, version, connection):
@@ -259,7 +266,7 @@ class Dispatcher:
             self._broker.node_id,
             route.key.name,
             route.version,
-            context.connection_id,
+            client_name(context.connection),
             exc_info=error,
         )
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

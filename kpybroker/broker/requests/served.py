@@ -50,9 +50,14 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
 }
 """What ApiVersions advertises: (oldest, newest) version of each API."""
+
+REFUSED = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT})
+"""Of these, the APIs that are there to be refused: clients that did not find them would not say what they wait for."""
 
 LARGE_RESPONSES = frozenset(
     {

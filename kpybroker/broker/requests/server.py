@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -27,9 +28,11 @@ import trio
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Suspended, Unfinished
 from kpybroker.broker.network.frames import FrameReader
+from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
 from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, FirstTimes, client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
@@ -63,6 +66,7 @@ class Connection:
 
     __slots__ = (
         "client_host",
+        "client_id",
         "client_port",
         "client_software_name",
         "client_software_version",
@@ -93,8 +97,9 @@ class Connection:
         self.listener_name = bound.name
         self.security_protocol = bound.security_protocol
         self.principal: Principal = ANONYMOUS
-        self.client_software_name = "unknown"
-        self.client_software_version = "unknown"
+        self.client_id: str | None = None  # of the last request
+        self.client_software_name = UNKNOWN_SOFTWARE
+        self.client_software_version = UNKNOWN_SOFTWARE
         self.refused_batches = RefusedBatches()
         self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
         self.last_active = now
@@ -111,6 +116,10 @@ class Connection:
         self.suspended: Suspended[Answer] | None = None
         self.timer = trio.CancelScope()
 
+    def end(self) -> None:
+        """As `ConnectionInfo.end`."""
+        self.scope.cancel()
+
 
 class Server:
     """Serves bound listeners until stopped or cancelled."""
@@ -126,6 +135,7 @@ class Server:
         self._connections: dict[int, Connection] = {}
         self._per_ip: dict[str, int] = {}
         self._next_number = 0
+        self._first_times = FirstTimes()
         self._slot_freed = trio.Event()
         config.on_change(self._look_for_slots)
         self._nursery: trio.Nursery | None = None
@@ -210,15 +220,27 @@ class Server:
         try:
             with connection.scope:
                 await self._serve_requests(connection)
+        except OtherProtocolError as error:
+            self._dismiss(connection, error)
         except ProtocolError as error:
-            logger.warning("Closing connection %s: %s", connection.connection_id, error)
+            logger.warning("Closing connection %s: %s", client_name(connection), error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:
-            logger.debug("Connection %s ended: %s", connection.connection_id, error)
+            logger.debug("Connection %s ended: %s", client_name(connection), error)
         except Exception:
-            logger.exception("Closing connection %s after an unexpected error", connection.connection_id)
+            logger.exception("Closing connection %s after an unexpected error", client_name(connection))
         finally:
             connection.stream.close()
             self._unregister(connection)
+
+    def _dismiss(self, connection: Connection, error: OtherProtocolError) -> None:
+        """Log what a client of another protocol should do, once for each host, and send it what it understands."""
+        level = logging.WARNING if self._first_times.is_first(connection, error.protocol) else logging.DEBUG
+        logger.log(
+            level, "Closing connection %s: %s", client_name(connection), error.text(connection.security_protocol)
+        )
+        if error.protocol.reply:
+            with suppress(OSError):
+                connection.stream.send_now(error.protocol.reply)
 
     def _register(self, connection: Connection) -> None:
         self._connections[id(connection)] = connection
@@ -422,7 +444,7 @@ class Server:
                     connection.was_active = False
                     connection.last_active = now
                 elif connection.last_active <= now - idle_s:
-                    logger.debug("About to close the idle connection from %s", connection.connection_id)
+                    logger.debug("About to close the idle connection from %s", client_name(connection))
                     connection.scope.cancel()
 
 

@@ -28,8 +28,12 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
         return
     import socket
 
+    family = getattr(socket, "AF_UNIX", None)  # not on Windows, where no service manager asks for this
+    if family is None:
+        return
+
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        with socket.socket(family, socket.SOCK_DGRAM) as sender:
             sender.settimeout(SEND_SECONDS_MAX)
             sender.connect("\0" + path[1:] if path.startswith("@") else path)  # @ is Linux's abstract namespace
             sender.sendall(state.encode())

@@ -14,6 +14,7 @@ from kpybroker.config.keys.definition import READ_ONLY, Row
 from kpybroker.config.keys.network import LOOPBACK_LISTENER
 from kpybroker.config.keys.status import HONOURED, REASONS
 from kpybroker.config.keys.topic import TOPIC_ROWS
+from kpybroker.config.replication_factors import COUNTS_OF_BROKERS
 
 PLACE: Final = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
 """The file of the page."""
@@ -42,7 +43,8 @@ _HEAD: Final = f"""\
 
 Every key of Kafka 3.9.1 is accepted, validated and shown by `kafka-configs --describe`. The column *here* says **yes**
 where a key does what it does in Kafka, and otherwise why it has no effect. At start the broker logs each key you set
-that has no effect, and each name that is not a key, with the key you probably meant.
+that has no effect, and each name that is not a key, with the key you probably meant. Keys that demand security which
+is not served (TLS, a login, an authorizer) end the start.
 
 ## Where values come from
 
@@ -71,6 +73,11 @@ The quotas of replication can be set dynamically only, as in Kafka:
 - Without `advertised.listeners`, a broker that is alone or has embedded coordination gives each client the address
   that the client connected to.
 - Without `zookeeper.connect`, coordination is embedded: `coordination.sqlite` in the first log directory.
+- With embedded coordination the number of brokers is known, and these keys are at most that number. What you set
+  higher is lowered, and one warning names the keys with both values:
+{_bullets(COUNTS_OF_BROKERS, "  ")}
+- `kpybroker dev` has two defaults of its own: `broker.id=0` and `group.initial.rebalance.delay.ms=0`. A cluster of
+  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers) and `controlled.shutdown.enable=false`.
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
 - A limit for one listener (`listener.name.<listener>.max.connections`) has no effect: `max.connections` counts the
@@ -89,7 +96,7 @@ The quotas of replication can be set dynamically only, as in Kafka:
 | 5 | an address cannot be bound: the port is taken, or the host is not here |
 | 6 | ZooKeeper is unreachable or refuses, or the embedded tree cannot be opened, read or written |
 | 7 | the log directories belong to another cluster or another broker |
-| 130, 143 | ended at once by a second SIGINT or SIGTERM |
+| 129, 130, 143 | ended at once by a second SIGHUP, SIGINT or SIGTERM |
 
 SIGUSR1 does not stop the broker. It logs the longest time and the 99.9th percentile for which the event loop was
 blocked since the last SIGUSR1.
@@ -98,7 +105,8 @@ blocked since the last SIGUSR1.
 option, a path that does not belong to a log, or an unreadable file.
 
 An error is two lines on standard error: `kpybroker: <cause>` and `fix: <what to do>`. When the broker is ready, it
-writes `kpybroker ready at HOST:PORT` with the bound address to standard output. Scripts may rely on this line.
+writes `kpybroker ready at HOST:PORT` with the bound address to standard output, and nothing else. Scripts may rely on
+this line: [Command line](command-line.md#output).
 """
 
 

@@ -20,7 +20,9 @@ from kpybroker.config.keys.status import (
     NO_JVM_PLUGIN,
     NO_PASSWORD_ENCODER,
     NO_SASL,
+    NO_SASL_CLIENTS,
     NO_TLS,
+    NO_TLS_CLIENTS,
 )
 from kpybroker.config.values import (
     ANYTHING,
@@ -48,7 +50,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("principal.builder.class", CLASS,
      "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
      ANYTHING, MEDIUM, PER_BROKER, NO_JVM_PLUGIN),
-    ("ssl.client.auth", STRING, "none", one_of("required", "requested", "none"), MEDIUM, PER_BROKER, NO_TLS),
+    ("ssl.client.auth", STRING, "none", one_of("required", "requested", "none"), MEDIUM, PER_BROKER, NO_TLS_CLIENTS),
     ("ssl.principal.mapping.rules", STRING, "DEFAULT", ANYTHING, LOW, READ_ONLY, NO_TLS),
     ("ssl.allow.dn.changes", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, NO_TLS),
     ("ssl.allow.san.changes", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, NO_TLS),
@@ -72,7 +74,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("ssl.cipher.suites", LIST, "", ANYTHING, MEDIUM, PER_BROKER, NO_TLS),
     ("ssl.engine.factory.class", CLASS, None, ANYTHING, LOW, PER_BROKER, NO_TLS),
     ("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
-    ("sasl.enabled.mechanisms", LIST, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
+    ("sasl.enabled.mechanisms", LIST, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, NO_SASL_CLIENTS),
     ("sasl.server.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
     ("sasl.kerberos.principal.to.local.rules", LIST, "DEFAULT", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
     ("sasl.jaas.config", PASSWORD, None, ANYTHING, MEDIUM, PER_BROKER, NO_SASL),

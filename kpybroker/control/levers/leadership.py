@@ -16,7 +16,7 @@ from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.levers.topology import Topology
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.events import ApiError, DesignatedElection, UncleanLeaderElectionEnable
-from kpybroker.core.controller.model import NO_LEADER
+from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -14,7 +14,7 @@ from kpybroker.broker.network.transport import socket_transport
 from kpybroker.control.levers.transport import HeldTransport, Network
 from kpybroker.control.levers.tree import HeldTree
 from kpybroker.storage.disk.faults import FaultyFiles
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 
 if TYPE_CHECKING:
     from kpybroker.broker.network.transport import Transport
@@ -32,7 +32,7 @@ class Levers:
 
     def __init__(self, transport: HeldTransport) -> None:
         self.transport = transport
-        self.files = FaultyFiles(OsFiles())
+        self.files = FaultyFiles(local_files())
         self.tree: HeldTree | None = None
         self.is_killed = False
         """Its process is about to end by a kill, as far as its files are concerned."""

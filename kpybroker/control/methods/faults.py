@@ -117,7 +117,7 @@ async def next_predicate(hosted: Hosted, timeout_ms: int = 10_000) -> JSON:
     """Wait for a request about which a rule with `predicate` asks; null if there is none in time."""
     with trio.move_on_after(check_timeout("next_predicate", timeout_ms)):
         question = await hosted.part(Predicates).next()
-        return {"id": question.id, "fault": question.fault_id, "request": dict(question.request)}
+        return {"id": question.id, "fault": question.fault_id, **question.head, "request": question.request}
     return None
 
 

@@ -8,13 +8,15 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller import states
 from kpybroker.core.controller.effects import Enqueue, Procedure, checked, get, info, warning
 from kpybroker.core.controller.events import AllocateProducerIds, AlterPartitionReceived, PartitionReassignmentIsrChange
-from kpybroker.core.controller.model import RECOVERED, RECOVERING, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch
 from kpybroker.core.controller.parts import Parts, send_update_metadata
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kpybroker.wire.znodes import RECOVERED, RECOVERING
 
 TOPIC_IDS_SINCE = 2
 """AlterPartition names topics by id from this version on."""

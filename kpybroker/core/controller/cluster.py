@@ -8,8 +8,8 @@ from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import reassignment
 from kpybroker.core.controller.effects import (
+    ERROR,
     PAUSE,
-    STATE_CHANGE_LOGGER,
     AddBroker,
     Ask,
     Procedure,
@@ -21,6 +21,7 @@ from kpybroker.core.controller.effects import (
     get,
     get_many,
     info,
+    state_change,
     warning,
 )
 from kpybroker.core.controller.events import (
@@ -320,11 +321,8 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
     context = parts.context
     response, broker_id = event.response, event.broker_id
     if response.error_code != ErrorCode.NONE:
-        yield error(
-            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Received error {response.error_code} "
-            f"in LeaderAndIsr response from broker {broker_id}",
-            STATE_CHANGE_LOGGER,
-        )
+        message = f"Received error {response.error_code} in LeaderAndIsr response from broker {broker_id}"
+        yield state_change(parts.settings, context.epoch, message, ERROR)
         return
     previous = context.replicas_on_offline_dirs.get(broker_id, set())
     current = set(previous)
@@ -339,11 +337,8 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
     context.replicas_on_offline_dirs[broker_id] = current
     newly_offline = sorted(current - previous)
     if newly_offline:
-        yield info(
-            f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Mark replicas "
-            f"{_list(newly_offline)} on broker {broker_id} as offline",
-            STATE_CHANGE_LOGGER,
-        )
+        message = f"Mark replicas {_list(newly_offline)} on broker {broker_id} as offline"
+        yield state_change(parts.settings, context.epoch, message)
         yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
 
 
@@ -360,11 +355,8 @@ def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> 
 def update_metadata_response_received(parts: Parts, event: UpdateMetadataResponseReceived) -> Procedure[None]:
     """Log an error that a broker returned for UpdateMetadata; nothing is retried."""
     if event.error_code != ErrorCode.NONE:
-        yield error(
-            f"[Controller id={parts.settings.broker_id} epoch={parts.context.epoch}] Received error "
-            f"{event.error_code} in UpdateMetadata response from broker {event.broker_id}",
-            STATE_CHANGE_LOGGER,
-        )
+        message = f"Received error {event.error_code} in UpdateMetadata response from broker {event.broker_id}"
+        yield state_change(parts.settings, parts.context.epoch, message, ERROR)
 
 
 def stop_replica_response_received(parts: Parts, event: TopicDeletionStopReplicaResponseReceived) -> Procedure[None]:

@@ -12,8 +12,6 @@ from kpybroker.core.controller.model import (
     EPOCH_DURING_DELETE,
     NO_ASSIGNMENT,
     NO_EPOCH,
-    VALID_PREVIOUS_PARTITION_STATES,
-    VALID_PREVIOUS_REPLICA_STATES,
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     PartitionState,
@@ -248,13 +246,3 @@ class ControllerContext:
         if topic is not None:
             return [p for p in self.partitions_for_topic(topic) if self.partition_states.get(p) in states]
         return [p for p, state in self.partition_states.items() if state in states]
-
-    def may_become_partition_state(self, partition: TopicPartition, target: PartitionState) -> bool:
-        """Whether the transition is legal; a partition never seen is NonExistent."""
-        current = self.partition_states.setdefault(partition, PartitionState.NON_EXISTENT)
-        return current in VALID_PREVIOUS_PARTITION_STATES[target]
-
-    def may_become_replica_state(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
-        """Whether the transition is legal; a replica not seen before is NonExistent."""
-        current = self.replica_states.setdefault(replica, ReplicaState.NON_EXISTENT)
-        return current in VALID_PREVIOUS_REPLICA_STATES[target]

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kpybroker.core import tree as t
+from kpybroker.core.controller.model import Transitions
 from kpybroker.wire import znodes
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kpybroker.core.controller.events import Event
 
 T = TypeVar("T")
+K = TypeVar("K")
+S = TypeVar("S")
 
 
 class Submit(NamedTuple):
@@ -113,19 +116,54 @@ class Settings(NamedTuple):
     leader_imbalance_check_interval_seconds: int
 
 
-def info(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
-    """An effect that logs at INFO; `logger` is Kafka's logger name."""
-    return Log(logger, INFO, message)
+def info(message: str) -> Log:
+    """An effect that logs at INFO."""
+    return Log(CONTROLLER_LOGGER, INFO, message)
 
 
-def warning(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
-    """An effect that logs at WARNING; `logger` is Kafka's logger name."""
-    return Log(logger, WARNING, message)
+def warning(message: str) -> Log:
+    """An effect that logs at WARNING."""
+    return Log(CONTROLLER_LOGGER, WARNING, message)
 
 
-def error(message: str, logger: str = CONTROLLER_LOGGER) -> Log:
-    """An effect that logs at ERROR; `logger` is Kafka's logger name."""
-    return Log(logger, ERROR, message)
+def error(message: str) -> Log:
+    """An effect that logs at ERROR."""
+    return Log(CONTROLLER_LOGGER, ERROR, message)
+
+
+def state_change(settings: Settings, epoch: int, message: str, level: int = INFO) -> Log:
+    """An effect that writes a line of Kafka's state change log."""
+    return Log(STATE_CHANGE_LOGGER, level, f"[Controller id={settings.broker_id} epoch={epoch}] {message}")
+
+
+def state_change_failed(settings: Settings, epoch: int, failure: str) -> Log:
+    """As `state_change`, for a transition that was not made."""
+    return state_change(settings, epoch, f"Controller {settings.broker_id} epoch {epoch} {failure}", ERROR)
+
+
+def guarded(work: Procedure[T], what: str) -> Procedure[T | Exception]:
+    """The result of `work`, or the exception that ended it, logged after `what`. A lost controllership is raised."""
+    try:
+        return (yield from work)
+    except ControllerMoved:
+        raise
+    except Exception as failure:
+        yield error(f"{what}: {failure!r}")
+        return failure
+
+
+def split_legal(
+    items: Iterable[K], states: dict[K, S], target: S, transitions: Transitions[S], budget: WorkBudget
+) -> Procedure[tuple[list[K], list[K]]]:
+    """`items` that may become `target`, and those that may not. One that has no state yet gets the first state."""
+    allowed, first = transitions.previous[target], transitions.first
+    legal: list[K] = []
+    illegal: list[K] = []
+    for item in items:
+        if budget.is_spent():
+            yield PAUSE
+        (legal if states.setdefault(item, first) in allowed else illegal).append(item)
+    return legal, illegal
 
 
 def submit(ops: Sequence[t.Operation]) -> Procedure[list[t.Result | t.TreeError]]:

@@ -26,10 +26,11 @@ from kpybroker.core.controller.events import (
     ReplicaLeaderElection,
     Signal,
 )
-from kpybroker.core.controller.model import NO_LEADER, LeaderAndIsr, PartitionAndReplica, PartitionState, ReplicaState
+from kpybroker.core.controller.model import PartitionAndReplica, PartitionState, ReplicaState
 from kpybroker.core.controller.partitions import Designated, ElectionResults, Strategy
 from kpybroker.core.controller.parts import Parts
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError

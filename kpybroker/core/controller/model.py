@@ -7,20 +7,18 @@ znode's version. States and their legal predecessors are tables: `PartitionState
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 
-NO_LEADER = -1
+S = TypeVar("S")
+
 LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
-INITIAL_LEADER_EPOCH = 0
-INITIAL_PARTITION_EPOCH = 0
-
-RECOVERED = 0
-RECOVERING = 1
 
 
 class PartitionAndReplica(NamedTuple):
@@ -32,55 +30,6 @@ class PartitionAndReplica(NamedTuple):
     def __str__(self) -> str:
         topic, partition = self.topic_partition
         return f"[Topic={topic},Partition={partition},Replica={self.replica}]"
-
-
-class LeaderAndIsr(NamedTuple):
-    """Who leads a partition, in which epochs, and with which in-sync replicas (ids in Kafka's order)."""
-
-    leader: int
-    isr: tuple[int, ...]
-    leader_epoch: int = INITIAL_LEADER_EPOCH
-    leader_recovery_state: int = RECOVERED
-    partition_epoch: int = INITIAL_PARTITION_EPOCH
-
-    def new_leader(self, leader: int) -> LeaderAndIsr:
-        """The next leader epoch, led by `leader`, with the same ISR."""
-        return self.new_leader_and_isr(leader, self.isr)
-
-    def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """The next leader epoch, led by `leader`, with another ISR."""
-        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
-
-    def new_recovering_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """As `new_leader_and_isr`, after an unclean election: the leader must recover first (KIP-704)."""
-        return self._replace(
-            leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1, leader_recovery_state=RECOVERING
-        )
-
-    def new_epoch(self) -> LeaderAndIsr:
-        """The next leader epoch with the same leader and ISR, which fences what the last one had in flight."""
-        return self.new_leader_and_isr(self.leader, self.isr)
-
-    def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
-        """The same state after a write that gave its znode this version."""
-        return self._replace(partition_epoch=partition_epoch)
-
-    def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
-        """Whether `other` already is what this one asks for, a retry after a lost response (KIP-497)."""
-        return (
-            self.leader == other.leader
-            and self.leader_epoch == other.leader_epoch
-            and set(self.isr) == set(other.isr)
-            and self.leader_recovery_state == other.leader_recovery_state
-            and self.partition_epoch <= other.partition_epoch
-        )
-
-    def __str__(self) -> str:
-        recovery = "RECOVERING" if self.leader_recovery_state == RECOVERING else "RECOVERED"
-        return (
-            f"LeaderAndIsr(leader={self.leader}, leaderEpoch={self.leader_epoch}, isr={list(self.isr)}, "
-            f"leaderRecoveryState={recovery}, partitionEpoch={self.partition_epoch})"
-        )
 
 
 def during_delete(isr: tuple[int, ...]) -> LeaderAndIsr:
@@ -154,6 +103,17 @@ class ReplicaAssignment(NamedTuple):
 NO_ASSIGNMENT = ReplicaAssignment()
 
 
+class Transitions(NamedTuple, Generic[S]):
+    """The states that may precede each state, and the state of what has just been found."""
+
+    first: S
+    previous: Mapping[S, frozenset[S]]
+
+    def allowed(self, target: S) -> str:
+        """The states that may precede `target`, for log lines."""
+        return ",".join(sorted(map(str, self.previous[target])))
+
+
 class PartitionState(Enum):
     """New: replicas but no leader yet. Offline: its leader died. NonExistent: never created, or deleted."""
 
@@ -169,12 +129,15 @@ class PartitionState(Enum):
 
 
 _LIVING_PARTITION = frozenset((PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE))
-VALID_PREVIOUS_PARTITION_STATES: dict[PartitionState, frozenset[PartitionState]] = {
-    PartitionState.NEW: frozenset((PartitionState.NON_EXISTENT,)),
-    PartitionState.ONLINE: _LIVING_PARTITION,
-    PartitionState.OFFLINE: _LIVING_PARTITION,
-    PartitionState.NON_EXISTENT: frozenset((PartitionState.OFFLINE,)),
-}
+PARTITION_TRANSITIONS = Transitions(
+    PartitionState.NON_EXISTENT,
+    {
+        PartitionState.NEW: frozenset((PartitionState.NON_EXISTENT,)),
+        PartitionState.ONLINE: _LIVING_PARTITION,
+        PartitionState.OFFLINE: _LIVING_PARTITION,
+        PartitionState.NON_EXISTENT: frozenset((PartitionState.OFFLINE,)),
+    },
+)
 
 
 class ReplicaState(Enum):
@@ -197,12 +160,15 @@ class ReplicaState(Enum):
 _STARTABLE_REPLICA = frozenset(
     (ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE)
 )
-VALID_PREVIOUS_REPLICA_STATES: dict[ReplicaState, frozenset[ReplicaState]] = {
-    ReplicaState.NEW: frozenset((ReplicaState.NON_EXISTENT,)),
-    ReplicaState.ONLINE: _STARTABLE_REPLICA,
-    ReplicaState.OFFLINE: _STARTABLE_REPLICA,
-    ReplicaState.DELETION_STARTED: frozenset((ReplicaState.OFFLINE,)),
-    ReplicaState.DELETION_SUCCESSFUL: frozenset((ReplicaState.DELETION_STARTED,)),
-    ReplicaState.DELETION_INELIGIBLE: frozenset((ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)),
-    ReplicaState.NON_EXISTENT: frozenset((ReplicaState.DELETION_SUCCESSFUL,)),
-}
+REPLICA_TRANSITIONS = Transitions(
+    ReplicaState.NON_EXISTENT,
+    {
+        ReplicaState.NEW: frozenset((ReplicaState.NON_EXISTENT,)),
+        ReplicaState.ONLINE: _STARTABLE_REPLICA,
+        ReplicaState.OFFLINE: _STARTABLE_REPLICA,
+        ReplicaState.DELETION_STARTED: frozenset((ReplicaState.OFFLINE,)),
+        ReplicaState.DELETION_SUCCESSFUL: frozenset((ReplicaState.DELETION_STARTED,)),
+        ReplicaState.DELETION_INELIGIBLE: frozenset((ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)),
+        ReplicaState.NON_EXISTENT: frozenset((ReplicaState.DELETION_SUCCESSFUL,)),
+    },
+)

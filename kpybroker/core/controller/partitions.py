@@ -17,22 +17,19 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
-    STATE_CHANGE_LOGGER,
-    ControllerMoved,
+    Log,
     Procedure,
     Settings,
     StateChangeFailed,
     UncleanElectionEnabled,
-    error,
-    info,
+    guarded,
+    split_legal,
+    state_change,
+    state_change_failed,
 )
-from kpybroker.core.controller.model import (
-    VALID_PREVIOUS_PARTITION_STATES,
-    LeaderAndIsr,
-    LeaderIsrAndControllerEpoch,
-    PartitionState,
-)
+from kpybroker.core.controller.model import PARTITION_TRANSITIONS, LeaderIsrAndControllerEpoch, PartitionState
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -107,42 +104,26 @@ class PartitionStateMachine:
         """Move partitions to `target` and notify brokers; returns the results of elections."""
         if not partitions:
             return {}
-        batch = BrokerRequestBatch(self._context, self._settings)
-        try:
-            results = yield from self._change(partitions, target, strategy, batch)
-            yield from batch.send()
-        except ControllerMoved:
-            raise
-        except Exception as failure:
-            yield error(f"{self._ident} Error while moving some partitions to {target} state: {failure!r}")
-            return dict.fromkeys(partitions, failure)
-        return results
-
-    @property
-    def _ident(self) -> str:
-        return f"[PartitionStateMachine controllerId={self._settings.broker_id}]"
+        prefix = f"[PartitionStateMachine controllerId={self._settings.broker_id}]"
+        results = yield from guarded(
+            self._change(partitions, target, strategy), f"{prefix} Error while moving some partitions to {target} state"
+        )
+        return dict.fromkeys(partitions, results) if isinstance(results, Exception) else results
 
     def _change(
-        self,
-        partitions: Sequence[TopicPartition],
-        target: PartitionState,
-        strategy: Strategy | Designated,
-        batch: BrokerRequestBatch,
+        self, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy | Designated
     ) -> Procedure[ElectionResults]:
-        context = self._context
-        valid = []
-        for partition in partitions:
-            if self._budget.is_spent():
-                yield PAUSE
-            if context.may_become_partition_state(partition, target):
-                valid.append(partition)
-            else:
-                allowed = ",".join(sorted(map(str, VALID_PREVIOUS_PARTITION_STATES[target])))
-                reason = (
-                    f"Partition {partition} should be in one of {allowed} states before moving to {target} state. "
-                    f"Instead it is in {context.partition_states[partition]} state"
-                )
-                yield from self._failed(partition, target, reason)
+        context, allowed = self._context, PARTITION_TRANSITIONS.allowed(target)
+        valid, illegal = yield from split_legal(
+            partitions, context.partition_states, target, PARTITION_TRANSITIONS, self._budget
+        )
+        for partition in illegal:
+            yield self._failed(
+                partition,
+                target,
+                f"Partition {partition} should be in one of {allowed} states before moving to {target} state. "
+                f"Instead it is in {context.partition_states[partition]} state",
+            )
         if target is not PartitionState.ONLINE:
             for partition in valid:
                 if self._budget.is_spent():
@@ -151,8 +132,11 @@ class PartitionStateMachine:
             return {}
         new = [p for p in valid if context.partition_states[p] is PartitionState.NEW]
         electable = [p for p in valid if context.partition_states[p] is not PartitionState.NEW]
+        batch = BrokerRequestBatch(context, self._settings)
         yield from self._initialize(new, batch)
-        return (yield from self._elect(electable, strategy, batch))
+        results = yield from self._elect(electable, strategy, batch)
+        yield from batch.send()
+        return results
 
     # --- first leader
 
@@ -167,7 +151,7 @@ class PartitionStateMachine:
             if live:
                 wanted[partition] = LeaderIsrAndControllerEpoch(LeaderAndIsr(live[0], live), context.epoch)
                 continue
-            yield from self._failed(
+            yield self._failed(
                 partition,
                 PartitionState.ONLINE,
                 f"Controller {self._settings.broker_id} epoch {context.epoch} encountered error during state change "
@@ -178,7 +162,7 @@ class PartitionStateMachine:
         results = yield from states.create(wanted, context.epoch_zk_version)
         for partition, result in results.items():
             if isinstance(result, Exception):
-                yield from self._failed(partition, PartitionState.ONLINE, repr(result))
+                yield self._failed(partition, PartitionState.ONLINE, repr(result))
                 continue
             context.partition_leadership_info[partition] = result
             batch.add_leader_and_isr(
@@ -201,7 +185,7 @@ class PartitionStateMachine:
             if isinstance(result, LeaderAndIsr):
                 yield from self._online(partition, result)
             else:
-                yield from self._failed(partition, PartitionState.ONLINE, str(result) or repr(result))
+                yield self._failed(partition, PartitionState.ONLINE, str(result) or repr(result))
         return finished
 
     def _elect_once(
@@ -321,17 +305,16 @@ class PartitionStateMachine:
         context = self._context
         previous = context.partition_states[partition]
         context.put_partition_state(partition, PartitionState.ONLINE)
-        yield info(
-            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Changed partition {partition} "
-            f"from {previous} to {PartitionState.ONLINE} with state {leader_and_isr}",
-            STATE_CHANGE_LOGGER,
+        yield state_change(
+            self._settings,
+            context.epoch,
+            f"Changed partition {partition} from {previous} to {PartitionState.ONLINE} with state {leader_and_isr}",
         )
 
-    def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Procedure[None]:
-        context = self._context
-        prefix = f"Controller {self._settings.broker_id} epoch {context.epoch}"
-        yield error(
-            f"[Controller id={self._settings.broker_id} epoch={context.epoch}] {prefix} failed to change state for "
-            f"partition {partition} from {context.partition_states[partition]} to {target}: {reason}",
-            STATE_CHANGE_LOGGER,
+    def _failed(self, partition: TopicPartition, target: PartitionState, reason: str) -> Log:
+        current = self._context.partition_states[partition]
+        return state_change_failed(
+            self._settings,
+            self._context.epoch,
+            f"failed to change state for partition {partition} from {current} to {target}: {reason}",
         )

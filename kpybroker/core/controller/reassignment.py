@@ -14,16 +14,15 @@ from kpybroker.core import metadata_version as mv
 from kpybroker.core import tree as t
 from kpybroker.core.controller import states
 from kpybroker.core.controller.effects import (
-    STATE_CHANGE_LOGGER,
-    ControllerMoved,
     Enqueue,
     Procedure,
     StateChangeFailed,
     checked,
-    error,
     exists_with_watch,
     get,
+    guarded,
     info,
+    state_change,
     warning,
 )
 from kpybroker.core.controller.events import (
@@ -33,7 +32,6 @@ from kpybroker.core.controller.events import (
     Signal,
 )
 from kpybroker.core.controller.model import (
-    LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     PartitionState,
@@ -43,6 +41,7 @@ from kpybroker.core.controller.model import (
 from kpybroker.core.controller.partitions import Strategy
 from kpybroker.core.controller.parts import Parts, send_update_metadata
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -230,14 +229,11 @@ def _begin(parts: Parts, wanted: Mapping[TopicPartition, ReplicaAssignment]) -> 
 
 def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignment) -> Procedure[ApiError]:
     """One partition's failure never stops the others."""
-    try:
-        yield from _reassign(parts, partition, assignment)
-    except ControllerMoved:
-        raise
-    except Exception as failure:
-        yield error(f"{_ident(parts)} Error completing reassignment of partition {partition}: {failure!r}")
-        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return NONE
+    failure = yield from guarded(
+        _reassign(parts, partition, assignment),
+        f"{_ident(parts)} Error completing reassignment of partition {partition}",
+    )
+    return NONE if failure is None else ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 # --- one partition
@@ -346,11 +342,11 @@ def _send_with_new_leader_epoch(
     batch.add_leader_and_isr(assignment.origin_replicas, partition, leadership, assignment, is_new=False)
     batch.add_leader_and_isr(assignment.adding_replicas, partition, leadership, assignment, is_new=True)
     yield from batch.send()
-    yield info(
-        f"[Controller id={parts.settings.broker_id} epoch={context.epoch}] Sent LeaderAndIsr request {leadership} with "
-        f"new replica assignment {assignment} to leader {leadership.leader_and_isr.leader} for partition being "
-        f"reassigned {partition}",
-        STATE_CHANGE_LOGGER,
+    yield state_change(
+        parts.settings,
+        context.epoch,
+        f"Sent LeaderAndIsr request {leadership} with new replica assignment {assignment} to leader "
+        f"{leadership.leader_and_isr.leader} for partition being reassigned {partition}",
     )
 
 

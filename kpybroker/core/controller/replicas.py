@@ -13,23 +13,23 @@ from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
 from kpybroker.core.controller.effects import (
     PAUSE,
-    STATE_CHANGE_LOGGER,
-    ControllerMoved,
+    Log,
     Procedure,
     Settings,
     StateChangeFailed,
-    error,
-    info,
+    guarded,
+    split_legal,
+    state_change,
+    state_change_failed,
 )
 from kpybroker.core.controller.model import (
-    NO_LEADER,
-    VALID_PREVIOUS_REPLICA_STATES,
-    LeaderAndIsr,
+    REPLICA_TRANSITIONS,
     LeaderIsrAndControllerEpoch,
     PartitionAndReplica,
     ReplicaState,
 )
 from kpybroker.core.controller.requests import BrokerRequestBatch
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -71,44 +71,34 @@ class ReplicaStateMachine:
         """Move replicas to `target`; an illegal transition is logged and skipped, a failure is logged."""
         if not replicas:
             return
+        prefix = f"[ReplicaStateMachine controllerId={self._settings.broker_id}]"
+        yield from guarded(
+            self._change_all(replicas, target), f"{prefix} Error while moving some replicas to {target} state"
+        )
+
+    def _change_all(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
         batch = BrokerRequestBatch(self._context, self._settings)
         by_broker: dict[int, list[PartitionAndReplica]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.replica, []).append(replica)
-        try:
-            for broker_id, group in by_broker.items():
-                yield from self._change(broker_id, group, target, batch)
-            yield from batch.send()
-        except ControllerMoved:
-            raise
-        except Exception as failure:
-            yield error(
-                f"[ReplicaStateMachine controllerId={self._settings.broker_id}] "
-                f"Error while moving some replicas to {target} state: {failure!r}"
-            )
+        for broker_id, group in by_broker.items():
+            yield from self._change(broker_id, group, target, batch)
+        yield from batch.send()
 
     def _change(
-        self,
-        broker_id: int,
-        replicas: list[PartitionAndReplica],
-        target: ReplicaState,
-        batch: BrokerRequestBatch,
+        self, broker_id: int, replicas: list[PartitionAndReplica], target: ReplicaState, batch: BrokerRequestBatch
     ) -> Procedure[None]:
-        context = self._context
-        valid = []
-        for replica in replicas:
-            if self._budget.is_spent():
-                yield PAUSE
-            if context.may_become_replica_state(replica, target):
-                valid.append(replica)
-            else:
-                allowed = ",".join(sorted(map(str, VALID_PREVIOUS_REPLICA_STATES[target])))
-                yield from self._failed(
-                    replica,
-                    target,
-                    f"Replica {replica} should be in the {allowed} states before moving to {target} state. "
-                    f"Instead it is in {context.replica_states[replica]} state",
-                )
+        context, allowed = self._context, REPLICA_TRANSITIONS.allowed(target)
+        valid, illegal = yield from split_legal(
+            replicas, context.replica_states, target, REPLICA_TRANSITIONS, self._budget
+        )
+        for replica in illegal:
+            yield self._failed(
+                replica,
+                target,
+                f"Replica {replica} should be in the {allowed} states before moving to {target} state. "
+                f"Instead it is in {context.replica_states[replica]} state",
+            )
         if target is ReplicaState.NEW:
             yield from self._to_new(valid, batch)
         elif target is ReplicaState.ONLINE:
@@ -133,7 +123,7 @@ class ReplicaStateMachine:
             partition, broker_id = replica
             leadership = context.partition_leadership_info.get(partition)
             if leadership is not None and leadership.leader_and_isr.leader == broker_id:
-                yield from self._failed(
+                yield self._failed(
                     replica,
                     ReplicaState.OFFLINE,
                     f"Replica {broker_id} for partition {partition} cannot be moved to NewReplica state as it is "
@@ -182,11 +172,11 @@ class ReplicaStateMachine:
             (led if partition in context.partition_leadership_info else leaderless).append(partition)
         updated = yield from self._remove_from_isr(broker_id, led)
         for partition, leadership in updated.items():
-            yield info(
-                f"[Controller id={self._settings.broker_id} epoch={context.epoch}] Partition {partition} state "
-                f"changed to {leadership} after removing replica {broker_id} from the ISR as part of transition to "
-                f"{ReplicaState.OFFLINE}",
-                STATE_CHANGE_LOGGER,
+            yield state_change(
+                self._settings,
+                context.epoch,
+                f"Partition {partition} state changed to {leadership} after removing replica {broker_id} from the ISR "
+                f"as part of transition to {ReplicaState.OFFLINE}",
             )
             if not context.is_topic_queued_for_deletion(partition.topic):
                 recipients = [other for other in context.replicas(partition) if other != broker_id]
@@ -211,7 +201,7 @@ class ReplicaStateMachine:
                     results[partition] = leadership
                 else:
                     replica = PartitionAndReplica(partition, broker_id)
-                    yield from self._failed(replica, ReplicaState.OFFLINE, str(result) or repr(result))
+                    yield self._failed(replica, ReplicaState.OFFLINE, str(result) or repr(result))
         return results
 
     def _remove_from_isr_once(
@@ -241,14 +231,13 @@ class ReplicaStateMachine:
         updated, retry = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
         return finished | updated, retry
 
-    def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Procedure[None]:
+    def _failed(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> Log:
         context = self._context
-        broker_id, epoch = self._settings.broker_id, context.epoch
-        yield error(
-            f"[Controller id={broker_id} epoch={epoch}] Controller {broker_id} epoch {epoch} initiated state change "
-            f"of replica {replica.replica} for partition {replica.topic_partition} from "
+        return state_change_failed(
+            self._settings,
+            context.epoch,
+            f"initiated state change of replica {replica.replica} for partition {replica.topic_partition} from "
             f"{context.replica_states.get(replica)} to {target} failed: {reason}",
-            STATE_CHANGE_LOGGER,
         )
 
 

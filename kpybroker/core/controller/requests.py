@@ -11,15 +11,15 @@ from typing import NamedTuple, TypeVar
 
 from kpybroker.core import metadata_version as mv
 from kpybroker.core.controller.context import ControllerContext
-from kpybroker.core.controller.effects import PAUSE, STATE_CHANGE_LOGGER, Procedure, Send, Settings, info
-from kpybroker.core.controller.model import RECOVERED, LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
+from kpybroker.core.controller.effects import PAUSE, Procedure, Send, Settings, state_change
+from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch, ReplicaAssignment, during_delete
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from kpybroker.wire.yield_budget import WorkBudget
-from kpybroker.wire.znodes import BrokerRegistration, Endpoint
+from kpybroker.wire.znodes import RECOVERED, BrokerRegistration, Endpoint
 
 V = TypeVar("V")
 
@@ -144,8 +144,7 @@ class BrokerRequestBatch:
         yield from self._send_stop_replica()
 
     def _log(self, message: str) -> Procedure[None]:
-        broker_id, epoch = self._settings.broker_id, self._context.epoch
-        yield info(f"[Controller id={broker_id} epoch={epoch}] {message}", STATE_CHANGE_LOGGER)
+        yield state_change(self._settings, self._context.epoch, message)
 
     def _send_leader_and_isr(self) -> Procedure[None]:
         version = mv.leader_and_isr_version(self._settings.metadata_version)

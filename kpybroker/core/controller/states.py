@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
 from kpybroker.core.controller.effects import PAUSE, Procedure, StateChangeFailed, checked, submit
-from kpybroker.core.controller.model import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch
+from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.yield_budget import WorkBudget

@@ -54,6 +54,7 @@ class NeverAnswer:
     """No response, not even to later requests on the connection. With `is_reading` these are still received."""
 
     is_reading: bool = True
+    after_work: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ Act = Error | Delay | Hold | NeverAnswer | Disconnect | Truncate | Slice | Corru
 def is_after_work(act: Act) -> bool:
     """Whether the act changes, delays or drops a response that the broker has made."""
     match act:
-        case Error() | Delay() | Hold():
+        case Error() | Delay() | Hold() | NeverAnswer():
             return act.after_work
         case Disconnect():
             return act.side is Side.AFTER

@@ -164,6 +164,8 @@ _GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.JOIN_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.HEARTBEAT: (Shape(ALL, scalars=GROUP),),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
     ApiKey.LEAVE_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.SYNC_GROUP: (Shape(ALL, scalars=GROUP),),
     ApiKey.DESCRIBE_GROUPS: (Shape(ALL, (array("groups", group=""),), (array("groups", ERROR, group="group_id"),)),),

@@ -245,7 +245,7 @@ ACTS: Mapping[str, ActField] = {
         true,
         "true",
         "Sends no response, to this request and to all later ones on the connection.",
-        ("reading",),
+        ("after_work", "reading"),
         "A request timeout; then it connects again.",
     ),
     "disconnect": ActField(

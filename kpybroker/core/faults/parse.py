@@ -170,7 +170,7 @@ def _built(name: str, value: Any, options: Mapping[str, Any]) -> acts.Act:
         case "hold":
             return acts.Hold(after_work)
         case "never_answer":
-            return acts.NeverAnswer(options.get("reading", True))
+            return acts.NeverAnswer(options.get("reading", True), after_work)
         case "disconnect" | "reset":
             return acts.Disconnect(value, is_reset=name == "reset")
         case "truncate_bytes":

@@ -103,11 +103,6 @@ class LeaderEpochCache:
         slot = bisect_right(self._entries, offset, key=_start_of)
         return self._entries[slot - 1].epoch if slot else None
 
-    def previous_epoch(self, epoch: int) -> int | None:
-        """The largest known epoch below one."""
-        slot = bisect_right(self._entries, epoch - 1, key=_epoch_of)
-        return self._entries[slot - 1].epoch if slot else None
-
     def truncate_from_end(self, end_offset: int) -> bool:
         """Remove epochs that begin at or after an offset; True for a change."""
         entries = self._entries

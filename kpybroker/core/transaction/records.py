@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, indexes_by_topic
 from kpybroker.core.transaction.state import TransactionMetadata
 from kpybroker.core.transaction.values import TransactionState
 from kpybroker.wire.codec import decode, encode
@@ -55,9 +55,7 @@ def _version(data: bytes | memoryview) -> int:
 
 
 def _encode_value(value: TransactionMetadata) -> bytes:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(value.partitions):
-        topics.setdefault(topic, []).append(index)
+    topics = indexes_by_topic(sorted(value.partitions))
     message = TransactionLogValue(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,

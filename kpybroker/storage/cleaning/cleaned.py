@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.storage.cleaning.cleaner import CleanedSegment, CleaningJob
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.log.log_state import NOTHING_CACHED
 from kpybroker.storage.segments.segment_files import SegmentFiles
@@ -64,7 +64,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
     old = [segment for base in cleaned.replaces if (segment := segments.get(base)) is not None]
     assert len(old) == len(cleaned.replaces), f"{log} lost segments of {cleaned} without aborting its cleaning"
     assert segments.active not in old, f"the active segment of {log} was cleaned"
-    try:
+    with failing_takes_offline(log.log_dir):
         files = SegmentFiles(log.files, log.directory, cleaned.base_offset, names.CLEANED_SUFFIX)
         new = open_segment(files, log.config, now_ms=now_ms)
         logger.info("Swapping in cleaned segment %s for segment(s) %s in log %s", new, old, log)
@@ -73,8 +73,6 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
             if segment.base_offset != new.base_offset:
                 snapshot = log.snapshots.mark_deleted(segment.base_offset)
                 paths += [] if snapshot is None else [snapshot]
-    except OSError as error:
-        raise LogDirError(log.log_dir, error) from error
     log.unflushed.forget(old)
     log.bound_cache = NOTHING_CACHED
     log.schedule_deletion(paths, now_ms)
@@ -82,11 +80,8 @@ def swap_in(log: Log, cleaned: CleanedSegment, now_ms: int) -> Callable[[], None
 
 
 def _sync_directory(files: Files, log_dir: str, directory: str) -> None:
-    try:
-        with contextlib.suppress(FileNotFoundError):  # renamed for deletion since
-            files.sync_dir(directory)
-    except OSError as error:
-        raise LogDirError(log_dir, error) from error
+    with failing_takes_offline(log_dir), contextlib.suppress(FileNotFoundError):  # renamed for deletion since
+        files.sync_dir(directory)
 
 
 def remove_leftovers(files: Files, directory: str) -> None:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import errno
 import json
 import os
-import select
 import signal
 import sys
+import threading
 import time
 import traceback
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from kpybroker.storage.cleaning.cleaner import Cleaned, CleanedSegment, CleaningJob, Mapped, Tick, clean
 from kpybroker.storage.disk.errors import is_disk_full
-from kpybroker.storage.disk.files import Files, OsFiles
+from kpybroker.storage.disk.files import Files
+from kpybroker.storage.disk.local_files import local_files
+from kpybroker.system import lower_priority
 
 NICENESS = 10
 WINDOW_S = 0.3  # over which the rate is held, as in Kafka's Throttler
@@ -71,12 +73,46 @@ class Unwanted(SystemExit):
     """Input on stdin during a job, which ends the process."""
 
 
-class Throttle:
-    """Keeps reading and writing at a rate, and watches stdin meanwhile."""
+class Input:
+    """A pipe, read by a thread of its own: not every system can tell whether a pipe has something to read."""
 
-    def __init__(self, bytes_per_second: float, stdin: Any) -> None:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._changed = threading.Condition()
+        self._received = bytearray()
+        self._has_ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            data = os.read(self._fd, 65536)
+            with self._changed:
+                self._received += data
+                self._has_ended = not data
+                self._changed.notify()
+                if not data:
+                    return
+
+    def next_line(self) -> bytes:
+        """Wait for a line; empty at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_ended or b"\n" in self._received)
+            line, newline, rest = self._received.partition(b"\n")
+            self._received = rest
+            return bytes(line + newline)
+
+    def comes_within(self, seconds: float) -> bool:
+        """Whether anything, also the end, is there or arrives in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._has_ended or bool(self._received), seconds)
+
+
+class Throttle:
+    """Keeps reading and writing at a rate, and watches the input meanwhile."""
+
+    def __init__(self, bytes_per_second: float, jobs: Input) -> None:
         self._rate = bytes_per_second
-        self._stdin = stdin
+        self._jobs = jobs
         self._since = time.monotonic()
         self._bytes = 0
 
@@ -84,7 +120,7 @@ class Throttle:
         self._bytes += size
         elapsed = time.monotonic() - self._since
         ahead_s = self._bytes / self._rate - elapsed
-        if select.select([self._stdin], [], [], max(ahead_s, 0.0))[0]:
+        if self._jobs.comes_within(max(ahead_s, 0.0)):
             raise Unwanted(0)
         if elapsed > WINDOW_S:
             self._since, self._bytes = time.monotonic(), 0
@@ -110,12 +146,11 @@ def run_job(files: Files, job: CleaningJob, tick: Tick, output: BinaryIO) -> Non
 def main() -> None:
     """Run the jobs of stdin until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICENESS)
-    files = OsFiles()
-    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    while line := stdin.readline():
+    lower_priority(NICENESS)
+    files, jobs = local_files(), Input(sys.stdin.fileno())
+    while line := jobs.next_line():
         job, rate = decode_job(line)
-        run_job(files, job, Throttle(rate, stdin), stdout)
+        run_job(files, job, Throttle(rate, jobs), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

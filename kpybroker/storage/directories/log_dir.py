@@ -16,7 +16,6 @@ from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import (
     MetaProperties,
-    decode_clean_shutdown,
     decode_meta_properties,
     decode_offsets,
     encode_clean_shutdown,
@@ -45,7 +44,6 @@ class LogDirectory:
         self._files = files
         self.path = path
         self.had_clean_shutdown = False
-        self.clean_shutdown_epoch: int | None = None
         self.is_loaded = False
         self._checkpoint_lock = Lock()
         self._captures = 0
@@ -79,11 +77,9 @@ class LogDirectory:
 
     def take_clean_shutdown_marker(self) -> None:
         """Read and remove the clean-shutdown marker: a crash from here on is an unclean stop. Raises OSError."""
-        data = read_file(self._files, self.file(names.CLEAN_SHUTDOWN))
-        if data is None:
+        if read_file(self._files, self.file(names.CLEAN_SHUTDOWN)) is None:
             return
         self.had_clean_shutdown = True
-        self.clean_shutdown_epoch = decode_clean_shutdown(data)
         unlink_if_exists(self._files, self.file(names.CLEAN_SHUTDOWN))
         self._files.sync_dir(self.path)
 

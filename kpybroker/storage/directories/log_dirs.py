@@ -13,12 +13,15 @@ from dataclasses import replace
 from kpybroker.storage.directories.log_dir import LogDirectory, absolute
 from kpybroker.storage.disk.checkpoints import MetaProperties
 from kpybroker.storage.disk.errors import (
+    CorruptCheckpointError,
     InconsistentBrokerIdError,
     InconsistentClusterIdError,
     InconsistentMetadataError,
     LogDirError,
+    failing_takes_offline,
 )
 from kpybroker.storage.disk.files import DiskUsage, Files
+from kpybroker.storage.disk.names import META_PROPERTIES
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.log.LogManager")
@@ -28,7 +31,9 @@ class LogDirs:
     """`configured`: all paths, absolute. `live`: those in service. `offline`: the others, with the cause."""
 
     def __init__(self, files: Files, paths: Sequence[str]) -> None:
-        """Raises LogDirLockedError, InconsistentMetadataError, or LogDirError where no directory is left."""
+        """Raises LogDirLockedError, InconsistentMetadataError, and where no directory is left LogDirError, or
+        CorruptCheckpointError if no `meta.properties` can be read.
+        """
         self._files = files
         self.configured = [absolute(files, path) for path in paths]
         self.live: dict[str, LogDirectory] = {}
@@ -42,19 +47,29 @@ class LogDirs:
 
     def _open(self) -> None:
         real_paths: set[str] = set()
+        unreadable: list[CorruptCheckpointError] = []
         for path in self.configured:
             try:
                 directory = LogDirectory(self._files, path)
             except OSError as error:
                 self._note_offline(path, f"Failed to create or validate data directory {path}: {error}")
                 continue
+            except CorruptCheckpointError as error:
+                unreadable.append(error)
+                self._note_offline(path, f"Failed to load {path} during broker startup: {error}")
+                continue
             self.live[path] = directory
             real = self._files.real_path(path)
             if real in real_paths:
                 raise InconsistentMetadataError(f"Duplicate log directory found: {', '.join(self.configured)}")
             real_paths.add(real)
+        if not self.live and len(unreadable) == len(self.configured):
+            raise unreadable[0]
         if not self.live:
-            raise LogDirError(", ".join(self.configured), "none of the specified log dirs can be created or validated")
+            causes = "; ".join(self.offline.values())
+            raise LogDirError(
+                ", ".join(self.configured), f"none of the specified log dirs can be created or validated: {causes}"
+            )
 
     def _note_offline(self, path: str, reason: str) -> None:
         self.offline[path] = reason
@@ -92,12 +107,26 @@ class LogDirs:
         self.meta = replace(self.meta, cluster_id=cluster_id, broker_id=broker_id)
         for directory in list(self.live.values()):
             known = directory.meta or MetaProperties()
+            if known.cluster_id is None and known.broker_id is None:
+                known = MetaProperties()  # of what else is in such a file nothing is kept, as in Kafka
             wanted = replace(known, cluster_id=cluster_id, broker_id=broker_id)
-            if directory.meta != wanted:
-                try:
-                    directory.write_meta(wanted)
-                except OSError as error:
-                    self.take_offline(directory.path, error)
+            if directory.meta == wanted:
+                continue
+            if directory.meta is not None and known == MetaProperties():
+                self._warn_of_lost_ids(directory, wanted)
+            try:
+                directory.write_meta(wanted)
+            except OSError as error:
+                self.take_offline(directory.path, error)
+
+    def _warn_of_lost_ids(self, directory: LogDirectory, wanted: MetaProperties) -> None:
+        logger.warning(
+            "%s names neither its cluster nor its broker: it has been emptied or overwritten. Rewriting it with "
+            "cluster.id=%s and broker.id=%d",
+            directory.file(META_PROPERTIES),
+            wanted.cluster_id,
+            wanted.broker_id,
+        )
 
     def is_live(self, log_dir: str) -> bool:
         """Whether a directory is in service; LOG_DIR_NOT_FOUND where it is not configured."""
@@ -108,10 +137,8 @@ class LogDirs:
 
     def disk_usage(self, log_dir: str) -> DiskUsage:
         """Total and usable bytes of a directory's volume (DescribeLogDirs). Raises LogDirError."""
-        try:
+        with failing_takes_offline(log_dir):
             return self._files.disk_usage(log_dir)
-        except OSError as error:
-            raise LogDirError(log_dir, error) from error
 
     def take_offline(self, path: str, cause: object) -> None:
         """Take a live directory that failed out of service and release its lock."""

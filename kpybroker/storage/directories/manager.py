@@ -26,7 +26,7 @@ from kpybroker.storage.directories.log_dirs import LogDirs
 from kpybroker.storage.directories.offset_checkpoints import OFFSET_OF, checkpoint_job
 from kpybroker.storage.disk import deletions, names
 from kpybroker.storage.disk.deletions import Job, PendingDeletions
-from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, is_disk_full
+from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
@@ -218,11 +218,9 @@ class LogManager:
             return None
         name = names.log_dir_name(partition)
         for path in self.dirs.live:
-            try:
+            with failing_takes_offline(path):
                 if self._files.stat(f"{path}/{name}") is not None:
                     return path
-            except OSError as error:
-                raise LogDirError(path, error) from error
         return None
 
     def _emptiest_dir(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -156,6 +157,8 @@ class _Keys(NamedTuple):
 
 _KEYS = _Keys()
 
+_BAD_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})")
+
 
 def encode_meta_properties(meta: MetaProperties) -> bytes:
     """`meta.properties` as Java's Properties writes it, without the comment lines."""
@@ -171,21 +174,31 @@ def encode_meta_properties(meta: MetaProperties) -> bytes:
 
 
 def decode_meta_properties(data: bytes, path: str) -> MetaProperties:
-    """The fields of `meta.properties`. Raises CorruptCheckpointError."""
+    """The fields of `meta.properties`, none of which version 0 must have (`MetaProperties.Builder`).
+
+    Raises CorruptCheckpointError for what ends Kafka's reading of the directory too.
+    """
+    text = data.decode("latin-1")
+    if _BAD_ESCAPE.search(text):
+        raise CorruptCheckpointError(f"Malformed \\uxxxx encoding in {path}")
     values: dict[str, str] = {}
-    for line in data.decode("latin-1").splitlines():
-        text = line.strip()
-        if text and not text.startswith(("#", "!")):
-            key, _, value = text.partition("=")
+    for line in text.splitlines():
+        pair = line.strip()
+        if pair and not pair.startswith(("#", "!")):
+            key, _, value = pair.partition("=")
             values[key.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
     try:
         version = int(values.pop(_KEYS.version, "0"))
         id_text = values.pop(_KEYS.broker_id if version == 0 else _KEYS.node_id, None)
         broker_id = None if id_text is None else int(id_text)
+        if _KEYS.directory_id in values:
+            uuid_from_text(values[_KEYS.directory_id])
     except ValueError as error:
         raise CorruptCheckpointError(f"Malformed value in {path}: {error}") from error
     if version not in (0, 1):
         raise CorruptCheckpointError(f"Unknown meta.properties version {version} in {path}")
+    if version == 1 and (broker_id is None or _KEYS.cluster_id not in values):
+        raise CorruptCheckpointError(f"Failed to find node.id and cluster.id in {path}, which version 1 must have")
     return MetaProperties(
         cluster_id=values.pop(_KEYS.cluster_id, None),
         broker_id=broker_id,

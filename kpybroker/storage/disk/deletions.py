@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from kpybroker.storage.disk.errors import LogDirError, is_disk_full
+from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import Files, remove_tree, unlink_if_exists
 
 logger = logging.getLogger("kafka.log.LogManager")
@@ -86,9 +86,7 @@ def sync_job(files: Files, log_dirs: Iterable[str]) -> Job:
 
     def run() -> None:
         for path in log_dirs:
-            try:
+            with failing_takes_offline(path):
                 files.sync_dir(path)
-            except OSError as error:
-                raise LogDirError(path, error) from error
 
     return run

@@ -8,6 +8,8 @@ index, corrupt snapshot).
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class StorageError(Exception):
@@ -26,6 +28,15 @@ class LogDirError(StorageError):
         super().__init__(f"I/O error in log directory {log_dir}: {cause}")
         self.log_dir = log_dir
         self.cause = cause
+
+
+@contextmanager
+def failing_takes_offline(log_dir: str) -> Iterator[None]:
+    """An OSError inside becomes the LogDirError of this directory."""
+    try:
+        yield
+    except OSError as error:
+        raise LogDirError(log_dir, error) from error
 
 
 class LogDirLockedError(StorageError):

@@ -83,23 +83,14 @@ def log_dir_name(partition: TopicPartition) -> str:
 
 def delete_dir_name(partition: TopicPartition, unique_id: str) -> str:
     """The name that a log's directory gets when the log is deleted."""
-    return _capped_dir_name(partition, unique_id, DELETE_DIR_SUFFIX)
-
-
-def stray_dir_name(partition: TopicPartition, unique_id: str) -> str:
-    """The name that Kafka gives the directory of a log that no longer belongs to the broker."""
-    return _capped_dir_name(partition, unique_id, STRAY_DIR_SUFFIX)
+    # A topic's name may have 249 characters: it is cut so that the whole stays within 255.
+    suffix = f"-{partition.partition}.{unique_id}{DELETE_DIR_SUFFIX}"
+    return partition.topic[: MAX_NAME_LENGTH - len(suffix)] + suffix
 
 
 def future_dir_name(partition: TopicPartition, unique_id: str) -> str:
     """The directory of a log's copy on its way to another log directory (AlterReplicaLogDirs)."""
     return f"{log_dir_name(partition)}.{unique_id}{FUTURE_DIR_SUFFIX}"
-
-
-def _capped_dir_name(partition: TopicPartition, unique_id: str, suffix: str) -> str:
-    """A topic's name may have 249 characters: it is cut so that the whole stays within 255."""
-    full_suffix = f"-{partition.partition}.{unique_id}{suffix}"
-    return partition.topic[: MAX_NAME_LENGTH - len(full_suffix)] + full_suffix
 
 
 def parse_dir_name(path: str) -> TopicPartition:

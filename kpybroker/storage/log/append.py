@@ -20,7 +20,7 @@ from kpybroker.core.log.producer_state import (
     ProducerStateEntry,
     VerificationGuard,
 )
-from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.errors import failing_takes_offline
 from kpybroker.storage.log.recovery import aborted_transactions, complete_transactions, prepare_batch
 from kpybroker.storage.segments.txn_index import AbortedTxn
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP, UNKNOWN_OFFSET
@@ -28,7 +28,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.slow_validation import place_at
-from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
+from kpybroker.wire.records.validate import AppendContext, ValidatedRecords, validate_and_assign, validate_fast
 
 if TYPE_CHECKING:
     from kpybroker.storage.log.log_state import LogState
@@ -94,16 +94,11 @@ def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int
     if checked is not None:
         checked = place_at(checked, log.log_end_offset, leader_epoch)
     else:
-        checked = validate_and_assign(
-            records,
-            log.rules,
-            log.log_end_offset,
-            now_ms,
-            leader_epoch,
-            origin is CLIENT,
-            request_version,
-            log.partition,
-        )
+        base_offset = log.log_end_offset
+        checked = validate_fast(records, log.rules, base_offset, leader_epoch, request_version)
+        if checked is None:
+            call = AppendContext(base_offset, now_ms, leader_epoch, origin is CLIENT, log.partition)
+            checked = validate_and_assign(records, log.rules, call, request_version)
     data, header, first_offset, last_offset, max_timestamp, _, _, log_append_time, _ = checked
     if header is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
@@ -290,11 +285,9 @@ def _apply(log: LogState, changes: ProducerChanges, indexed: LogSegment | None) 
     for info in changes.updates.values():
         log.producers.update(info)
     if changes.completed:
-        try:
+        # On an OSError the marker is in the log and the index is not: only a recovery of the directory fixes that.
+        with failing_takes_offline(log.log_dir):
             complete_transactions(log.producers, indexed, changes.completed)
-        except OSError as error:
-            # The marker is in the log and the index is not: only a recovery of the directory fixes that.
-            raise LogDirError(log.log_dir, error) from error
     log.update_first_unstable_offset()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from kpybroker.storage.disk import names
-from kpybroker.storage.disk.errors import LogDirError, is_disk_full
+from kpybroker.storage.disk.errors import failing_takes_offline, is_disk_full
 from kpybroker.storage.disk.files import unlink_if_exists
 from kpybroker.storage.log.log_state import NO_LIMIT, NOTHING_CACHED, LogState
 from kpybroker.storage.log.recovery import rebuild_producer_state
@@ -38,10 +38,8 @@ def whole_or_offline(
     log: LogState, function: Callable[Concatenate[LogState, P], R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
     """As `guarded`, for functions that leave half a log when they fail: a full disk is LogDirError too."""
-    try:
+    with failing_takes_offline(log.log_dir):
         return function(log, *args, **kwargs)
-    except OSError as error:
-        raise LogDirError(log.log_dir, error) from error
 
 
 def remove_segments(log: LogState, segments: list[LogSegment], now_ms: int) -> None:

@@ -7,7 +7,7 @@ from kpybroker.wire.schema import EMPTY, ZERO_UUID, Message, TaggedFields
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """ConsumerGroupHeartbeat request, versions 0-0: join, stay in and leave a group of the new protocol (KIP-848)."""
+    """ConsumerGroupHeartbeat request, versions 0-1: join, stay in and leave a group of the new protocol (KIP-848)."""
 
     class TopicPartitions(Message):
         """An element of `topic_partitions` (what the member owns; null when unchanged)."""
@@ -29,9 +29,9 @@ class ConsumerGroupHeartbeatRequest(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ('group_id', 'member_id', 'member_epoch', 'instance_id', 'rack_id', 'rebalance_timeout_ms', 'subscribed_topic_names', 'server_assignor', 'topic_partitions')
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'instance_id', 'rack_id', 'rebalance_timeout_ms', 'subscribed_topic_names', 'subscribed_topic_regex', 'server_assignor', 'topic_partitions')
     FIELDS = (
         ("group_id", "string", (0, 32767), None, None, None, False, ""),
         ("member_id", "string", (0, 32767), None, None, None, False, ""),
@@ -40,6 +40,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         ("rack_id", "string", (0, 32767), (0, 32767), None, None, False, None),
         ("rebalance_timeout_ms", "int32", (0, 32767), None, None, None, False, -1),
         ("subscribed_topic_names", "[string]", (0, 32767), (0, 32767), None, None, False, None),
+        ("subscribed_topic_regex", "string", (1, 32767), (1, 32767), None, None, False, None),
         ("server_assignor", "string", (0, 32767), (0, 32767), None, None, False, None),
         ("topic_partitions", "[TopicPartitions]", (0, 32767), (0, 32767), None, None, False, None),
     )
@@ -57,6 +58,8 @@ class ConsumerGroupHeartbeatRequest(Message):
         rebalance_timeout_ms: int = -1,
         # null when unchanged
         subscribed_topic_names: list[str] | None = None,
+        # null when unchanged
+        subscribed_topic_regex: str | None = None,
         # null when unchanged or left to the broker
         server_assignor: str | None = None,
         # what the member owns; null when unchanged
@@ -70,13 +73,14 @@ class ConsumerGroupHeartbeatRequest(Message):
         self.rack_id = rack_id
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.subscribed_topic_names = subscribed_topic_names
+        self.subscribed_topic_regex = subscribed_topic_regex
         self.server_assignor = server_assignor
         self.topic_partitions = topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """ConsumerGroupHeartbeat response, versions 0-0: join, stay in and leave a group of the new protocol (KIP-848)."""
+    """ConsumerGroupHeartbeat response, versions 0-1: join, stay in and leave a group of the new protocol (KIP-848)."""
 
     class Assignment(Message):
         """The value of `assignment` (null when unchanged)."""
@@ -115,7 +119,7 @@ class ConsumerGroupHeartbeatResponse(Message):
             self.partitions = [] if partitions is EMPTY else partitions
             self.unknown_tagged_fields = unknown_tagged_fields
 
-    VERSIONS = (0, 0)
+    VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
     __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'member_id', 'member_epoch', 'heartbeat_interval_ms', 'assignment')
     FIELDS = (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.crc import crc32c
-from kpybroker.wire.primitives import BYTE
+from kpybroker.wire.primitives import BYTE, unsigned_varint
 from kpybroker.wire.records.batch import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
@@ -178,11 +178,4 @@ def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> b
 def varint(value: int) -> bytes:
     """Zigzag varint of an int32 or int64."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
-    if value < 128:
-        return BYTE[value]
-    encoded = bytearray()
-    while value > 127:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return BYTE[value] if value < 128 else unsigned_varint(value)

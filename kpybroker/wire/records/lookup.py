@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kpybroker.wire.constants import NO_TIMESTAMP
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import BatchHeader
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES
@@ -25,14 +24,3 @@ def find_in_batch(
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return record.offset, record.timestamp
     return None
-
-
-def max_timestamp_offset(
-    buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int = DEFAULT_MAX_BYTES
-) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record with the batch's largest timestamp; None where none has one (KIP-734)."""
-    best: tuple[int, int] | None = None
-    for record in iter_records(buffer, header, position, max_bytes=max_bytes):
-        if record.timestamp > (NO_TIMESTAMP if best is None else best[1]):
-            best = record.offset, record.timestamp
-    return best

@@ -77,42 +77,22 @@ class ValidatedRecords(NamedTuple):
     is_rebuilt: bool = False
 
 
-class _Append(NamedTuple):
-    """The arguments of one `validate_and_assign` that its helpers share."""
+class AppendContext(NamedTuple):
+    """Where batches are appended. `from_client` is Kafka's AppendOrigin.CLIENT; errors name the `partition`."""
 
     base_offset: int
     now_ms: int
     leader_epoch: int
-    from_client: bool
-    partition: object
+    from_client: bool = True
+    partition: object = ""
 
 
-def validate_and_assign(
-    records: Buffer,
-    rules: AppendRules,
-    base_offset: int,
-    now_ms: int,
-    leader_epoch: int,
-    from_client: bool = True,
-    request_version: int | None = None,
-    partition: object = "",
-) -> ValidatedRecords:
-    """Check `records` and assign offsets from `base_offset`. Raises KafkaError, in particular RecordValidationError.
-
-    `from_client` is Kafka's AppendOrigin.CLIENT; `request_version` (of Produce) adds the rules of versions 3 and 7.
-    """
-    if rules.fast:
-        fast = _validate_fast(records, rules, base_offset, leader_epoch, request_version)
-        if fast is not None:
-            return fast
-    call = _Append(base_offset, now_ms, leader_epoch, from_client, partition)
-    return _validate_general(records, rules, call, request_version)
-
-
-def _validate_fast(
+def validate_fast(
     records: Buffer, rules: AppendRules, base_offset: int, leader_epoch: int, request_version: int | None
 ) -> ValidatedRecords | None:
-    """One sound batch that only needs its offsets; None for any other, which the general path checks in full."""
+    """One sound batch that only needs its offsets; None for any other, which `validate_and_assign` checks in full."""
+    if not rules.fast:
+        return None
     size = len(records)
     if size <= RECORD_BATCH_OVERHEAD:
         return None
@@ -159,9 +139,12 @@ def _are_simple_attributes(attributes: int, records: memoryview, request_version
     return codec_id < Codec.ZSTD or (codec_id == Codec.ZSTD and (request_version is None or request_version >= 7))
 
 
-def _validate_general(
-    records: Buffer, rules: AppendRules, call: _Append, request_version: int | None
+def validate_and_assign(
+    records: Buffer, rules: AppendRules, call: AppendContext, request_version: int | None = None
 ) -> ValidatedRecords:
+    """Check `records` and assign offsets from `call.base_offset`. Raises KafkaError, in particular
+    RecordValidationError. `request_version` (of Produce) adds the rules of versions 3 and 7.
+    """
     placed = list(islice(iter_batches(records), rules.max_checked_records + 1))
     _check_count(len(placed), rules)
     if request_version is not None and request_version >= 3:
@@ -215,7 +198,7 @@ def _check_produce_request(placed: list[tuple[int, BatchHeader]], request_versio
         raise RequestRecordsError(ErrorCode.INVALID_RECORD, f"{rule} exactly one record batch per partition")
 
 
-def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: AppendRules, call: _Append) -> None:
+def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: AppendRules, call: AppendContext) -> None:
     """UnifiedLog.analyzeAndValidateRecords: base offset, size, CRC, codec, in this order."""
     if call.from_client and header.base_offset != 0 and header.magic == 2:
         raise invalid(
@@ -232,7 +215,7 @@ def _check_sound(records: Buffer, position: int, header: BatchHeader, rules: App
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec_id}")
 
 
-def _check_size(size: int, rules: AppendRules, call: _Append) -> None:
+def _check_size(size: int, rules: AppendRules, call: AppendContext) -> None:
     if size > rules.max_message_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -241,7 +224,7 @@ def _check_size(size: int, rules: AppendRules, call: _Append) -> None:
         )
 
 
-def _check_batch(first: BatchHeader, header: BatchHeader, rules: AppendRules, call: _Append) -> None:
+def _check_batch(first: BatchHeader, header: BatchHeader, rules: AppendRules, call: AppendContext) -> None:
     """LogValidator.validateBatch."""
     if header.magic != first.magic:
         raise invalid(
@@ -292,7 +275,7 @@ def _check_count(count: int, rules: AppendRules) -> None:
 
 
 def _validate_in_place(
-    records: memoryview, header: BatchHeader, codec: Codec, rules: AppendRules, call: _Append
+    records: memoryview, header: BatchHeader, codec: Codec, rules: AppendRules, call: AppendContext
 ) -> ValidatedRecords:
     """One magic 2 batch in the right codec: check its records if the rules require it, and stamp it.
 
@@ -322,7 +305,7 @@ def _assign_in_place(
     max_timestamp: int,
     records_count: int,
     rules: AppendRules,
-    call: _Append,
+    call: AppendContext,
 ) -> ValidatedRecords:
     if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
         records = bytearray(records)
@@ -366,7 +349,7 @@ def _validate_and_rebuild(
     placed: list[tuple[int, BatchHeader]],
     codec: Codec,
     rules: AppendRules,
-    call: _Append,
+    call: AppendContext,
 ) -> ValidatedRecords:
     """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
     kept: list[Record] = []
@@ -442,7 +425,7 @@ def _checked_records(
 
 
 def _describe_rebuilt(
-    data: bytearray, records_count: int, log_append: bool, rules: AppendRules, call: _Append
+    data: bytearray, records_count: int, log_append: bool, rules: AppendRules, call: AppendContext
 ) -> ValidatedRecords:
     """MemoryRecordsBuilder.info: the first batch that has the largest timestamp, by its last offset."""
     max_timestamp, offset_of_max_timestamp = NO_TIMESTAMP, UNKNOWN_OFFSET

@@ -54,12 +54,12 @@ def request(*states: State, ids: dict[str, bytes] | None = None, controller_id: 
     )
 
 
-def cache() -> MetadataCache:
+@pytest.fixture
+def metadata() -> MetadataCache:
     return MetadataCache(BrokerConfig({}))
 
 
-async def test_a_partial_update_leaves_the_rest() -> None:
-    metadata = cache()
+async def test_a_partial_update_leaves_the_rest(metadata: MetadataCache) -> None:
     await metadata.update(request(state("a", 0), state("a", 1), state("b", 0), ids={"a": b"A" * 16, "b": b"B" * 16}))
     before = metadata.snapshot
     await metadata.update(request(state("a", 1, leader=2, epoch=1), ids={"a": b"A" * 16}))
@@ -70,8 +70,7 @@ async def test_a_partial_update_leaves_the_rest() -> None:
     assert before.topics["a"][1].leader == 1
 
 
-async def test_a_topic_and_its_id_are_removed_with_its_last_partition() -> None:
-    metadata = cache()
+async def test_a_topic_and_its_id_are_removed_with_its_last_partition(metadata: MetadataCache) -> None:
     await metadata.update(request(state("a", 0), state("a", 1), ids={"a": b"A" * 16}))
     assert await metadata.update(request(state("a", 0, LEADER_DURING_DELETE), ids={"a": b"A" * 16})) == [("a", 0)]
     assert metadata.contains("a")
@@ -82,8 +81,7 @@ async def test_a_topic_and_its_id_are_removed_with_its_last_partition() -> None:
     assert metadata.topic_id("a") == bytes(16)
 
 
-async def test_the_latest_deleted_names_are_remembered() -> None:
-    metadata = cache()
+async def test_the_latest_deleted_names_are_remembered(metadata: MetadataCache) -> None:
     names = [f"t{number}" for number in range(DELETED_NAMES_MAX + 1)]
     await metadata.update(request(*(state(name, 0) for name in names)))
     await metadata.update(request(*(state(name, 0, LEADER_DURING_DELETE) for name in ["never-here", *names[:2]])))
@@ -92,16 +90,14 @@ async def test_the_latest_deleted_names_are_remembered() -> None:
     assert [metadata.was_deleted(name) for name in ("t0", "t1", names[-1])] == [False, True, True]
 
 
-async def test_a_new_topic_of_the_same_name_has_another_id() -> None:
-    metadata = cache()
+async def test_a_new_topic_of_the_same_name_has_another_id(metadata: MetadataCache) -> None:
     await metadata.update(request(state("a", 0), ids={"a": b"A" * 16}))
     await metadata.update(request(state("a", 0), ids={"a": b"B" * 16}))
     assert metadata.topic_id("a") == b"B" * 16
     assert metadata.topic_name(b"A" * 16) is None
 
 
-async def test_brokers_and_controller_are_those_of_the_last_request() -> None:
-    metadata = cache()
+async def test_brokers_and_controller_are_those_of_the_last_request(metadata: MetadataCache) -> None:
     assert metadata.controller_id is None
     await metadata.update(request())
     assert metadata.controller_id == 1
@@ -125,7 +121,7 @@ async def test_every_version_has_the_same_effect(version: int) -> None:
     if version < 3:
         for endpoint in sent.live_brokers[0].endpoints:
             endpoint.listener = ""
-    metadata = cache()
+    metadata = MetadataCache(BrokerConfig({}))
     await metadata.update(decode(UpdateMetadataRequest, encode(sent, version), version))
     assert metadata.leader_and_epoch("a", 0) == (1, 0)
     assert metadata.snapshot.brokers[1].endpoints == {"PLAINTEXT": ("one", 9092)}
@@ -142,7 +138,7 @@ async def test_every_version_has_the_same_effect(version: int) -> None:
     )
 )
 def test_against_a_plain_dictionary(updates: list[list[tuple[str, int, int]]]) -> None:
-    metadata = cache()
+    metadata = MetadataCache(BrokerConfig({}))
     model: dict[tuple[str, int], int] = {}
     for update in updates:
         trio.run(metadata.update, request(*(state(*change) for change in sorted(update))))
@@ -158,7 +154,7 @@ def test_against_a_plain_dictionary(updates: list[list[tuple[str, int, int]]]) -
 
 class TestWaiting:
     async def test_a_waiter_is_woken_by_the_update_that_brings_what_it_waits_for(self) -> None:
-        metadata = cache()
+        metadata = MetadataCache(BrokerConfig({}))
         async with trio.open_nursery() as nursery:
             woken = trio.Event()
 
@@ -175,11 +171,11 @@ class TestWaiting:
 
     async def test_time_runs_out(self, autojump_clock: trio.testing.MockClock) -> None:
         started = trio.current_time()
-        assert not await cache().wait_until(lambda snapshot: snapshot.has_leader("a", 0), 3)
+        assert not await MetadataCache(BrokerConfig({})).wait_until(lambda snapshot: snapshot.has_leader("a", 0), 3)
         assert trio.current_time() - started == 3
 
     async def test_what_is_there_needs_no_time(self) -> None:
-        metadata = cache()
+        metadata = MetadataCache(BrokerConfig({}))
         await metadata.update(request(state("a", 0)))
         assert await metadata.wait_until(lambda snapshot: snapshot.has_leader("a", 0), 0)
 
@@ -203,9 +199,8 @@ def tree_of(topics: int | None) -> Tree:
 
 @pytest.mark.parametrize("topics", [0, 1, None])
 async def test_a_request_before_the_first_update_waits_for_it(
-    topics: int | None, autojump_clock: trio.testing.MockClock
+    metadata: MetadataCache, topics: int | None, autojump_clock: trio.testing.MockClock
 ) -> None:
-    metadata = cache()
     start = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metadata.wait_first_update, tree_of(topics))
@@ -219,10 +214,9 @@ async def test_a_request_before_the_first_update_waits_for_it(
 
 @pytest.mark.parametrize("topics", [1, None])
 async def test_an_update_without_partitions_is_incomplete_if_there_are_topics(
-    topics: int | None, autojump_clock: trio.testing.MockClock
+    metadata: MetadataCache, topics: int | None, autojump_clock: trio.testing.MockClock
 ) -> None:
     """A new controller first sends the live brokers. librdkafka drops records if its topic is reported as missing."""
-    metadata = cache()
     await metadata.update(request())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(metadata.wait_first_update, tree_of(topics))
@@ -232,9 +226,9 @@ async def test_an_update_without_partitions_is_incomplete_if_there_are_topics(
 
 
 async def test_an_update_without_partitions_is_complete_if_there_are_no_topics(
+    metadata: MetadataCache,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    metadata = cache()
     await metadata.update(request())
     start = trio.current_time()
     await metadata.wait_first_update(tree_of(0))
@@ -244,7 +238,7 @@ async def test_an_update_without_partitions_is_complete_if_there_are_no_topics(
 
 async def test_the_wait_for_the_first_update_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
     start = trio.current_time()
-    await cache().wait_first_update(tree_of(0))
+    await MetadataCache(BrokerConfig({})).wait_first_update(tree_of(0))
     assert trio.current_time() - start == 18 + ELECTION_S  # zookeeper.session.timeout.ms is 18 s
 
 

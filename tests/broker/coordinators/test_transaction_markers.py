@@ -13,7 +13,7 @@ from kpybroker.core.transaction.values import WriteMarkers
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from tests.support.transactional import Producer, fetched, transactional_broker
+from tests.support.transactional import fetched, one_producer, transactional_broker
 
 
 def order(*partitions: tuple[str, int], producer_id: int = 5, epoch: int = 0) -> WriteMarkers:
@@ -88,10 +88,7 @@ async def test_an_unreachable_broker_is_a_network_error(tmp_path: Path, monkeypa
 
 
 async def test_markers_end_the_transaction_in_every_partition(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0, 1, 2)
+    async with one_producer(tmp_path, 0, 1, 2) as (broker, producer):
         for index in range(3):
             await producer.write(b"a", index=index)
             log = broker.replicas.hosted("t", index).online_log()

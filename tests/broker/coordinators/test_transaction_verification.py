@@ -21,7 +21,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, transactional_broker
+from tests.support.transactional import Producer, completed, one_producer, transactional_broker
 
 T0 = ("t", 0)
 UNKNOWN = TransactionProducer("x", 5, 2)
@@ -33,9 +33,7 @@ def named(producer: Producer) -> TransactionProducer:
 
 
 async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (_, producer):
         assert await producer.write(b"a", version=10) is ErrorCode.INVALID_TXN_STATE
         assert await producer.write(b"a", version=11) is ErrorCode.TRANSACTION_ABORTABLE
         await producer.add(0)
@@ -44,9 +42,7 @@ async def test_a_partition_must_have_been_added(tmp_path: Path) -> None:
 
 
 async def test_a_batch_that_arrives_after_the_marker_opens_no_transaction(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.transact(b"a")
         assert await producer.write(b"late") is ErrorCode.INVALID_TXN_STATE
         assert broker.replicas.hosted(*T0).online_log().last_stable_offset == 2
@@ -54,10 +50,7 @@ async def test_a_batch_that_arrives_after_the_marker_opens_no_transaction(tmp_pa
 
 async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
     """Verified before the transaction ended, appended after: the race that KIP-890 closes."""
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0)
+    async with one_producer(tmp_path, 0) as (broker, producer):
         verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=False)
         assert verified.errors == {}
         assert verified.guard(T0) is not NO_VERIFICATION
@@ -68,20 +61,14 @@ async def test_a_guard_does_not_outlive_a_marker(tmp_path: Path) -> None:
 
 
 async def test_an_open_transaction_needs_no_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0)
+    async with one_producer(tmp_path, 0) as (broker, producer):
         await producer.write(b"a")
         broker.transactions.stop()  # no coordinator can be asked
         assert await producer.write(b"b") is ErrorCode.NONE
 
 
 async def test_without_a_coordinator_the_client_may_retry(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0)
+    async with one_producer(tmp_path, 0) as (broker, producer):
         broker.transactions.stop()
         assert await producer.write(b"a") is ErrorCode.NOT_ENOUGH_REPLICAS
         verified = await broker.verifier.verify(named(producer), {T0: 0}, knows_abortable=True)
@@ -103,10 +90,7 @@ async def test_a_leader_whose_metadata_is_behind_refuses_with_a_retriable_error(
     """A broker that starts gets LeaderAndIsr before UpdateMetadata. A batch that arrives in between was not verified,
     and the log would refuse it with a fatal error.
     """
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0)
+    async with one_producer(tmp_path, 0) as (broker, producer):
         snapshot, broker.metadata.snapshot = broker.metadata.snapshot, MetadataSnapshot()
         assert await producer.write(b"a") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         broker.metadata.snapshot = snapshot
@@ -114,9 +98,7 @@ async def test_a_leader_whose_metadata_is_behind_refuses_with_a_retriable_error(
 
 
 async def test_it_can_be_switched_off_while_the_broker_runs(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         assert await producer.write(b"a") is ErrorCode.INVALID_TXN_STATE
         await set_broker_default(broker, "transaction.partition.verification.enable", "false")
         assert await producer.write(b"a") is ErrorCode.NONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from kpybroker.broker.lifecycle import errors
 from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.broker.lifecycle.open_tree import EMBEDDED_TREE_FILE
 from kpybroker.config.broker import BrokerConfig
+from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
 from tests.support.memory_transport import MemoryTransport
-from tests.support.running_broker import create_topic, settings
+from tests.support.running_broker import ask, create_topic, settings
 
 
 async def start(*directories: Path, new_topic: str | None = None) -> set[str]:
@@ -74,3 +76,50 @@ async def test_a_cluster_whose_file_is_missing_does_not_become_another(tmp_path:
     assert files(tmp_path) == []
     (tmp_path / "kept").rename(b / EMBEDDED_TREE_FILE)
     assert await start(a, b) == set()
+
+
+FACTORS = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+}
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_a_broker_alone_lowers_what_it_can_never_meet_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = BrokerConfig(settings(tmp_path) | FACTORS)
+    async with Broker.open(config, transport=MemoryTransport()) as broker:
+        asked = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=4, resource_name="0", configuration_keys=None
+        )
+        response = await ask(broker, DescribeConfigsRequest(resources=[asked]), 4)
+    shown = {entry.name: entry.value for entry in response.results[0].configs}
+    assert {shown[name] for name in FACTORS} == {"1"}
+    (warning,) = warnings(caplog)
+    for name, value in FACTORS.items():
+        assert f"{name} from {value} to 1" in warning
+
+
+async def test_what_is_not_set_follows_the_number_of_brokers_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    props = {name: value for name, value in settings(tmp_path).items() if name not in FACTORS}
+    async with Broker.open(BrokerConfig(props), transport=MemoryTransport()) as broker:
+        assert {broker.config.get_int(name) for name in FACTORS} == {1}
+    assert warnings(caplog) == []
+
+
+async def test_with_zookeeper_every_factor_stays_as_it_is_set(tmp_path: Path) -> None:
+    """Other brokers may still join."""
+    keys = {**FACTORS, "zookeeper.connect": "127.0.0.1:1", "zookeeper.connection.timeout.ms": "1"}
+    config = BrokerConfig(settings(tmp_path) | keys)
+    with pytest.raises(StartupError):
+        async with Broker.open(config, transport=MemoryTransport()):
+            pass
+    assert {name: str(config.get(name)) for name in FACTORS} == FACTORS

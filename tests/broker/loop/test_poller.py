@@ -11,7 +11,9 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.loop.poller import EVENTS_A_POLL, HAS_EPOLL, SLICE_S, Alone, Poller, measure, measure_no_more
+from kpybroker.broker.loop.poller import EVENTS_A_POLL, SLICE_S, Alone, Poller, measure, measure_no_more
+from kpybroker.system import HAS_EPOLL
+from tests.support.time_slices import counted_time_slices
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 
@@ -117,15 +119,7 @@ async def test_a_cancelled_socket_is_not_called_any_more(pairs: Callable[[], Pai
 
 async def test_trios_tasks_run_however_much_there_is_to_read(pairs: Callable[[], Pair]) -> None:
     poller = new_poller()
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
+    async with counted_time_slices() as of_others, trio.open_nursery() as nursery:
         calls: dict[int, int] = {}
 
         async def watch(number: int, near: socket.socket) -> None:
@@ -141,8 +135,7 @@ async def test_trios_tasks_run_however_much_there_is_to_read(pairs: Callable[[],
             far.send(b"x")
             nursery.start_soon(watch, number, near)
         nursery.start_soon(poller.run)
-        nursery.start_soon(count)
-        while turns < 20:
+        while of_others() < 20:
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     assert len(calls) == number_of_them

@@ -11,8 +11,8 @@ import trio
 import trio.testing
 from trio._core import _run
 
-from kpybroker.broker.loop.poller import HAS_EPOLL
 from kpybroker.broker.loop.run_loop import RunLoop
+from kpybroker.system import HAS_EPOLL
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="needs epoll")
 

@@ -11,6 +11,7 @@ import trio
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -81,6 +82,26 @@ async def test_what_is_not_served_ends_the_connection(tmp_path: Path, key: int, 
         header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + bytes(20)
         with pytest.raises(ProtocolError):
             await broker.dispatcher.answer(bytearray(header), CLIENT)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "text"),
+    [
+        (1234, 0, "API key 1234 is not served here"),
+        (ApiKey.PRODUCE, 12, "PRODUCE version 12 is not served; 0 to 11 are"),
+        (ApiKey.SASL_HANDSHAKE, 1, "SASL_HANDSHAKE is not served here; .* set security.protocol=PLAINTEXT"),
+        (ApiKey.CREATE_ACLS, 1, "CREATE_ACLS is not served here$"),
+    ],
+)
+async def test_the_error_says_what_is_not_served_and_the_connection_who_asked(
+    tmp_path: Path, key: int, version: int, text: str
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        client = PlainConnectionInfo()
+        header = encode_request_header(RequestHeader(key, version, 1, "orders"))
+        with pytest.raises(ProtocolError, match=text):
+            await broker.dispatcher.answer(bytearray(header), client)
+        assert client.client_id == "orders"
 
 
 async def test_a_handlers_mistake_becomes_its_apis_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import random
 
 import pytest
@@ -118,6 +120,45 @@ async def test_an_absurd_size_ends_the_connection(transport: Transport) -> None:
         assert await client.receive() is None
 
     await House(transport, Config()).run(scenario)
+
+
+async def send_and_read_to_the_end(house: House, sent: bytes) -> bytes:
+    client = await house.connect()
+    await client.stream.send_parts([sent])
+    received, scratch = b"", memoryview(bytearray(4096))
+    with contextlib.suppress(OSError):
+        while count := await client.stream.receive_into(scratch):
+            received += scratch[:count]
+    return received
+
+
+async def test_clients_of_other_protocols_are_logged_once_and_http_is_answered(
+    transport: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(house: House) -> None:
+        for _ in range(2):
+            answer = await send_and_read_to_the_end(house, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+            assert f"Content-Length: {len(body)}".encode() in head.split(b"\r\n")
+            assert b"Kafka" in body
+        for _ in range(2):
+            assert await send_and_read_to_the_end(house, b"\x16\x03\x01\x02\x05\x01") == b""
+        first, second = (record.getMessage() for record in caplog.records if record.levelno == logging.WARNING)
+        assert first.endswith(": HTTP request on a Kafka port: connect with a Kafka client")
+        assert "TLS handshake on a PLAINTEXT listener: set security.protocol=PLAINTEXT in the client" in second
+
+    await House(transport, Config()).run(scenario)
+
+
+async def test_a_warning_names_the_client(transport: Transport, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        assert await client.ask(b"malformed") is None
+
+    await House(transport, Config()).run(scenario)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "client_id=echoing software=echo-1: not a request" in warning
 
 
 async def test_more_connections_from_one_address_than_allowed_are_closed(transport: Transport) -> None:

@@ -11,7 +11,8 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Transport
-from kpybroker.storage.disk.files import OsFiles, read_exactly
+from kpybroker.storage.disk.files import read_exactly
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import SharedFile
 from tests.support.echo_server import Config, House, framed
 from tests.support.memory_transport import MemoryTransport
@@ -87,7 +88,7 @@ FILE_BYTES = 3_000_000
 def file(tmp_path: Path) -> Iterator[SharedFile]:
     """Opened once: every response has released it at the end of each test."""
     (tmp_path / "file").write_bytes(random.Random(7).randbytes(FILE_BYTES))
-    shared = SharedFile(OsFiles().open(str(tmp_path / "file")))
+    shared = SharedFile(local_files().open(str(tmp_path / "file")))
     yield shared
     assert shared.holders == 1
     shared.release()

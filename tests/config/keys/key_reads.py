@@ -25,6 +25,7 @@ NO_EFFECT = (
     "config/interpret.py",
     "config/fix.py",
     "config/listeners.py",
+    "config/unserved.py",
     "broker/handlers/configuration/",
     "pipelines/",
     "wire/messages/",

@@ -16,7 +16,7 @@ import trio.testing
 
 from kpybroker.broker.network.transport import SocketTransport, Stream, Transport
 from kpybroker.control.levers.transport import HeldTransport, Network
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import SharedFile
 from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryTransport
@@ -113,7 +113,7 @@ async def test_a_large_response_stops_in_the_middle_and_goes_on(place: Place, tm
     (tmp_path / "file").write_bytes(random.Random(1).randbytes(FILE_BYTES))
 
     async def scenario(house: House) -> None:
-        house.echo.file = SharedFile(OsFiles().open(str(tmp_path / "file")))
+        house.echo.file = SharedFile(local_files().open(str(tmp_path / "file")))
         client = await place.client()
         buffer = memoryview(bytearray(65_536))
         await client.send(b"file%d" % FILE_BYTES)

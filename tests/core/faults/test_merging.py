@@ -63,7 +63,8 @@ def answered_by(key: ApiKey, request: Any, response: Any, version: int) -> Answe
 )
 def test_where_an_error_belongs(api: str, version: int, match: dict[str, Any], depth: int) -> None:
     rule = parse({"match": {"api": api, **match}, "act": {"error": BUSY.name}}, SERVED)
-    (key,) = rule.match.apis or ()
+    assert rule.match.apis is not None
+    (key,) = rule.match.apis
     assert isinstance(rule.act, Error)
     assert depth_of_error(shape_of(key, version), rule.match, rule.act) == depth
 
@@ -169,7 +170,7 @@ def test_a_request_for_all_topics_fails_for_the_one_that_the_rule_names() -> Non
 
 def test_an_error_of_a_partition_in_metadata_keeps_its_replicas() -> None:
     request, response = MetadataRequest(topics=None), metadata()
-    match = {"topic": "orders", "partition": 1}
+    match: dict[str, Any] = {"topic": "orders", "partition": 1}
     put_errors(answered_by(ApiKey.METADATA, request, response, 12), [failure_of(ApiKey.METADATA, request, 12, **match)])
     first, second = response.topics[0].partitions
     assert (first.error_code, first.leader_id) == (0, 1)

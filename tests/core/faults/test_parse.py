@@ -38,6 +38,7 @@ def refused(data: Any) -> tuple[str, str]:
         ({"hold": True}, acts.Hold()),
         ({"never_answer": True}, acts.NeverAnswer()),
         ({"never_answer": True, "reading": False}, acts.NeverAnswer(is_reading=False)),
+        ({"never_answer": True, "after_work": True}, acts.NeverAnswer(after_work=True)),
         ({"disconnect": "before"}, acts.Disconnect(acts.Side.BEFORE)),
         ({"reset": "after"}, acts.Disconnect(acts.Side.AFTER, is_reset=True)),
         ({"truncate_bytes": 20}, acts.Truncate(20)),
@@ -75,7 +76,7 @@ def test_every_field_of_a_match() -> None:
         SERVED,
     )
     match = rule.match
-    assert match.apis == {ApiKey.PRODUCE, ApiKey.FETCH}
+    assert match.apis == frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
     assert match.matches_api(1, 8)
     assert not match.matches_api(1, 9)
     assert not match.matches_api(3, 8)

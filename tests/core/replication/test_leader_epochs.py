@@ -67,11 +67,6 @@ def test_epoch_for_offset() -> None:
     assert [epochs.epoch_for_offset(offset) for offset in (9, 10, 19, 20, 99)] == [None, 2, 2, 5, 5]
 
 
-def test_previous_epoch() -> None:
-    epochs = cache((2, 10), (5, 20))
-    assert [epochs.previous_epoch(epoch) for epoch in (2, 3, 5, 6)] == [None, 2, 2, 5]
-
-
 def test_truncate_from_end_removes_epochs_at_and_after() -> None:
     epochs = cache((2, 10), (5, 20), (7, 30))
     assert not epochs.truncate_from_end(31)

@@ -68,8 +68,7 @@ def test_a_job_lists_the_producers_whose_last_record_it_cleans() -> None:
     assert target.cleanable_ratio == 1.0
 
 
-def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later() -> None:
-    files = LossyFiles()
+def test_after_a_swap_the_log_reads_the_new_segment_and_drops_the_old_ones_later(files: LossyFiles) -> None:
     log = dirty_log(open_manager(files))
     reader = log.read(0, 10_000)
     assert reader.slice is not None
@@ -105,8 +104,7 @@ def test_a_flush_in_progress_is_not_disturbed() -> None:
     assert read_all(log) == [(6, b"v2"), (7, b"v2"), (8, b"v2")]
 
 
-def test_a_swap_that_fails_is_the_end_of_the_directory() -> None:
-    files = LossyFiles()
+def test_a_swap_that_fails_is_the_end_of_the_directory(files: LossyFiles) -> None:
     log = dirty_log(open_manager(files))
     (event,) = cleaned_files(log)
 
@@ -119,8 +117,7 @@ def test_a_swap_that_fails_is_the_end_of_the_directory() -> None:
         swap_in(log, event, NOW_MS)
 
 
-def test_a_directory_that_cannot_be_synced_is_failed_and_one_that_is_gone_is_not() -> None:
-    files = LossyFiles()
+def test_a_directory_that_cannot_be_synced_is_failed_and_one_that_is_gone_is_not(files: LossyFiles) -> None:
     logs = open_manager(files)
     log = dirty_log(logs)
     sync = swap_in(log, cleaned_files(log)[0], NOW_MS)
@@ -199,8 +196,7 @@ def checkpoint(files: LossyFiles) -> dict[TopicPartition, int]:
     return decode_offsets(read_file(files, path) or b"", path)
 
 
-def test_the_checkpoint_survives_a_restart_and_goes_with_its_log() -> None:
-    files = LossyFiles()
+def test_the_checkpoint_survives_a_restart_and_goes_with_its_log(files: LossyFiles) -> None:
     logs = open_manager(files)
     first, second = dirty_log(logs), dirty_log(logs, "u")
     assert first.cleaner_offset is None
@@ -217,8 +213,7 @@ def test_the_checkpoint_survives_a_restart_and_goes_with_its_log() -> None:
     assert checkpoint(files) == {("u", 0): 9}
 
 
-def test_nothing_is_written_where_nothing_has_changed() -> None:
-    files = LossyFiles()
+def test_nothing_is_written_where_nothing_has_changed(files: LossyFiles) -> None:
     logs = open_manager(files)
     log = dirty_log(logs)
     logs.cleaner_offset_checkpoint()()
@@ -230,8 +225,7 @@ def test_nothing_is_written_where_nothing_has_changed() -> None:
     assert files.operations == before
 
 
-def test_an_older_capture_does_not_overwrite_a_newer_one() -> None:
-    files = LossyFiles()
+def test_an_older_capture_does_not_overwrite_a_newer_one(files: LossyFiles) -> None:
     logs = open_manager(files)
     log = dirty_log(logs)
     log.cleaner_offset = 9
@@ -243,8 +237,7 @@ def test_an_older_capture_does_not_overwrite_a_newer_one() -> None:
     assert checkpoint(files) == {("t", 0): 3}
 
 
-def test_what_could_not_be_written_is_written_the_next_time() -> None:
-    files = LossyFiles()
+def test_what_could_not_be_written_is_written_the_next_time(files: LossyFiles) -> None:
     logs = open_manager(files)
     clean_log(dirty_log(logs))
     files.free_bytes = 0
@@ -273,9 +266,8 @@ def test_a_truncation_leaves_nothing_clean_that_the_active_segment_holds(
     assert log.cleaner_offset == expected
 
 
-def test_a_segment_of_a_compacted_topic_may_end_early_without_being_taken_for_damaged() -> None:
+def test_a_segment_of_a_compacted_topic_may_end_early_without_being_taken_for_damaged(files: LossyFiles) -> None:
     """A crash after a swap and before the checkpoint: the recovery must not take the gap for a lost end."""
-    files = LossyFiles()
     logs = open_manager(files)
     log = dirty_log(logs)
     log.update_config(log_config(segment_bytes=200, cleanup_policy=frozenset({"compact"})))
@@ -288,8 +280,7 @@ def test_a_segment_of_a_compacted_topic_may_end_early_without_being_taken_for_da
     assert read_all(found) == expected
 
 
-def test_leftovers_are_removed_and_nothing_else() -> None:
-    files = LossyFiles()
+def test_leftovers_are_removed_and_nothing_else(files: LossyFiles) -> None:
     log = dirty_log(open_manager(files))
     before = file_names(files, log)
     cleaned_files(log)

@@ -130,8 +130,7 @@ def test_a_full_index_ends_no_cleaning() -> None:
     assert log.segments()[0].offset_index.file.entries <= 12
 
 
-def test_damage_ends_the_cleaning_and_nothing_is_changed() -> None:
-    files = LossyFiles()
+def test_damage_ends_the_cleaning_and_nothing_is_changed(files: LossyFiles) -> None:
     log = log_with("abc", "abd", files=files)
     names_before = sorted(entry.name for entry in files.listdir(PATH))
     file = files.open(f"{PATH}/{3:020d}.log")
@@ -144,8 +143,7 @@ def test_damage_ends_the_cleaning_and_nothing_is_changed() -> None:
     assert sorted(entry.name for entry in files.listdir(PATH)) == names_before
 
 
-def test_a_segment_that_ends_within_a_batch_is_damaged() -> None:
-    files = LossyFiles()
+def test_a_segment_that_ends_within_a_batch_is_damaged(files: LossyFiles) -> None:
     log = log_with("abc", "abd", files=files)
     file = files.open(f"{PATH}/{3:020d}.log")
     file.truncate(file.size() - 10)
@@ -154,9 +152,8 @@ def test_a_segment_that_ends_within_a_batch_is_damaged() -> None:
         clean_log(log)
 
 
-def test_offsets_that_no_index_can_express_are_refused() -> None:
+def test_offsets_that_no_index_can_express_are_refused(files: LossyFiles) -> None:
     """Such a segment is split when its log is loaded (KAFKA-6264)."""
-    files = LossyFiles()
     log = log_with("ab", files=files)
     far = bytes(build_batch_of([Record(INT32_MAX + 2, NOW_MS, b"c", b"v")]))
     file = files.open(f"{PATH}/{0:020d}.log")

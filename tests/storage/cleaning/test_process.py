@@ -19,7 +19,7 @@ from kpybroker.storage.cleaning.process import (
     encode_event,
     encode_job,
 )
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.records.builder import build_batch
 from tests.support.batches import NOW_MS, append_batch, log_config
@@ -31,7 +31,7 @@ END_WITHIN_S = 30
 
 
 def dirty_log(directory: Path) -> Log:
-    log = Log(OsFiles(), str(directory / "t-0"), log_config(cleanup_policy=frozenset({"compact"})), now_ms=NOW_MS)
+    log = Log(local_files(), str(directory / "t-0"), log_config(cleanup_policy=frozenset({"compact"})), now_ms=NOW_MS)
     for number in range(100):
         append_batch(log, build_batch([(b"%d" % (number % 7), b"v" * 50, NOW_MS)]))
     log.roll(NOW_MS)

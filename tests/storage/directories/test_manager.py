@@ -46,8 +46,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
         job()
 
 
-def test_logs_are_found_again_after_a_clean_stop() -> None:
-    files = LossyFiles()
+def test_logs_are_found_again_after_a_clean_stop(files: LossyFiles) -> None:
     logs = manager(files)
     for partition in range(3):
         log = log_of(logs, "t", partition)
@@ -68,9 +67,8 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(begun: bool) -> None:
+def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(files: LossyFiles, begun: bool) -> None:
     """Otherwise records that DeleteRecords removed would be back, for example."""
-    files = LossyFiles()
     logs = manager(files)
     for topic in ("t", "u"):
         log = log_of(logs, topic)
@@ -101,8 +99,7 @@ def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(begun: bo
     ] * 2
 
 
-def test_after_a_kill_logs_are_recovered_from_their_recovery_points() -> None:
-    files = LossyFiles()
+def test_after_a_kill_logs_are_recovered_from_their_recovery_points(files: LossyFiles) -> None:
     logs = manager(files)
     log = log_of(logs)
     for number in range(10):
@@ -116,8 +113,7 @@ def test_after_a_kill_logs_are_recovered_from_their_recovery_points() -> None:
     assert (log.log_end_offset, log.recovery_point) == (11, 10)
 
 
-def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data() -> None:
-    files = LossyFiles()
+def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data(files: LossyFiles) -> None:
     logs = manager(files)
     append(log_of(logs), b"x")
     logs.shutdown()
@@ -127,8 +123,7 @@ def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data() -> None:
     assert read_all(log_of(manager(files))) == [(0, b"x")]
 
 
-def test_a_log_is_created_where_the_fewest_are() -> None:
-    files = LossyFiles()
+def test_a_log_is_created_where_the_fewest_are(files: LossyFiles) -> None:
     logs = manager(files, "/a", "/b", "/c")
     for partition in range(7):
         log_of(logs, "t", partition)
@@ -137,8 +132,7 @@ def test_a_log_is_created_where_the_fewest_are() -> None:
     assert log_of(logs, "u").log_dir == "/c"
 
 
-def test_a_deleted_log_is_renamed_and_removed_later() -> None:
-    files = LossyFiles()
+def test_a_deleted_log_is_renamed_and_removed_later(files: LossyFiles) -> None:
     logs = manager(files)
     append(log_of(logs), b"x")
     assert logs.delete("t", 0, NOW_MS)
@@ -152,8 +146,7 @@ def test_a_deleted_log_is_renamed_and_removed_later() -> None:
     assert files.stat("/a/t-0.id-delete") is None
 
 
-def test_a_deletion_that_a_stop_interrupted_is_finished() -> None:
-    files = LossyFiles()
+def test_a_deletion_that_a_stop_interrupted_is_finished(files: LossyFiles) -> None:
     logs = manager(files)
     log_of(logs)
     logs.delete("t", 0, NOW_MS)
@@ -225,8 +218,7 @@ def _keyed() -> bytes:
     return bytes(build_batch([(b"key", b"value", NOW_MS)]))
 
 
-def test_flush_jobs_are_for_logs_that_rolled_or_waited() -> None:
-    files = LossyFiles()
+def test_flush_jobs_are_for_logs_that_rolled_or_waited(files: LossyFiles) -> None:
     logs = manager(files)
     rolled, waiting, fresh = (log_of(logs, topic) for topic in "tuv")
     for log in (rolled, waiting, fresh):
@@ -244,8 +236,7 @@ def test_flush_jobs_are_for_logs_that_rolled_or_waited() -> None:
     assert list(logs.flush_jobs(NOW_MS + 100)) == []
 
 
-def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment() -> None:
-    files = LossyFiles()
+def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment(files: LossyFiles) -> None:
     logs = manager(files)
     for topic in "tu":
         log = log_of(logs, topic)
@@ -260,15 +251,13 @@ def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment() -> Non
     assert log_of(manager(files.snapshot()), "t").log_start_offset == 2
 
 
-def test_a_strange_directory_stops_the_start() -> None:
-    files = LossyFiles()
+def test_a_strange_directory_stops_the_start(files: LossyFiles) -> None:
     make_dirs(files, "/a/lost+found")
     with pytest.raises(UnknownLogDirectoryError):
         manager(files)
 
 
-def test_a_partition_in_two_directories_stops_the_start() -> None:
-    files = LossyFiles()
+def test_a_partition_in_two_directories_stops_the_start(files: LossyFiles) -> None:
     for path in ("/a/t-0", "/b/t-0"):
         make_dirs(files, path)
     with pytest.raises(DuplicateLogError):
@@ -278,20 +267,17 @@ def test_a_partition_in_two_directories_stops_the_start() -> None:
 # --- failures
 
 
-def test_a_directory_that_cannot_be_opened_is_offline_from_the_start() -> None:
-    files = LossyFiles()
+def test_a_directory_that_cannot_be_opened_is_offline_from_the_start(files: LossyFiles) -> None:
     files.before_operation = failing("/b")
     logs = manager(files, "/a", "/b")
     assert list(logs.dirs.live) == ["/a"]
     assert list(logs.dirs.offline) == ["/b"]
     assert log_of(logs).log_dir == "/a"
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.KAFKA_STORAGE_ERROR):
         logs.get_or_create("old", 0, TOPIC_ID, CONFIG, NOW_MS, is_new=False)
-    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_failed_directory_takes_its_logs_with_it_and_no_others() -> None:
-    files = LossyFiles()
+def test_a_failed_directory_takes_its_logs_with_it_and_no_others(files: LossyFiles) -> None:
     logs = manager(files, "/a", "/b")
     for partition in range(4):
         append(log_of(logs, "t", partition), b"x")
@@ -303,9 +289,8 @@ def test_a_failed_directory_takes_its_logs_with_it_and_no_others() -> None:
     assert len(lost) == 2
     assert logs.take_offline("/b", "again") == []
     assert sorted(log.log_dir for log in logs) == ["/a", "/a"]
-    with pytest.raises(KafkaError) as refused:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.KAFKA_STORAGE_ERROR):
         logs.delete(*lost[0], NOW_MS)
-    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     logs.recovery_point_checkpoint()()
     logs.shutdown()
     assert read_file(files, "/a/.kafka_cleanshutdown") is not None
@@ -313,8 +298,7 @@ def test_a_failed_directory_takes_its_logs_with_it_and_no_others() -> None:
     assert files.locked == set()
 
 
-def test_a_directory_that_fails_while_closing_is_not_marked_clean() -> None:
-    files = LossyFiles()
+def test_a_directory_that_fails_while_closing_is_not_marked_clean(files: LossyFiles) -> None:
     logs = manager(files, "/a", "/b")
     for partition in range(2):
         append(log_of(logs, "t", partition), b"x")

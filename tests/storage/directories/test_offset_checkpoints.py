@@ -29,8 +29,7 @@ def log_with(files: LossyFiles, directory: str, records: int) -> Log:
     return log
 
 
-def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory() -> None:
-    files = LossyFiles()
+def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory(files: LossyFiles) -> None:
     directories = [LogDirectory(files, path) for path in ("/a", "/b", "/c")]
     cleaned, moving, other = (log_with(files, path, 4) for path in ("/a/t-0", "/a/u-1.id-future", "/b/v-0"))
     for log in (cleaned, moving, other):
@@ -50,8 +49,7 @@ def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory() -> None:
     assert read_file(files, f"/c/{names.HIGH_WATERMARK_CHECKPOINT}") is None
 
 
-def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed() -> None:
-    files = LossyFiles()
+def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed(files: LossyFiles) -> None:
     directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
     log.cleaner_offset = 1
     for name in OFFSET_OF:
@@ -61,8 +59,7 @@ def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed() -> N
         assert (files.operations == before) == (name == names.CLEANER_OFFSET_CHECKPOINT)
 
 
-def test_a_failed_checkpoint_names_its_directory_and_affects_no_other() -> None:
-    files = LossyFiles()
+def test_a_failed_checkpoint_names_its_directory_and_affects_no_other(files: LossyFiles) -> None:
     directories = [LogDirectory(files, path) for path in ("/a", "/b")]
     job = checkpoint_job(names.RECOVERY_POINT_CHECKPOINT, directories, [log_with(files, "/b/t-0", 1)])
     files.before_operation = failing("/a/recovery")

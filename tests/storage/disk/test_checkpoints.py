@@ -119,9 +119,10 @@ def test_meta_properties_of_zookeeper_mode() -> None:
 
 
 def test_meta_properties_as_kafka_writes_them() -> None:
-    data = b"#\n#Sat Nov 21 01:40:55 UTC 2026\nbroker.id=3\nversion=0\ncluster.id=abc\nx.y=z\ndirectory.id=dir\n"
+    data = b"#\n#Sat Nov 21 01:40:55 UTC 2026\nbroker.id=3\nversion=0\ncluster.id=abc\nx.y=z\n"
+    data += b"directory.id=f9cLsCQKTAedKFzOeE9o2w\n"
     meta = decode_meta_properties(data, "")
-    assert meta == MetaProperties("abc", 3, "dir", 0, {"x.y": "z"})
+    assert meta == MetaProperties("abc", 3, "f9cLsCQKTAedKFzOeE9o2w", 0, {"x.y": "z"})
     assert decode_meta_properties(encode_meta_properties(meta), "") == meta
 
 
@@ -131,7 +132,28 @@ def test_meta_properties_of_version_1_name_the_node() -> None:
     assert b"node.id=4" in encode_meta_properties(meta)
 
 
-@pytest.mark.parametrize("data", [b"version=2\n", b"version=x\n", b"broker.id=x\n"])
-def test_damaged_meta_properties_are_refused(data: bytes) -> None:
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"version=2\n",
+        b"version=x\n",
+        b"broker.id=x\n",
+        b"directory.id=zzz\n",
+        b"broker.id=0\nx=\\u12\n",
+        b"version=1\n",
+        b"version=1\nnode.id=0\n",
+    ],
+)
+def test_damaged_meta_properties_are_refused_as_by_kafka(data: bytes) -> None:
     with pytest.raises(CorruptCheckpointError):
         decode_meta_properties(data, "path")
+
+
+@pytest.mark.parametrize("data", [b"", b"# comment\n", b"hello world\n", b"version=0\n", bytes(range(256))])
+def test_meta_properties_without_ids_are_read_as_such(data: bytes) -> None:
+    meta = decode_meta_properties(data, "")
+    assert (meta.cluster_id, meta.broker_id) == (None, None)
+
+
+def test_an_escaped_backslash_before_u_is_no_escape() -> None:
+    assert decode_meta_properties(b"broker.id=0\nx=\\\\u12\n", "").broker_id == 0

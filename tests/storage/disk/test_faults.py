@@ -22,14 +22,15 @@ from kpybroker.storage.disk.faults import (
     FaultyFile,
     FaultyFiles,
 )
-from kpybroker.storage.disk.files import Files, OsFiles, read_file, replace_file, write_all, write_file
+from kpybroker.storage.disk.files import Files, read_file, replace_file, write_all, write_file
+from kpybroker.storage.disk.local_files import local_files
 
 DEADLINE_S = 60
 
 
 @pytest.fixture
 def files() -> Iterator[FaultyFiles]:
-    made = FaultyFiles(OsFiles())
+    made = FaultyFiles(local_files())
     yield made
     made.crash()  # closes what is open
 

@@ -1,4 +1,4 @@
-"""The real file system, and that the fake of the tests behaves as it does."""
+"""The real file system, with and without what only POSIX has, and that the fake of the tests behaves as it does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from kpybroker.storage.disk.faults import FaultyFiles
 from kpybroker.storage.disk.files import (
     Files,
-    OsFiles,
     make_dirs,
     read_exactly,
     read_file,
@@ -23,18 +22,21 @@ from kpybroker.storage.disk.files import (
     write_all,
     write_file,
 )
+from kpybroker.storage.disk.local_files import local_files
+from kpybroker.storage.disk.portable_files import PortableFiles
+from kpybroker.system import HAS_POSIX_FILES
 from tests.support.lossy_files import LossyFiles
 
 
-@pytest.fixture(params=["os", "lossy", "faulty"])
+@pytest.fixture(params=["local", "portable", "lossy", "faulty"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
-    if request.param == "os":
-        return OsFiles(), str(tmp_path)
+    if request.param == "lossy":
+        files = LossyFiles()
+        files.mkdir("/data")
+        return files, "/data"
     if request.param == "faulty":
-        return FaultyFiles(OsFiles()), str(tmp_path)
-    files = LossyFiles()
-    files.mkdir("/data")
-    return files, "/data"
+        return FaultyFiles(local_files()), str(tmp_path)
+    return local_files() if request.param == "local" else PortableFiles(), str(tmp_path)
 
 
 def test_a_file_keeps_what_is_written_where(place: tuple[Files, str]) -> None:
@@ -113,7 +115,7 @@ def test_a_lock_is_held_once(place: tuple[Files, str]) -> None:
 def test_a_lock_is_seen_by_another_process(tmp_path: Path) -> None:
     """By `lockf`, which is what java.nio.channels.FileLock takes on Linux."""
     path = str(tmp_path / ".lock")
-    lock = OsFiles().lock(path)
+    lock = local_files().lock(path)
     assert lock is not None
     program = (
         "import fcntl,sys\n"
@@ -127,7 +129,7 @@ def test_a_lock_is_seen_by_another_process(tmp_path: Path) -> None:
 
 
 def test_disk_usage_of_a_real_volume(tmp_path: Path) -> None:
-    usage = OsFiles().disk_usage(str(tmp_path))
+    usage = local_files().disk_usage(str(tmp_path))
     assert 0 < usage.usable_bytes <= usage.total_bytes
 
 
@@ -174,8 +176,9 @@ def test_a_write_without_progress_is_a_full_disk() -> None:
     assert caught.value.errno == errno.ENOSPC
 
 
+@pytest.mark.skipif(not HAS_POSIX_FILES, reason="needs POSIX")
 def test_the_real_files_have_descriptors(tmp_path: Path) -> None:
-    file = OsFiles().open(str(tmp_path / "a"), create=True)
+    file = local_files().open(str(tmp_path / "a"), create=True)
     assert os.fstat(file.fileno()).st_size == 0
     file.close()
     file.close()

@@ -41,7 +41,6 @@ def test_a_deleted_log_keeps_its_name_within_255_characters() -> None:
     name = names.delete_dir_name(partition, "0" * 32)
     assert len(name) == 255
     assert name.endswith(f"-0.{'0' * 32}-delete")
-    assert names.stray_dir_name(TopicPartition("t", 1), "ab") == "t-1.ab-stray"
     assert names.future_dir_name(TopicPartition("t", 1), "ab") == "t-1.ab-future"
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.system import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
 from tests.support.batches import batch
 from tests.support.lossy_files import LossyFiles
 
 
-def test_a_file_closes_with_its_last_holder() -> None:
-    files = LossyFiles()
+def test_a_file_closes_with_its_last_holder(files: LossyFiles) -> None:
     shared = SharedFile(files.open("/a", create=True))
     piece = FileSlice(shared, 0, 0)
     shared.release()
@@ -29,8 +29,7 @@ def test_a_file_closes_with_its_last_holder() -> None:
         shared.acquire()
 
 
-def test_a_slice_reads_within_itself() -> None:
-    files = LossyFiles()
+def test_a_slice_reads_within_itself(files: LossyFiles) -> None:
     records = FileRecords(files, "/a")
     records.append(b"0123456789")
     piece = records.slice(2, 5)
@@ -43,8 +42,9 @@ def test_a_slice_reads_within_itself() -> None:
     piece.release()
 
 
+@pytest.mark.skipif(not HAS_SENDFILE, reason="needs sendfile")
 def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
-    records = FileRecords(OsFiles(), str(tmp_path / "a"))
+    records = FileRecords(local_files(), str(tmp_path / "a"))
     records.append(b"0123456789")
     piece = records.slice(2, 5)
     here, there = socket.socketpair()
@@ -57,7 +57,7 @@ def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
 
 def test_truncation_under_a_reader_leaves_it_the_old_bytes(tmp_path: Path) -> None:
     path = str(tmp_path / "a")
-    records = FileRecords(OsFiles(), path)
+    records = FileRecords(local_files(), path)
     records.append(b"0123456789")
     piece = records.slice(0, 10)
     records.truncate_to(4)
@@ -97,8 +97,7 @@ def test_a_header_that_no_batch_can_have_is_corrupt() -> None:
         list(records.headers())
 
 
-def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
-    files = LossyFiles()
+def test_a_file_shorter_than_it_should_be_is_corrupt(files: LossyFiles) -> None:
     records = FileRecords(files, "/a")
     for number in range(3):
         records.append(batch(b"x" * 50, base_offset=number))
@@ -108,8 +107,7 @@ def test_a_file_shorter_than_it_should_be_is_corrupt() -> None:
         list(records.batches())
 
 
-def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close() -> None:
-    files = LossyFiles()
+def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close(files: LossyFiles) -> None:
     file = LazyFile(files, "/a", create=True)
     assert files.stat("/a") is None
     file.shared.file.pwrite(b"x", 0)
@@ -121,8 +119,7 @@ def test_a_lazy_file_is_opened_by_its_first_use_and_again_after_a_close() -> Non
         _ = LazyFile(files, "/b", create=False).shared
 
 
-def test_a_lazy_file_syncs_only_what_is_dirty() -> None:
-    files = LossyFiles()
+def test_a_lazy_file_syncs_only_what_is_dirty(files: LossyFiles) -> None:
     file = LazyFile(files, "/a", create=True)
     file.sync()
     assert files.stat("/a") is None

@@ -117,8 +117,7 @@ def test_small_files(files: LossyFiles) -> None:
     ],
 )
 @pytest.mark.parametrize("data", [b"\x7f" * 101, b"some text\nand more of it, longer than a header is\n" * 3])
-def test_rubbish_is_a_row_and_never_an_exception(name: str, data: bytes) -> None:
-    files = LossyFiles()
+def test_rubbish_is_a_row_and_never_an_exception(files: LossyFiles, name: str, data: bytes) -> None:
     files.mkdir("/x")
     write_file(files, f"/x/{name}", data, sync=True)
     check_path(files, f"/x/{name}")

@@ -11,7 +11,8 @@ import pytest
 from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import encode_leader_epochs
-from kpybroker.storage.disk.files import Files, OsFiles, write_file
+from kpybroker.storage.disk.files import Files, write_file
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.inspection import batch_walk
 from kpybroker.storage.inspection.verify import ERROR, NOTE, Finding, Totals, verify
 from kpybroker.wire.compression import Codec
@@ -192,7 +193,7 @@ def test_a_batch_too_large_to_hold_is_checked_by_its_crc(monkeypatch: pytest.Mon
 
 def test_a_log_that_is_being_written_rolled_and_shortened_has_no_errors(tmp_path: Path) -> None:
     """At whatever moments the files are read."""
-    files = OsFiles()
+    files = local_files()
     directory = str(tmp_path / "busy-0")
     config = log_config(segment_bytes=3000, index_interval_bytes=200, segment_index_bytes=240, retention_bytes=9000)
     log = open_log(files, directory, config)

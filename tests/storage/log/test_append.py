@@ -35,8 +35,7 @@ def test_append_info_describes_the_append() -> None:
     assert not append_batch(log, batch(b"d"), 4).flush_required
 
 
-def test_records_may_be_read_only_bytes() -> None:
-    log = new()
+def test_records_may_be_read_only_bytes(log: Log) -> None:
     append_batch(log, bytes(batch(b"a")))
     append_batch(log, memoryview(bytes(batch(b"b"))))
     assert read_all(log) == [(0, b"a"), (1, b"b")]
@@ -65,8 +64,7 @@ def test_a_batch_larger_than_a_segment_is_refused() -> None:
     assert code_of(lambda: append(log, b"x" * 300)) is ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_a_repeated_batch_is_answered_with_its_first_offset() -> None:
-    log = new()
+def test_a_repeated_batch_is_answered_with_its_first_offset(log: Log) -> None:
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number, timestamp=100 + number)
     again = append_batch(log, batch(b"x", producer_id=9, producer_epoch=0, base_sequence=2))
@@ -76,8 +74,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offset() -> None:
     assert code_of(lambda: append_batch(log, gone, now_ms=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_the_last_batch_is_known_as_a_duplicate_after_a_restart() -> None:
-    files = LossyFiles()
+def test_the_last_batch_is_known_as_a_duplicate_after_a_restart(files: LossyFiles) -> None:
     log = new(files)
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number)
@@ -94,8 +91,7 @@ def transactional(log: Log, value: bytes, sequence: int, *, producer_id: int = 7
     return append_batch(log, batch(value, **options), guard=guard).first_offset
 
 
-def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark() -> None:
-    log = new()
+def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark(log: Log) -> None:
     append(log, b"plain")
     transactional(log, b"a", 0)
     append(log, b"plain")
@@ -107,8 +103,7 @@ def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark() ->
     assert log.last_stable_offset == 4
 
 
-def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
-    files = LossyFiles()
+def test_aborted_transactions_are_found_over_segments_and_restarts(files: LossyFiles) -> None:
     log = new(files)
     first = transactional(log, b"a", 0)
     for _ in range(20):
@@ -130,8 +125,9 @@ def test_aborted_transactions_are_found_over_segments_and_restarts() -> None:
         assert log.aborted_transactions(5, log.read(5, 100, max_offset=0)) == []
 
 
-def test_a_read_committed_fetch_needs_no_lookup_where_nothing_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = new()
+def test_a_read_committed_fetch_needs_no_lookup_where_nothing_was_aborted(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transactional(log, b"a", 0)
     append_as_coordinator(log, marker(commit=True, producer_id=7))
     looked_up: list[int] = []
@@ -144,9 +140,8 @@ def test_a_read_committed_fetch_needs_no_lookup_where_nothing_was_aborted(monkey
     assert len(looked_up) == 1
 
 
-def test_a_transaction_needs_its_verification() -> None:
+def test_a_transaction_needs_its_verification(log: Log) -> None:
     """KIP-890: the first batch of a transaction needs the guard of a verification."""
-    log = new()
     options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     assert code_of(lambda: append(log, b"x", **options)) is ErrorCode.INVALID_TXN_STATE
     guard = log.start_verification(7, 0, 0, NOW_MS)
@@ -206,8 +201,7 @@ def test_a_follower_ignores_a_cut_off_batch_and_refuses_damage() -> None:
     assert read_all(follower) == [(0, b"a"), (10, b"gap")]
 
 
-def test_origin_decides_what_is_checked() -> None:
-    log = new()
+def test_origin_decides_what_is_checked(log: Log) -> None:
     control = marker(commit=True, producer_id=7)
     assert code_of(lambda: append_batch(log, control, now_ms=1)) is ErrorCode.INVALID_RECORD
     info = append_batch(log, control, origin=AppendOrigin.COORDINATOR, now_ms=1)

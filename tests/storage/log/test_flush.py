@@ -11,7 +11,8 @@ import pytest
 
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.disk.files import OsFiles, read_file
+from kpybroker.storage.disk.files import read_file
+from kpybroker.storage.disk.local_files import local_files
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.batches import NOW_MS, append, log_config, open_log, read_all
 from tests.support.lossy_files import LossyFiles
@@ -32,8 +33,7 @@ def test_the_recovery_point_moves_when_a_job_completes() -> None:
     assert (log.recovery_point, log.has_unflushed) == (2, False)
 
 
-def test_a_job_syncs_what_is_dirty_and_nothing_else() -> None:
-    files = LossyFiles()
+def test_a_job_syncs_what_is_dirty_and_nothing_else(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(index_interval_bytes=0))
     synced: list[str] = []
 
@@ -65,8 +65,7 @@ def test_a_job_syncs_what_is_dirty_and_nothing_else() -> None:
     assert synced == []
 
 
-def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot() -> None:
-    files = LossyFiles()
+def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(segment_bytes=200))
     for _ in range(5):
         append(log, b"x" * 40, producer_id=1, producer_epoch=0, base_sequence=log.log_end_offset)
@@ -78,8 +77,7 @@ def test_a_rolled_segment_is_flushed_with_its_indexes_and_snapshot() -> None:
     assert len(read_all(again)) == 5
 
 
-def test_a_job_holds_the_files_it_syncs() -> None:
-    files = LossyFiles()
+def test_a_job_holds_the_files_it_syncs(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     job = log.prepare_flush()
@@ -103,8 +101,7 @@ def test_a_truncation_meanwhile_keeps_the_recovery_point() -> None:
     assert log.recovery_point == 11
 
 
-def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
-    files = LossyFiles()
+def test_a_failed_sync_ends_the_directory_and_is_not_retried(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     calls = []
@@ -126,8 +123,7 @@ def test_a_failed_sync_ends_the_directory_and_is_not_retried() -> None:
     assert files.open_count == 0
 
 
-def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
-    files = LossyFiles()
+def test_index_entries_that_find_no_space_keep_the_recovery_point(files: LossyFiles) -> None:
     log = open_log(files, PATH, log_config(index_interval_bytes=0))
     append(log, b"a")
     append(log, b"b")
@@ -137,9 +133,8 @@ def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
             raise OSError(errno.ENOSPC, "No space left on device", path)
 
     files.before_operation = fill
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.KAFKA_STORAGE_ERROR):
         log.flush()
-    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     append(log, b"c")
     assert (log.recovery_point, log.log_end_offset) == (0, 3)
     files.before_operation = None
@@ -149,8 +144,7 @@ def test_index_entries_that_find_no_space_keep_the_recovery_point() -> None:
     log.close()
 
 
-def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one() -> None:
-    files = LossyFiles()
+def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a", leader_epoch=1)
     older = log.prepare_flush()
@@ -163,8 +157,7 @@ def test_an_older_capture_of_the_epochs_does_not_replace_a_newer_one() -> None:
     assert log.recovery_point == 2
 
 
-def test_a_directory_renamed_for_deletion_meanwhile_is_no_error() -> None:
-    files = LossyFiles()
+def test_a_directory_renamed_for_deletion_meanwhile_is_no_error(files: LossyFiles) -> None:
     log = open_log(files, PATH)
     append(log, b"a")
     log.assign_topic_id(b"i" * 16)
@@ -176,7 +169,7 @@ def test_a_directory_renamed_for_deletion_meanwhile_is_no_error() -> None:
 
 
 def test_jobs_run_in_threads(tmp_path: Path) -> None:
-    log = open_log(OsFiles(), str(tmp_path / "t-0"))
+    log = open_log(local_files(), str(tmp_path / "t-0"))
     for _ in range(20):
         append(log, b"a", leader_epoch=log.log_end_offset)
         job = log.prepare_flush()

@@ -38,8 +38,7 @@ def copy(files: LossyFiles, base: int, suffix: str) -> None:
         source.close()
 
 
-def test_a_new_log_has_one_empty_segment_with_its_indexes() -> None:
-    files = LossyFiles()
+def test_a_new_log_has_one_empty_segment_with_its_indexes(files: LossyFiles) -> None:
     log = open_log(files, PATH, CONFIG)
     assert bases(log) == [0]
     assert file_names(files) == {f"{0:020d}.log", f"{0:020d}.index", f"{0:020d}.timeindex"}
@@ -141,8 +140,7 @@ def test_a_log_without_snapshots_after_a_clean_stop_gets_empty_ones() -> None:
     assert log.snapshots.offsets == [*bases(log)[-2:], 20]
 
 
-def test_preallocated_space_is_no_data() -> None:
-    files = LossyFiles()
+def test_preallocated_space_is_no_data(files: LossyFiles) -> None:
     config = log_config(segment_bytes=300, preallocate=True)
     log = open_log(files, PATH, config)
     append(log, b"a")

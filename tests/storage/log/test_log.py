@@ -17,8 +17,7 @@ from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, new
 
 
-def test_offsets_are_consecutive_over_batches_and_segments() -> None:
-    log = new()
+def test_offsets_are_consecutive_over_batches_and_segments(log: Log) -> None:
     assert append(log, b"a", b"b") == 0
     assert append(log, b"c") == 2
     for number in range(50):
@@ -31,8 +30,7 @@ def test_offsets_are_consecutive_over_batches_and_segments() -> None:
 # --- epochs
 
 
-def test_a_leader_epoch_begins_with_its_first_append() -> None:
-    log = new()
+def test_a_leader_epoch_begins_with_its_first_append(log: Log) -> None:
     append(log, b"a", leader_epoch=1)
     append(log, b"b", leader_epoch=1)
     append(log, b"c", leader_epoch=4)
@@ -42,8 +40,7 @@ def test_a_leader_epoch_begins_with_its_first_append() -> None:
     assert log.earliest_epoch == 1
 
 
-def test_epochs_survive_a_restart_and_a_kill() -> None:
-    files = LossyFiles()
+def test_epochs_survive_a_restart_and_a_kill(files: LossyFiles) -> None:
     log = new(files)
     append(log, b"a", leader_epoch=1)
     append(log, b"b", leader_epoch=2)
@@ -67,8 +64,7 @@ def try_append(log: Log, value: bytes) -> bool:
     return True
 
 
-def test_a_full_disk_fails_the_append_and_nothing_else() -> None:
-    files = LossyFiles()
+def test_a_full_disk_fails_the_append_and_nothing_else(files: LossyFiles) -> None:
     log = new(files)
     append(log, b"a")
     for free in range(0, 200, 7):
@@ -84,8 +80,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else() -> None:
     assert [value for _, value in read_all(new(files))] == values
 
 
-def test_any_other_error_ends_the_directory() -> None:
-    files = LossyFiles()
+def test_any_other_error_ends_the_directory(files: LossyFiles) -> None:
     log = new(files)
 
     def fail(number: int, kind: str, path: str) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from kpybroker.storage.disk.files import OsFiles
+from kpybroker.storage.disk.files import unlink_if_exists
+from kpybroker.storage.disk.local_files import local_files
+from kpybroker.storage.log.log import Log
 from kpybroker.storage.log.reader import HEADER_COST
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.wire.compression import Codec
@@ -20,8 +22,7 @@ from tests.support.lossy_files import LossyFiles
 from tests.support.small_log import SMALL, code_of, new
 
 
-def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
-    log = new()
+def test_a_read_is_bounded_but_gives_the_first_batch_whole(log: Log) -> None:
     for _ in range(3):
         append(log, b"x" * 10)
     one = log.segments()[0].size // 3
@@ -32,8 +33,7 @@ def test_a_read_is_bounded_but_gives_the_first_batch_whole() -> None:
     assert log.read(0, 0, min_one_message=False).slice is None
 
 
-def test_a_read_gives_the_batch_that_holds_the_offset() -> None:
-    log = new()
+def test_a_read_gives_the_batch_that_holds_the_offset(log: Log) -> None:
     append(log, b"a", b"b", b"c")
     append(log, b"d")
     fetched = log.read(1, 1)
@@ -41,8 +41,7 @@ def test_a_read_gives_the_batch_that_holds_the_offset() -> None:
     assert read_all(log, 1) == [(1, b"b"), (2, b"c"), (3, b"d")]
 
 
-def test_a_read_stops_below_the_bound() -> None:
-    log = new()
+def test_a_read_stops_below_the_bound(log: Log) -> None:
     for _ in range(30):
         append(log, b"x" * 10)
     for bound in range(31):
@@ -55,8 +54,7 @@ def test_a_read_stops_below_the_bound() -> None:
             assert fetched.size == first.size * min(bound, following) // following
 
 
-def test_reads_outside_the_log_are_refused() -> None:
-    log = new()
+def test_reads_outside_the_log_are_refused(log: Log) -> None:
     for _ in range(3):
         append(log, b"x")
     log.update_high_watermark(3)
@@ -92,7 +90,7 @@ def test_a_read_of_a_recent_append_equals_any_other_read(seed: int) -> None:
 
 
 def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
-    log = open_log(OsFiles(), str(tmp_path / "t-0"), SMALL)
+    log = open_log(local_files(), str(tmp_path / "t-0"), SMALL)
     for number in range(60):
         append(log, b"%04d" % number)
     log.update_high_watermark(60)
@@ -103,7 +101,7 @@ def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
         append(log, b"other %d" % number)
     log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
     for path in log.deletions_due(NOW_MS + 10**9):
-        Path(path).unlink(missing_ok=True)
+        unlink_if_exists(log.files, path)
     log.close()
     assert [piece.read() for piece in slices if piece is not None] == before
     for piece in slices:
@@ -114,8 +112,7 @@ def test_a_slice_outlives_deletion_truncation_and_close(tmp_path: Path) -> None:
             piece.read()
 
 
-def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
-    log = new()
+def test_find_timestamp_finds_the_first_record_at_or_after(log: Log) -> None:
     times = [10, 20, 15, 30, 30, 25, 40]
     for _ in range(3):
         for timestamp in times:
@@ -130,8 +127,7 @@ def test_find_timestamp_finds_the_first_record_at_or_after() -> None:
             assert found.timestamp == stamps[expected]
 
 
-def test_find_max_timestamp_is_the_first_record_with_it() -> None:
-    log = new()
+def test_find_max_timestamp_is_the_first_record_with_it(log: Log) -> None:
     assert found_by(log.search_max_timestamp()) is None
     for timestamp in (10, 50, 20, 50, 30):
         append(log, b"x" * 100, timestamp=timestamp)
@@ -159,8 +155,7 @@ def test_a_search_continues_after_a_false_timestamp_and_marks_slow_batches() -> 
     assert large.is_long
 
 
-def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
-    files = LossyFiles()
+def test_a_search_yields_and_sees_the_log_as_it_was(files: LossyFiles) -> None:
     log = open_log(files, "/logs/t-0")
     for _ in range(2 * SLICE_UNITS // HEADER_COST):
         append(log, b"x")
@@ -178,7 +173,7 @@ def test_a_search_yields_and_sees_the_log_as_it_was() -> None:
 
 
 def test_legacy_offsets_are_segment_starts_newest_first(tmp_path: Path) -> None:
-    files = OsFiles()
+    files = local_files()
     log = open_log(files, str(tmp_path / "t-0"), SMALL)
     for _ in range(20):
         append(log, b"x" * 20)

@@ -59,8 +59,7 @@ def test_an_index_entry_follows_every_interval() -> None:
     assert entries == [(103, 3 * size), (106, 6 * size), (109, 9 * size)]
 
 
-def test_the_time_index_gets_the_largest_timestamp_when_a_segment_becomes_inactive() -> None:
-    files = LossyFiles()
+def test_the_time_index_gets_the_largest_timestamp_when_a_segment_becomes_inactive(files: LossyFiles) -> None:
     found = segment(files)
     for number, timestamp in enumerate((5, 9, 7)):
         add(found, 100 + number, timestamp=timestamp)
@@ -71,8 +70,7 @@ def test_the_time_index_gets_the_largest_timestamp_when_a_segment_becomes_inacti
     assert (reopened.max_timestamp, reopened.offset_of_max_timestamp) == (9, 101)
 
 
-def test_a_wrong_index_entry_is_noticed_and_fixed() -> None:
-    files = LossyFiles()
+def test_a_wrong_index_entry_is_noticed_and_fixed(files: LossyFiles) -> None:
     found = segment(files, interval=0)
     for number in range(10):
         add(found, 100 + number)
@@ -93,8 +91,7 @@ def test_offsets_beyond_the_index_overflow() -> None:
             found.check_no_overflow(offset)
 
 
-def test_a_suffix_goes_to_all_files() -> None:
-    files = LossyFiles()
+def test_a_suffix_goes_to_all_files(files: LossyFiles) -> None:
     found = segment(files)
     add(found, 100)
     found.change_suffix("", names.DELETED_SUFFIX)
@@ -105,8 +102,7 @@ def test_a_suffix_goes_to_all_files() -> None:
     assert files.listdir("/") == []
 
 
-def test_segments_are_ordered_by_base_offset() -> None:
-    files = LossyFiles()
+def test_segments_are_ordered_by_base_offset(files: LossyFiles) -> None:
     segments = LogSegments()
     made = {base: segment(files, base) for base in (20, 0, 10)}
     for one in made.values():

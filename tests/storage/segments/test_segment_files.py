@@ -15,8 +15,7 @@ def test_paths_follow_the_directory_and_the_suffix() -> None:
     assert files.paths() == [f"/b/00000000000000000007{kind}" for kind in names.SEGMENT_SUFFIXES]
 
 
-def test_removing_leaves_other_suffixes_and_segments() -> None:
-    files = LossyFiles()
+def test_removing_leaves_other_suffixes_and_segments(files: LossyFiles) -> None:
     kept = ["/00000000000000000007.log", "/00000000000000000008.log.cleaned"]
     for path in [*kept, "/00000000000000000007.log.cleaned", "/00000000000000000007.txnindex.cleaned"]:
         write_file(files, path, b"x", sync=False)

@@ -22,8 +22,7 @@ def filled(files: LossyFiles) -> TransactionIndex:
     return index
 
 
-def test_the_file_appears_with_the_first_abort_in_kafkas_bytes() -> None:
-    files = LossyFiles()
+def test_the_file_appears_with_the_first_abort_in_kafkas_bytes(files: LossyFiles) -> None:
     index = TransactionIndex(files, PATH, 0)
     assert index.entries() == []
     assert files.stat(PATH) is None
@@ -31,8 +30,7 @@ def test_the_file_appears_with_the_first_abort_in_kafkas_bytes() -> None:
     assert read_file(files, PATH) == struct.pack(">hqqqq", 0, 7, 1, 2, 3)
 
 
-def test_entries_survive() -> None:
-    files = LossyFiles()
+def test_entries_survive(files: LossyFiles) -> None:
     filled(files).handle.close()
     index = TransactionIndex(files, PATH, 0)
     index.sanity_check()
@@ -59,8 +57,7 @@ def test_collecting_stops_where_no_later_entry_can_matter() -> None:
         assert found == expected
 
 
-def test_truncation_goes_by_the_marker() -> None:
-    files = LossyFiles()
+def test_truncation_goes_by_the_marker(files: LossyFiles) -> None:
     index = filled(files)
     index.truncate_to(51)
     assert index.entries() == ENTRIES
@@ -80,15 +77,13 @@ def test_truncation_goes_by_the_marker() -> None:
         struct.pack(">hqqqqhqqqq", 0, 0, 0, 200, 0, 0, 0, 0, 150, 0),  # out of order
     ],
 )
-def test_what_cannot_be_is_found(content: bytes) -> None:
-    files = LossyFiles()
+def test_what_cannot_be_is_found(files: LossyFiles, content: bytes) -> None:
     write_file(files, PATH, content, sync=False)
     with pytest.raises(CorruptIndexError):
         TransactionIndex(files, PATH, 100).sanity_check()
 
 
-def test_renaming_a_file_that_may_not_be_there() -> None:
-    files = LossyFiles()
+def test_renaming_a_file_that_may_not_be_there(files: LossyFiles) -> None:
     TransactionIndex(files, PATH, 0).handle.rename_to(PATH + ".deleted")
     assert files.stat(PATH + ".deleted") is None
     index = filled(files)

@@ -7,7 +7,7 @@ import pytest
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.records.batch import TimestampType, parse_header
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
-from kpybroker.wire.records.lookup import find_in_batch, max_timestamp_offset
+from kpybroker.wire.records.lookup import find_in_batch
 from kpybroker.wire.records.record import Record
 
 TIMES = [10, 40, 20, 40, 30]
@@ -27,18 +27,7 @@ def test_the_first_record_at_or_after_a_time(codec: Codec) -> None:
     assert find_in_batch(batch, 0, header, 0, 105) is None
 
 
-@pytest.mark.parametrize("codec", Codec)
-def test_the_first_record_of_the_largest_time(codec: Codec) -> None:
-    batch = build_batch_of(RECORDS, BatchFields(codec=codec))
-    assert max_timestamp_offset(batch, 0, parse_header(batch)) == (101, 40)
-
-
 def test_log_append_time_is_found_at_the_first_record() -> None:
     batch = build_batch_of(RECORDS, BatchFields(timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=50))
     header = parse_header(batch)
-    assert find_in_batch(batch, 0, header, 45) == max_timestamp_offset(batch, 0, header) == (100, 50)
-
-
-def test_records_without_a_timestamp_have_no_largest() -> None:
-    batch = build_batch_of([Record(0, -1, None, b"v")])
-    assert max_timestamp_offset(batch, 0, parse_header(batch)) is None
+    assert find_in_batch(batch, 0, header, 45) == (100, 50)

@@ -19,7 +19,7 @@ from kpybroker.wire.records.control import ControlRecordType, EndTransactionMark
 from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import Record
 from kpybroker.wire.records.record_errors import RecordValidationError
-from kpybroker.wire.records.validate import ValidatedRecords, validate_and_assign
+from kpybroker.wire.records.validate import AppendContext, ValidatedRecords, validate_and_assign, validate_fast
 from tests.wire.records.samples import LEGACY_CODECS, only_header, plain_records, read_all
 
 RULES = AppendRules()
@@ -30,8 +30,15 @@ MAGIC_1_BUG_OFFSETS = [0, 0, 0]
 
 
 def validate(records: Any, rules: AppendRules = RULES, **changes: Any) -> ValidatedRecords:
-    arguments = {"base_offset": BASE_OFFSET, "now_ms": NOW_MS, "leader_epoch": 9} | changes
-    return validate_and_assign(records, rules, **arguments)
+    """What the shortcut takes, it makes the same of as the whole validation."""
+    version = changes.pop("request_version", None)
+    call = AppendContext(BASE_OFFSET, NOW_MS, 9)._replace(**changes)
+    before = bytearray(records)
+    fast = validate_fast(records, rules, call.base_offset, call.leader_epoch, version)
+    if fast is None:
+        return validate_and_assign(records, rules, call, version)
+    assert fast == validate_and_assign(before, rules, call, version)
+    return fast
 
 
 def refusal(records: Any, rules: AppendRules = RULES, **changes: Any) -> KafkaError:

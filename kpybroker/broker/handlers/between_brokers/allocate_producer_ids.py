@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import AllocateProducerIds
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
@@ -25,7 +25,7 @@ async def handle(
     broker: Broker, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> AllocateProducerIdsResponse:
     """Have the controller allocate a block of producer ids to the broker that asks."""
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     block = await broker.controller.ask(AllocateProducerIds(request.broker_id, request.broker_epoch))
     return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import AlterPartitionReceived
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
@@ -30,7 +30,7 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
     """Have the controller change the leader's ISR of each partition."""
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     response: AlterPartitionResponse = await broker.controller.ask(AlterPartitionReceived(request, context.api_version))
     return response
 

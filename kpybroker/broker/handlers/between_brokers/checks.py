@@ -1,13 +1,9 @@
-"""What the controller's requests share: who may send them, and for which registration of this broker they are."""
+"""What the controller's requests share: for which registration of this broker they are."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
-
-from kpybroker.broker.requests.context import RequestContext
-from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
@@ -15,12 +11,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.KafkaApis")
 
 UNKNOWN_BROKER_EPOCH = -1
-
-
-def check_cluster_action(context: RequestContext) -> None:
-    """Raises CLUSTER_AUTHORIZATION_FAILED for a client that may not act as a broker."""
-    if not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def is_stale(broker: Broker, broker_epoch: int, controller_id: int, controller_epoch: int, name: str) -> bool:

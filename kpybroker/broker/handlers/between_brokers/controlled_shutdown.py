@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import ControlledShutdown
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
@@ -36,7 +36,7 @@ async def handle(
     broker: Broker, request: ControlledShutdownRequest, context: RequestContext
 ) -> ControlledShutdownResponse:
     """Have the controller move leaderships away from a broker that stops."""
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     remaining = await broker.controller.ask(ControlledShutdown(request.broker_id, request.broker_epoch))
     return ControlledShutdownResponse(
         remaining_partitions=[

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action, is_stale
+from kpybroker.broker.handlers.between_brokers.checks import is_stale
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -33,7 +34,7 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
     """Stop each replica, unless the request is for an earlier registration."""
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "StopReplica"):
             return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

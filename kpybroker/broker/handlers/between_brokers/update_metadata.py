@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action, is_stale
+from kpybroker.broker.handlers.between_brokers.checks import is_stale
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -38,7 +39,7 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
     """Update the metadata cache, unless the request is for an earlier registration."""
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     async with broker.replicas.state_change_lock:
         if is_stale(broker, request.broker_epoch, request.controller_id, request.controller_epoch, "UpdateMetadata"):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

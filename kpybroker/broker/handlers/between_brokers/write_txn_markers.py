@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_markers import TransactionEnd
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
-from kpybroker.broker.handlers.groups.checks import by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -30,7 +28,7 @@ ErrorsByProducer = dict[int, dict[PartitionKey, ErrorCode]]
 async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     """Append the markers to the partitions that this broker leads."""
     if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
-        check_cluster_action(context)
+        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # no batch can be made of it, which no code says
     errors: ErrorsByProducer = {}

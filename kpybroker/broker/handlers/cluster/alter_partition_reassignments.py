@@ -13,7 +13,7 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.controller.events import ApiError, ApiPartitionReassignment
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -32,8 +32,7 @@ async def handle(
     broker: Broker, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
     """Begin or cancel the reassignments; raises NOT_CONTROLLER where this broker is not the controller."""
-    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
     wanted = {
         TopicPartition(topic.name, partition.partition_index): partition.replicas
         for topic in request.topics

@@ -32,8 +32,7 @@ async def handle(
     broker: Broker, request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
     """Begin to move each replica to the log directory named for it."""
-    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
     results: dict[str, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     budget = YieldBudget()
     async with broker.replicas.state_change_lock:

@@ -9,7 +9,7 @@ from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.config.values import LONG_MAX
-from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -43,8 +43,7 @@ LAG_UNKNOWN = -1
 
 async def handle(broker: Broker, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     """Each log directory with the requested partitions in it; empty without DESCRIBE on the cluster."""
-    if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}

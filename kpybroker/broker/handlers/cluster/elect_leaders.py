@@ -31,8 +31,7 @@ LEDGER = Ledger(
 
 async def handle(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     """Elect leaders through the controller, and wait until the metadata shows them."""
-    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    context.require(Operation.ALTER, ResourceType.CLUSTER)
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:

@@ -14,7 +14,7 @@ from kpybroker.core.controller.events import ListPartitionReassignments
 from kpybroker.core.controller.model import ReplicaAssignment
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -33,8 +33,7 @@ async def handle(
     broker: Broker, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
     """The reassignments in progress; raises NOT_CONTROLLER where this broker is not the controller."""
-    if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes}

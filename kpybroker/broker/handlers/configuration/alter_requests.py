@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from kpybroker.broker.handlers.configuration.alter import resource_twice
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.core.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -42,12 +43,9 @@ class Alteration(NamedTuple):
 def authorize_alter(context: RequestContext, kind: ConfigResourceType, name: str) -> None:
     """Raises the KafkaError of a client that may not alter this resource."""
     if kind is ConfigResourceType.TOPIC:
-        resource_type, resource, code = ResourceType.TOPIC, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        context.require(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
     else:
-        resource_type, resource = ResourceType.CLUSTER, CLUSTER_NAME
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if not context.authorized(Operation.ALTER_CONFIGS, resource_type, resource):
-        raise KafkaError(code)
+        context.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
 
 async def alter_each(
@@ -63,7 +61,7 @@ async def alter_each(
         change = (
             _refuse_twice() if is_twice else alter(broker, context, Alteration(kind, resource, request.validate_only))
         )
-        answers.append(_answer(resource, answer, *await _outcome(change)))
+        answers.append(_answer(resource, answer, *await _outcome(change, context)))
     return answers
 
 
@@ -85,13 +83,13 @@ async def _refuse_twice() -> None:
     raise resource_twice()
 
 
-async def _outcome(change: Awaitable[None]) -> tuple[ErrorCode, str | None]:
+async def _outcome(change: Awaitable[None], context: RequestContext) -> tuple[ErrorCode, str | None]:
     try:
         await change
     except KafkaError as error:
-        logger.info("Configuration change refused: %s", error.message)
+        logger.info("Configuration change by %s refused: %s", client_name(context.connection), error.message)
         return error.code, error.message
     except TreeError as error:
-        logger.error("Configuration change failed in the tree: %r", error)
+        logger.error("Configuration change by %s failed in the tree: %r", client_name(context.connection), error)
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
     return ErrorCode.NONE, None

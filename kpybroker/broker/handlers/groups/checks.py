@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -14,6 +16,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+
+logger = logging.getLogger("kafka.server.KafkaApis")
 
 T = TypeVar("T")
 
@@ -34,12 +38,6 @@ class NamedTopic(Protocol[P]):
     partitions: list[P]
 
 
-def authorize_group(context: RequestContext, operation: Operation, group_id: str) -> None:
-    """Raises GROUP_AUTHORIZATION_FAILED for a client that may not do this with the group."""
-    if not context.authorized(operation, ResourceType.GROUP, group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-
-
 def require_group_id(group_id: str) -> None:
     """Only offsets may be kept under the empty group id, as they could before groups had members."""
     if not group_id:
@@ -51,6 +49,13 @@ def check_static_membership(broker: Broker, group_instance_id: str | None) -> No
     version = broker.config.get_str("inter.broker.protocol.version")
     if group_instance_id is not None and not at_least(version, "2.3-IV0"):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def unserved_protocol(broker: Broker, context: RequestContext, group_id: str, cause: str, fix: str) -> KafkaError:
+    """The error for a client that asks for a group protocol that is not served. The first time it is logged."""
+    if broker.first_times.is_first(context.connection, cause):
+        logger.warning("Refused %s group=%s: %s; %s", client_name(context.connection), shown(group_id), cause, fix)
+    return KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{cause}; {fix}")
 
 
 async def known_partitions(
@@ -73,11 +78,3 @@ async def known_partitions(
             else:
                 known[key] = partition
     return known, errors
-
-
-def by_topic(values: Iterable[tuple[PartitionKey, T]]) -> dict[str, list[tuple[int, T]]]:
-    """Topics in the order of their first partition."""
-    topics: dict[str, list[tuple[int, T]]] = {}
-    for (topic, index), value in values:
-        topics.setdefault(topic, []).append((index, value))
-    return topics

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -57,22 +58,22 @@ class CoordinatorType:
 
     topic: str
     partitions_key: str
+    factor_key: str
     resource_type: ResourceType
-    refusal: ErrorCode
 
 
 TYPES = {
     GROUP: CoordinatorType(
         GROUP_METADATA_TOPIC_NAME,
         "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
         ResourceType.GROUP,
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ),
     TRANSACTION: CoordinatorType(
         TRANSACTION_STATE_TOPIC_NAME,
         "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
         ResourceType.TRANSACTIONAL_ID,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
 }
 
@@ -108,13 +109,15 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
     coordinator_type = TYPES.get(key_type)
     if coordinator_type is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}")
-    if not context.authorized(Operation.DESCRIBE, coordinator_type.resource_type, key):
-        raise KafkaError(coordinator_type.refusal)
+    context.require(Operation.DESCRIBE, coordinator_type.resource_type, key)
     topic = coordinator_type.topic
     if not broker.metadata.contains(topic):
         code = (await broker.topics.auto_create([topic]))[topic]
         if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
-            logger.warning("Cannot create %s: %s", topic, code.message)
+            factor = coordinator_type.factor_key
+            setting = f" ({factor}={broker.config.get(factor)})" if code is ErrorCode.INVALID_REPLICATION_FACTOR else ""
+            client = client_name(context.connection)
+            logger.warning("Cannot create %s for %s: %s%s", topic, client, code.message, setting)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition_count = broker.metadata.partition_count(topic) or broker.config.get_int(coordinator_type.partitions_key)
     index = coordinator_partition(key, partition_count)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import authorize_group, check_static_membership, require_group_id
+from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import Heartbeat
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ LEDGER = Ledger(
 async def handle(broker: Broker, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
     """Extend the member's session; the response reports a rebalance."""
     check_static_membership(broker, request.group_instance_id)
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
     heartbeat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
     try:

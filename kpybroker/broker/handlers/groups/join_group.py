@@ -9,10 +9,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import authorize_group, check_static_membership, require_group_id
+from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import Join, JoinResult
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError
@@ -46,7 +46,7 @@ SKIP_ASSIGNMENT_FROM = 9
 async def handle(broker: Broker, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
     """Join the group; returns when its next generation begins."""
     check_static_membership(broker, request.group_instance_id)
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     try:
         require_group_id(request.group_id)
         result: JoinResult = await broker.groups.ask(_join(broker, request, context))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import authorize_group, require_group_id
+from kpybroker.broker.handlers.groups.checks import require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import Leave, LeaveResult, LeavingMember
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -37,7 +37,7 @@ SEVERAL_MEMBERS_FROM = 3
 
 async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
     """Remove each member from the group."""
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
     if context.api_version >= SEVERAL_MEMBERS_FROM:
         leaving = tuple(

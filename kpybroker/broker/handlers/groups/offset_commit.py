@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.tree_offsets import write_offset
 from kpybroker.broker.handlers.groups.checks import (
-    authorize_group,
-    by_topic,
     check_static_membership,
     known_partitions,
 )
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -54,7 +52,7 @@ PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
 
 async def handle(broker: Broker, request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse:
     """Commit the offset of each partition, in the tree (version 0) or through the coordinator."""
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     check_static_membership(broker, request.group_instance_id)
     known, errors = await known_partitions(broker, context, request.topics)
     if known and context.api_version == 0:

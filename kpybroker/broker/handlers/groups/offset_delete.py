@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic, known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import DeleteOffsets, DeleteOffsetsResult
+from kpybroker.core.topic_partition import by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -24,7 +25,7 @@ PartitionResponse = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 async def handle(broker: Broker, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
     """Delete the offsets of each partition that no member is subscribed to."""
-    authorize_group(context, Operation.DELETE, request.group_id)
+    context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     known, errors = await known_partitions(broker, context, request.topics)
     require_group_id(request.group_id)
     result: DeleteOffsetsResult = await broker.groups.ask(DeleteOffsets(request.group_id, tuple(known)))

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.tree_offsets import read_offset
-from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import FetchedOffset, FetchOffsets, FetchOffsetsResult
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -124,7 +123,7 @@ def _split(
 
 
 async def _fetch_from_tree(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
-    authorize_group(context, Operation.DESCRIBE, request.group_id)
+    context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
     allowed, refused = _split(context, _partitions(request.topics) or [])
     offsets = {}
     for partition in allowed:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import authorize_group, check_static_membership, require_group_id
+from kpybroker.broker.handlers.groups.checks import check_static_membership, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation
+from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.group.values import Sync, SyncResult
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ async def handle(broker: Broker, request: SyncGroupRequest, context: RequestCont
         request.protocol_name,
     ):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     require_group_id(request.group_id)
     sync = Sync(
         group_id=request.group_id,

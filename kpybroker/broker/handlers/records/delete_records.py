@@ -65,8 +65,7 @@ def _delete(
     broker: Broker, context: RequestContext, topic: str, index: int, offset: int, waits: list[Wait]
 ) -> PartitionResult:
     try:
-        if not context.authorized(Operation.DELETE, ResourceType.TOPIC, topic):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        context.require(Operation.DELETE, ResourceType.TOPIC, topic)
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = broker.replicas.hosted(topic, index)

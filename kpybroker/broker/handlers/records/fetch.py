@@ -24,7 +24,7 @@ from kpybroker.core.replication.fetch_session import (
 )
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.constants import ZERO_UUID
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ CONSUMER = -1
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
     """Read the dirty partitions of the session, waiting for `min_bytes` up to `max_wait_ms`."""
     params = _params(broker, request, context)
-    if params.is_follower and not context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if params.is_follower:
+        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     now_ms = broker.clock.time_ms()
     fetches = broker.fetch_service
     try:

@@ -19,7 +19,7 @@ from kpybroker.broker.loop.yielding import YieldBudget, in_thread
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -81,8 +81,7 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
         for wanted in topic.partitions:
             await budget.spend()
             try:
-                if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                context.require(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 answer = await _answer(broker, request, context.api_version, topic.name, wanted)
@@ -145,10 +144,8 @@ async def _find(broker: Broker, partition: Partition, log: Log, timestamp: int, 
     if timestamp == LATEST_TIERED:
         return UNKNOWN, UNKNOWN, UNKNOWN
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
-    try:
+    with failing_takes_offline(log.log_dir):
         found = await _run(search, broker.validation_threads)
-    except OSError as error:
-        raise LogDirError(log.log_dir, error) from error
     if found is None or found.offset >= end:
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.timestamp, found.offset, found.leader_epoch

@@ -140,13 +140,7 @@ def handle_fast(
     if info.rolled:
         broker.flush_soon(partition)
     return fast_produce.encode_response(
-        version,
-        header.correlation_id,
-        topic,
-        index,
-        info.first_offset,
-        info.log_append_time,
-        info.log_start_offset,
+        version, header.correlation_id, plain, info.first_offset, info.log_append_time, info.log_start_offset
     )
 
 

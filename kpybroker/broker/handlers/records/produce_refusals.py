@@ -2,16 +2,21 @@
 
 A refusal is reported at its partition in the response. Two kinds reach further: records that are not a batch fail the
 whole request (`error_response`), and with acks=0, which has no response, any refusal ends the connection.
+
+What the producer itself has to change is logged once for each client, topic and error.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import VerificationError
 from kpybroker.broker.replication.partition import ALL_IN_SYNC, LEADER_MOVED
+from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.refused_batches import FOR_NOW
 from kpybroker.core.topic_names import is_internal
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -21,6 +26,8 @@ from kpybroker.wire.records.record_errors import RequestRecordsError
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+
+logger = logging.getLogger("kafka.server.ReplicaManager")
 
 PartitionResponse = ProduceResponse.PartitionProduceResponse
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -48,6 +55,10 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     )
 )
+
+
+_NOT_LOGGED = FOR_NOW | {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+"""Errors that pass, and those that the authorizer logs."""
 
 
 def check_request(topic: str, records: Records, acks: int, context: RequestContext) -> memoryview:
@@ -95,6 +106,9 @@ def refuse(
     if isinstance(error, LogDirError):
         broker.log_dir_failed(error)
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    if error.code not in _NOT_LOGGED and broker.first_times.is_first(context.connection, topic, error.code):
+        client = client_name(context.connection)
+        logger.warning("Refused records of %s for %s-%d: %s", client, shown(topic), answer.index, error)
     unacknowledged(answer, error.code)
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1

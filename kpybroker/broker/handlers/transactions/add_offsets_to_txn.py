@@ -37,10 +37,8 @@ FENCED_FROM = 2
 
 async def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: RequestContext) -> AddOffsetsToTxnResponse:
     """Add the group's partition of `__consumer_offsets` to the transaction."""
-    if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     partition = (GROUP_METADATA_TOPIC_NAME, broker.groups.partition_for(request.group_id))

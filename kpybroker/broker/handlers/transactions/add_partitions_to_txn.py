@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.between_brokers.checks import check_cluster_action
-from kpybroker.broker.handlers.groups.checks import by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.topic_names import is_internal
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.core.transaction.values import AddPartitions
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -56,7 +54,7 @@ async def handle(
     if context.api_version < BETWEEN_BROKERS_FROM:
         (transaction,) = _transactions(request, context)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, transaction, context))
-    check_cluster_action(context)
+    context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     response, budget = AddPartitionsToTxnResponse(), YieldBudget()
     for transaction in request.transactions:
         await budget.spend()

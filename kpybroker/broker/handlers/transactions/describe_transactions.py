@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kpybroker.broker.handlers.groups.checks import by_topic
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.topic_partition import indexes_by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
@@ -38,12 +38,10 @@ async def handle(
 
 def _describe(broker: Broker, context: RequestContext, transactional_id: str) -> State:
     """Without the topics that the client may not describe."""
-    if not context.authorized(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    context.require(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     described = broker.transactions.describe(transactional_id)
-    partitions = by_topic((partition, None) for partition in described.partitions)
     return State(
         error_code=described.error,
         transactional_id=transactional_id,
@@ -53,8 +51,8 @@ def _describe(broker: Broker, context: RequestContext, transactional_id: str) ->
         producer_id=described.producer_id,
         producer_epoch=described.producer_epoch,
         topics=[
-            DescribeTransactionsResponse.TopicData(topic=topic, partitions=[index for index, _ in indexes])
-            for topic, indexes in partitions.items()
+            DescribeTransactionsResponse.TopicData(topic=topic, partitions=indexes)
+            for topic, indexes in indexes_by_topic(described.partitions).items()
             if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
         ],
     )

@@ -38,8 +38,7 @@ FENCED_FROM = 2
 
 async def handle(broker: Broker, request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
     """Commit or abort the transaction; returns when the decision is in the log."""
-    if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     error = await broker.transactions.ask(

@@ -38,8 +38,7 @@ async def handle(broker: Broker, request: InitProducerIdRequest, context: Reques
     """A new producer id and epoch, or the next epoch of a transactional id."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
-        if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     elif not context.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1) or transactional_id == "":

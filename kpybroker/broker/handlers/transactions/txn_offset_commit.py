@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.transaction_verification import TransactionProducer
-from kpybroker.broker.handlers.groups.checks import authorize_group, by_topic, known_partitions, require_group_id
+from kpybroker.broker.handlers.groups.checks import known_partitions, require_group_id
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -17,7 +17,7 @@ from kpybroker.core.group.committing import commit_error
 from kpybroker.core.group.values import CommitOffsets, CommitResult
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
-from kpybroker.core.topic_partition import PartitionKey
+from kpybroker.core.topic_partition import PartitionKey, by_topic
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -46,9 +46,8 @@ Partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
 
 async def handle(broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
     """Keep each partition's offset pending until the transaction ends."""
-    if not context.authorized(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    authorize_group(context, Operation.READ, request.group_id)
+    context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     known, errors = await known_partitions(broker, context, request.topics)
     if known:
         try:

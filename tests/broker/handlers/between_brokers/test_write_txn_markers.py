@@ -14,7 +14,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from tests.support.fake_broker import Denying, versions
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, fetched, read, transactional_broker
+from tests.support.transactional import fetched, one_producer, read, transactional_broker
 
 
 def marker(producer_id: int, *indexes: int, epoch: int = 0, committed: bool = False) -> Any:
@@ -40,10 +40,7 @@ async def write(broker: Broker, *markers: Any, version: int = 1) -> dict[tuple[i
 
 @pytest.mark.parametrize("version", versions(write_txn_markers))
 async def test_what_is_open_ends(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0, 1)
+    async with one_producer(tmp_path, 0, 1) as (broker, producer):
         await producer.write(b"aborted")
         await producer.write(b"kept", index=1)
         aborted, kept = marker(producer.producer_id, 0), marker(producer.producer_id, 1, committed=True)

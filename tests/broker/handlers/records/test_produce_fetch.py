@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,24 @@ async def test_what_cannot_be_appended_is_refused_and_loses_nothing(
         (answer,) = response.responses[0].partition_responses
         assert (answer.error_code, answer.base_offset) == (code, -1)
         assert (await write(broker, "t", b"good")).base_offset == 0
+
+
+async def test_a_refusal_is_logged_once_for_each_client_topic_and_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t", partitions=2)
+        caplog.set_level(logging.WARNING)
+        damaged = batch(b"a")[:-1] + b"\xff"
+        for index in (0, 1, 0):
+            await ask(broker, produce("t", {index: damaged}), 9, client_id="orders")
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert line.startswith("Refused records of test client_id=orders for t-0: CORRUPT_MESSAGE: ")
+        await ask(broker, produce("t", {0: damaged}), 9, client_id="payments")
+        await ask(broker, produce("t", {0: batch(b"a" * 2_000_000)}), 9, client_id="orders")
+        assert len(caplog.records) == 3
+        await ask(broker, produce("absent", {0: damaged}), 9, client_id="orders")
+        assert len(caplog.records) == 3, "an error that passes is not logged"
 
 
 async def test_more_in_sync_replicas_than_there_are_replicas_are_not_asked_for(tmp_path: Path) -> None:

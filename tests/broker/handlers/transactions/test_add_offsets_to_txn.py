@@ -10,14 +10,12 @@ from kpybroker.broker.handlers.transactions import add_offsets_to_txn
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from tests.support.fake_broker import Denying, versions
-from tests.support.transactional import Producer, transactional_broker
+from tests.support.transactional import Producer, fenced_producer, one_producer, transactional_broker
 
 
 @pytest.mark.parametrize("version", versions(add_offsets_to_txn))
 async def test_the_groups_partition_takes_part(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         assert await producer.add_offsets("g", version) is ErrorCode.NONE
         partition = ("__consumer_offsets", broker.groups.partition_for("g"))
         assert broker.transactions.describe("x").partitions == (partition,)
@@ -25,10 +23,7 @@ async def test_the_groups_partition_takes_part(tmp_path: Path, version: int) -> 
 
 @pytest.mark.parametrize("version", versions(add_offsets_to_txn))
 async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        zombie, successor = Producer(broker), Producer(broker)
-        await zombie.init()
-        await successor.init()
+    async with fenced_producer(tmp_path) as (_, zombie, _):
         expected = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
         assert await zombie.add_offsets("g", version) is expected
 

@@ -14,7 +14,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from tests.support.fake_broker import Denying, versions
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, transactional_broker
+from tests.support.transactional import Producer, fenced_producer, one_producer, transactional_broker
 
 BETWEEN_BROKERS = 4
 Codes = dict[tuple[str, int], int]
@@ -49,18 +49,14 @@ def codes(topics: Any) -> Codes:
 
 @pytest.mark.parametrize("version", versions(add_partitions_to_txn))
 async def test_partitions_take_part(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         assert await add(broker, producer, {"t": [0, 2]}, version) == {("t", 0): 0, ("t", 2): 0}
         assert broker.transactions.describe("x").partitions == (("t", 0), ("t", 2))
 
 
 @pytest.mark.parametrize("version", versions(add_partitions_to_txn))
 async def test_one_refused_partition_refuses_them_all(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         assert await add(broker, producer, {"t": [0, 9], "none": [0]}, version) == {
             ("t", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
             ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -71,18 +67,13 @@ async def test_one_refused_partition_refuses_them_all(tmp_path: Path, version: i
 
 @pytest.mark.parametrize("version", versions(add_partitions_to_txn))
 async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        zombie, successor = Producer(broker), Producer(broker)
-        await zombie.init()
-        await successor.init()
+    async with fenced_producer(tmp_path) as (broker, zombie, _):
         expected = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
         assert await add(broker, zombie, {"t": [0]}, version) == {("t", 0): expected}
 
 
 async def test_clients_may_not_touch_kafkas_own_topics_and_brokers_may(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         places = {"__consumer_offsets": [0]}
         assert await add(broker, producer, places, 3) == {
             ("__consumer_offsets", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -91,10 +82,7 @@ async def test_clients_may_not_touch_kafkas_own_topics_and_brokers_may(tmp_path:
 
 
 async def test_verification_adds_nothing(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
-        await producer.add(0)
+    async with one_producer(tmp_path, 0) as (broker, producer):
         assert await add(broker, producer, {"t": [0, 1]}, 5, verify_only=True) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.TRANSACTION_ABORTABLE,
@@ -103,9 +91,7 @@ async def test_verification_adds_nothing(tmp_path: Path) -> None:
 
 
 async def test_authorization(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         broker.authorizer = Denying(
             {
                 (Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "y"),

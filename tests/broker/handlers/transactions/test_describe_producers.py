@@ -14,7 +14,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.describe_producers import DescribeProducersRequest
 from tests.support.fake_broker import Denying
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, transactional_broker
+from tests.support.transactional import Producer, completed, one_producer, transactional_broker
 
 
 async def describe(broker: Broker, topic: str = "t", *indexes: int) -> list[Any]:
@@ -25,9 +25,7 @@ async def describe(broker: Broker, topic: str = "t", *indexes: int) -> list[Any]
 
 
 async def test_a_producer_and_its_transaction(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.transact(b"a", b"b")
         await producer.add(0)
         await producer.write(b"open")

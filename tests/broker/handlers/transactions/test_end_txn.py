@@ -10,14 +10,12 @@ from kpybroker.broker.handlers.transactions import end_txn
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from tests.support.fake_broker import Denying, versions
-from tests.support.transactional import Producer, completed, read, transactional_broker
+from tests.support.transactional import Producer, completed, fenced_producer, one_producer, read, transactional_broker
 
 
 @pytest.mark.parametrize("version", versions(end_txn))
 async def test_commit_and_abort(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         for committed, value in ((True, b"kept"), (False, b"dropped")):
             await producer.add(0)
             await producer.write(value)
@@ -29,10 +27,7 @@ async def test_commit_and_abort(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.parametrize("version", versions(end_txn))
 async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        zombie, successor = Producer(broker), Producer(broker)
-        await zombie.init()
-        await successor.init()
+    async with fenced_producer(tmp_path) as (_, zombie, _):
         expected = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
         assert await zombie.end(True, version) is expected
 

@@ -12,7 +12,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.support.fake_broker import Denying, versions
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, transactional_broker
+from tests.support.transactional import one_producer, transactional_broker
 
 
 def request(
@@ -45,9 +45,7 @@ async def test_without_a_transactional_id_every_call_gives_a_new_id(tmp_path: Pa
 
 @pytest.mark.parametrize("version", versions(init_producer_id, 3))
 async def test_a_fenced_producer_receives_the_error_of_its_version(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         answer = await ask(broker, request("x", producer.producer_id, 7), version)
         expected = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
         assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (expected, -1, -1)

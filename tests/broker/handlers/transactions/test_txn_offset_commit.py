@@ -12,14 +12,12 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.fake_broker import Denying, versions
 from tests.support.running_broker import ask
-from tests.support.transactional import Producer, completed, transactional_broker
+from tests.support.transactional import Producer, completed, fenced_producer, one_producer
 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
 async def test_offsets_are_kept_with_their_transaction(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         assert await producer.commit_offset(5, version=version) is ErrorCode.NONE
         offsets = broker.groups.shard_for("g").machine.groups["g"].offsets
@@ -33,27 +31,20 @@ async def test_offsets_are_kept_with_their_transaction(tmp_path: Path, version: 
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
 async def test_the_group_must_take_part(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (_, producer):
         expected = ErrorCode.TRANSACTION_ABORTABLE if version >= 4 else ErrorCode.INVALID_TXN_STATE
         assert await producer.commit_offset(5, version=version) is expected
 
 
 async def test_the_fenced_commit_nothing(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        zombie, successor = Producer(broker), Producer(broker)
-        await zombie.init()
-        await successor.init()
+    async with fenced_producer(tmp_path) as (_, zombie, successor):
         await successor.add_offsets()
         assert await zombie.commit_offset(5) is ErrorCode.INVALID_PRODUCER_EPOCH
         assert await successor.commit_offset(6) is ErrorCode.NONE
 
 
 async def test_a_member_of_another_generation_commits_nothing(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (_, producer):
         await producer.add_offsets()
         assert await producer.commit_offset(5, generation_id=3, member_id="who") is ErrorCode.UNKNOWN_MEMBER_ID
         assert await producer.commit_offset(5, generation_id=3) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -62,9 +53,7 @@ async def test_a_member_of_another_generation_commits_nothing(tmp_path: Path) ->
 
 @pytest.mark.parametrize("version", versions(txn_offset_commit))
 async def test_old_producers_do_not_hear_that_a_coordinator_loads(tmp_path: Path, version: int) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         index = broker.groups.partition_for("g")
         broker.groups.on_resigned(index)
@@ -74,9 +63,7 @@ async def test_old_producers_do_not_hear_that_a_coordinator_loads(tmp_path: Path
 
 
 async def test_each_partition_gets_its_answer(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         await producer.add_offsets()
         broker.authorizer = Denying({(Operation.READ, ResourceType.TOPIC, "secret")})
         request = TxnOffsetCommitRequest(
@@ -105,9 +92,7 @@ async def test_each_partition_gets_its_answer(tmp_path: Path) -> None:
 
 
 async def test_refusals(tmp_path: Path) -> None:
-    async with transactional_broker(tmp_path) as broker:
-        producer = Producer(broker)
-        await producer.init()
+    async with one_producer(tmp_path) as (broker, producer):
         assert await producer.commit_offset(5, "") is ErrorCode.INVALID_GROUP_ID
         assert await Producer(broker, "").commit_offset(5) is ErrorCode.INVALID_REQUEST
         broker.authorizer = Denying(

@@ -1,0 +1,46 @@
+"""`kpybroker topic ...` and the others, as a user runs them, against any broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from compat_tests.deps import ROOT
+from compat_tests.support.tools import Result, run_process
+
+DEADLINE_S = 120.0
+
+
+class CommandLine:
+    """Commands with the address of one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"KPYBROKER_BOOTSTRAP_SERVERS": self.bootstrap, "PYTHONPATH": str(ROOT)}
+
+    def run(self, *arguments: str, stdin: str | bytes | None = None, code: int | None = 0) -> Result:
+        """Run a command to its end; `code` is the exit code it must have, None for any."""
+        command = [sys.executable, "-m", "kpybroker", *arguments]
+        result = run_process(command, stdin, check=False, deadline_s=DEADLINE_S, env=self.environment)
+        assert code is None or result.code == code, str(result)
+        return result
+
+    def json(self, *arguments: str, code: int | None = 0) -> Any:
+        """What the command prints as JSON."""
+        return json.loads(self.run(*arguments, "--format", "json", code=code).out)
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        """A command that runs until it is stopped, with its output in pipes."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "kpybroker", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **self.environment},
+            **options,
+        )

@@ -1,0 +1,147 @@
+"""Clients that ask for what is not here fail soon, with a reason, and the log says once what to set in which client.
+
+They ask for a group protocol that is not served, or speak another protocol to this port. Real Kafka is left out: it
+leaves librdkafka's clients waiting, and says nothing in its log.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, ShareConsumer
+
+from compat_tests.conftest import MakeTopic
+from compat_tests.support.services import Broker
+from compat_tests.support.tools import Tools
+from compat_tests.support.waiting import eventually
+
+SOON_S = 30.0
+CLASSIC = "group.protocol=classic in the client"
+
+
+@pytest.fixture(autouse=True)
+def _only_ours(broker: Broker) -> None:
+    if broker.kind == "kafka":
+        pytest.skip("Kafka does not say it")
+
+
+@pytest.fixture
+def said(broker: Broker) -> Callable[..., list[str]]:
+    """The lines of the broker's log that have all these texts."""
+
+    def find(*texts: str) -> list[str]:
+        return [line for line in broker.service.output().splitlines() if all(text in line for text in texts)]
+
+    return find
+
+
+def settings(broker: Broker, name: str, **more: str) -> dict[str, str | int]:
+    return {"bootstrap.servers": broker.bootstrap, "group.id": name, "client.id": name, "log_level": 0, **more}
+
+
+def test_confluent_consumer_of_the_new_protocol(
+    broker: Broker, topic: MakeTopic, name: str, said: Callable[..., list[str]]
+) -> None:
+    consumer = Consumer(settings(broker, name, **{"group.protocol": "consumer"}))
+    consumer.subscribe([topic()])
+    try:
+
+        def error() -> KafkaError | None:
+            message = consumer.poll(0.1)
+            return message and message.error()
+
+        reported = eventually(error, "an error", SOON_S)
+        assert reported.fatal() or reported.code() == KafkaError._FATAL
+        assert "API version not supported" in reported.str()
+    finally:
+        consumer.close()
+    (line,) = said(f"client_id={name}", CLASSIC)
+    assert "software=confluent-kafka-python-" in line
+    assert f"group={name}" in line
+
+
+def test_confluent_share_consumer(broker: Broker, topic: MakeTopic, name: str, said: Callable[..., list[str]]) -> None:
+    consumer = ShareConsumer(settings(broker, name))
+    consumer.subscribe([topic()])
+    try:
+
+        def error() -> KafkaError | None:
+            try:
+                consumer.poll(0.1)
+            except KafkaException as raised:
+                found: KafkaError = raised.args[0]
+                return found
+            return None
+
+        assert eventually(error, "an error", SOON_S).code() == KafkaError.UNSUPPORTED_VERSION
+    finally:
+        consumer.close()
+    (line,) = said(f"client_id={name}", "share groups (KIP-932) are not served", CLASSIC)
+    assert "software=confluent-kafka-python-" in line
+
+
+@pytest.mark.parametrize(
+    ("tool", "options", "error"),
+    [
+        ("console-consumer", ["--consumer-property", "group.protocol=consumer"], "Set group.protocol=classic"),
+        ("console-share-consumer", [], "does not support the share group protocol"),
+    ],
+    ids=["consumer", "share"],
+)
+def test_java_consumers_of_new_protocols(
+    broker: Broker,
+    topic: MakeTopic,
+    name: str,
+    said: Callable[..., list[str]],
+    tool: str,
+    options: list[str],
+    error: str,
+) -> None:
+    made = topic()
+    tools = Tools("4.x", broker.bootstrap)
+    result = tools.run(
+        tool, "--topic", made, "--group", name, "--consumer-property", f"client.id={name}", *options,
+        "--timeout-ms", "60000", check=False,
+    )  # fmt: skip
+    assert error in result.out + result.err, str(result)
+    (line,) = said(f"client_id={name}", CLASSIC)
+    assert "software=apache-kafka-java-4." in line
+
+
+def test_a_classic_consumer_of_the_same_clients_is_served(broker: Broker, topic: MakeTopic, name: str) -> None:
+    """Advertising what is refused keeps no client from what is served."""
+    made = topic()
+    consumer = Consumer(settings(broker, name))
+    try:
+        consumer.subscribe([made])
+        eventually(lambda: consumer.poll(0.1) is None and consumer.assignment(), "an assignment", SOON_S)
+    finally:
+        consumer.close()
+
+
+def test_a_tls_client(broker: Broker, name: str, said: Callable[..., list[str]]) -> None:
+    before = len(said("TLS handshake"))
+    consumer = Consumer(settings(broker, name, **{"security.protocol": "ssl", "ssl.ca.location": "probe"}))
+    try:
+        with pytest.raises(KafkaException):
+            consumer.list_topics(timeout=2)
+    finally:
+        consumer.close()
+    assert before == 0
+    (line,) = eventually(lambda: said("TLS handshake"), "the log", SOON_S)
+    assert "TLS handshake on a PLAINTEXT listener: set security.protocol=PLAINTEXT in the client" in line
+
+
+def test_an_http_client(broker: Broker, said: Callable[..., list[str]]) -> None:
+    host, port = broker.bootstrap.split(":")
+    for _ in range(3):
+        connection = http.client.HTTPConnection(host, int(port), timeout=SOON_S)
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        assert response.status == 400
+        assert b"Kafka" in response.read()
+        connection.close()
+    (line,) = said("HTTP request on a Kafka port")
+    assert "connect with a Kafka client" in line

@@ -1,0 +1,6 @@
+# to a file, and into another topic: keys, nulls, headers, times and partitions are kept
+kpybroker topic consume orders --exit --format json > orders.jsonl
+kpybroker topic produce orders-copy --format json < orders.jsonl
+
+# those that match, as they arrive
+kpybroker topic consume orders --exit --format json | grep second | kpybroker topic produce found --format json

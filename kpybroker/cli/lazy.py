@@ -1,0 +1,62 @@
+"""`LazyGroup`: the commands that talk to a cluster, imported when one of them or the list of all is asked for."""
+
+from __future__ import annotations
+
+import click
+
+CLIENT_COMMANDS = ("topic", "group", "config", "cluster", "transaction", "acl", "user", "doctor", "completion")
+
+
+class LazyGroup(click.Group):
+    """A group whose client commands are declared in `kpybroker.cli.client.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """First those that run a broker, then those that talk to one."""
+        return [*super().list_commands(ctx), *CLIENT_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name; None if there is none."""
+        return _client_command(cmd_name) if cmd_name in CLIENT_COMMANDS else super().get_command(ctx, cmd_name)
+
+
+def _client_command(name: str) -> click.Command | None:
+    """Written out, so that linters and editors follow the imports."""
+    match name:
+        case "topic":
+            from kpybroker.cli.client.commands.topic import topic
+
+            return topic
+        case "group":
+            from kpybroker.cli.client.commands.group import group
+
+            return group
+        case "config":
+            from kpybroker.cli.client.commands.config import config
+
+            return config
+        case "cluster":
+            from kpybroker.cli.client.commands.cluster import cluster
+
+            return cluster
+        case "transaction":
+            from kpybroker.cli.client.commands.transaction import transaction
+
+            return transaction
+        case "acl":
+            from kpybroker.cli.client.commands.acl import acl
+
+            return acl
+        case "user":
+            from kpybroker.cli.client.commands.user import user
+
+            return user
+        case "doctor":
+            from kpybroker.cli.client.commands.doctor import doctor
+
+            return doctor
+        case "completion":
+            from kpybroker.cli.client.commands.completion import completion
+
+            return completion
+        case _:
+            return None

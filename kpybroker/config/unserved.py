@@ -1,0 +1,76 @@
+"""Security that a user asks for and that is not served yet: the start is refused, so that nothing is less safe than it
+looks.
+
+Refused is what demands something of clients: that they encrypt, that they log in or show a certificate, or that an
+authorizer decides. The keys that only say how (stores, passwords, timeouts) demand nothing while no listener uses them;
+`interpret` reports them as without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kpybroker.config.keys.synonyms import base_key
+from kpybroker.config.values import ConfigTextError
+
+if TYPE_CHECKING:
+    from kpybroker.config.config_lookup import ConfigLookup
+
+USABLE_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
+
+EVERYONE = "every client may do everything"
+
+AUTHORIZER_KEYS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+"""Keys that Kafka's authorizers read, and that the broker does not define."""
+
+_Demands = Callable[[str], bool]
+
+_DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
+    "authorizer.class.name": (bool, EVERYONE),
+    "super.users": (bool, EVERYONE),
+    "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
+    "sasl.enabled.mechanisms": (bool, "no client has to log in"),
+    "ssl.client.auth": (lambda value: value.lower() != "none", "no client shows a certificate"),
+    "security.inter.broker.protocol": (
+        lambda value: value.upper() not in USABLE_PROTOCOLS,
+        "brokers talk in plain text",
+    ),
+}
+"""Key -> whether a value demands something that is not served, and what is the case instead."""
+
+
+class NotServed(ConfigTextError):
+    """Security settings that cannot be met. `names` are their keys; `name` is the first."""
+
+    def __init__(self, found: list[tuple[str, str]]) -> None:
+        self.names = [name for name, _ in found]
+        super().__init__(self.names[0], "not served yet: " + ", ".join(sentence for _, sentence in found))
+
+
+def check_served(config: ConfigLookup) -> None:
+    """Raise one `NotServed` for all settings that demand security which is not served."""
+    found = [*_listeners(config), *_keys(config)]
+    if found:
+        raise NotServed(found)
+
+
+def is_unserved(name: str, text: str) -> bool:
+    """Whether this value of a key demands security that is not served; listeners have their own check."""
+    demands = _DEMANDS.get(base_key(name))
+    return demands is not None and demands[0](text.strip())
+
+
+def _listeners(config: ConfigLookup) -> Iterator[tuple[str, str]]:
+    for endpoint in config.listeners:
+        if endpoint.security_protocol not in USABLE_PROTOCOLS:
+            yield (
+                "listeners",
+                f"listener {endpoint} ({endpoint.security_protocol}, where only PLAINTEXT is available)",
+            )
+
+
+def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:
+    for name, text in config.effective.items():
+        if is_unserved(name, text):
+            yield name, f"{name}={text.strip()} ({_DEMANDS[base_key(name)][1]})"

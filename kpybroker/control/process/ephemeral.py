@@ -1,0 +1,146 @@
+"""The directory of brokers that keep nothing: made at the start, gone at the end, however the end comes.
+
+It is removed by the orderly stop, by the signal that ends the process at once, and after a kill by the next start. That
+start must not take the directory of a broker that runs or is about to: each one holds a lock on a marker file in it,
+from its first moment until its process is gone. Only directories with that marker are ever removed, so that no
+`--data-dir` is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from kpybroker.system import HAS_FLOCK, belongs_to_this_user, try_flock
+
+logger = logging.getLogger("kafka.server.KafkaServer")
+
+PREFIX: Final = "kpybroker-"
+MARKER: Final = ".ephemeral"
+LOG_DIR_LOCK: Final = ".lock"
+REMOVALS_MAX: Final = 3
+"""A broker that is being ended may still create files."""
+
+
+@contextmanager
+def ephemeral_directory(name: str | None = None) -> Iterator[str]:
+    """A directory for the length of the block, which must not exist if it has this name; by default it is a new one.
+
+    First removes those of brokers that were killed. Raises OSError.
+    """
+    remove_stale(tempfile.gettempdir())
+    directory, marker = _new(name)
+    try:
+        yield directory
+    finally:
+        remove(directory)
+        os.close(marker)
+
+
+def remove(directory: str) -> None:
+    """Remove it with everything in it. The marker goes last, so that what is left is removed by a later start."""
+    for _ in range(REMOVALS_MAX):
+        for entry in _entries(directory):
+            if entry.name != MARKER:
+                _remove_entry(entry)
+        with suppress(OSError):
+            os.unlink(os.path.join(directory, MARKER))
+        try:
+            os.rmdir(directory)
+        except FileNotFoundError:
+            return
+        except OSError:
+            continue  # a file has appeared since
+        return
+
+
+def remove_stale(parent: str) -> None:
+    """Remove the directories in `parent` that this user's ephemeral brokers left when they were killed."""
+    for entry in _entries(parent):
+        if not entry.name.startswith(PREFIX) or not _is_own_directory(entry):
+            continue
+        marker = _lock(os.path.join(entry.path, MARKER), create=False)
+        if marker is None:
+            continue
+        try:
+            if not _is_log_dir_locked(entry.path):
+                remove(entry.path)
+                logger.info("Removed %s, which an ephemeral broker left when it was killed", entry.path)
+        finally:
+            os.close(marker)
+
+
+def _new(name: str | None) -> tuple[str, int]:
+    """A new directory, and the descriptor that holds its lock, where the platform has such locks."""
+    while True:
+        if name is None:
+            directory = tempfile.mkdtemp(prefix=PREFIX)
+        else:
+            os.mkdir(name, 0o700)
+            directory = name
+        if not HAS_FLOCK:
+            return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
+        marker = _lock(os.path.join(directory, MARKER), create=True)
+        if marker is not None:
+            return directory, marker
+        # Another start took it for one that was left behind: it has the lock, or has removed the directory.
+
+
+def _lock(path: str, *, create: bool) -> int | None:
+    """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
+    flags = os.O_RDWR | (os.O_CREAT if create else 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError:
+        return None
+    with suppress(OSError):
+        if try_flock(descriptor) and os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _is_log_dir_locked(directory: str) -> bool:
+    """Whether a broker has its log directory there: the directory itself, or in a cluster those below it."""
+    from kpybroker.storage.disk.local_files import local_files
+
+    for place in (directory, *(entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False))):
+        path = os.path.join(place, LOG_DIR_LOCK)
+        if not os.path.exists(path):
+            continue
+        try:
+            lock = local_files().lock(path)
+        except OSError:
+            return True
+        if lock is None:
+            return True
+        lock.release()
+    return False
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_own_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False) and belongs_to_this_user(entry.stat(follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _remove_entry(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        os.unlink(entry.path)

@@ -1,0 +1,287 @@
+"""The operating system: everything that Linux, macOS and Windows do differently, and nothing else.
+
+What a system does not have is found out once, when this module is imported, and has a plain path where it is used.
+`KPYBROKER_PORTABLE=1` in the environment makes Linux behave as if it had only what every system has, so that tests run
+the plain paths: *portable mode*. Here, and only here, is code that such a test cannot reach: what is under
+`sys.platform == "win32"` or `"darwin"`. docs/reference/operating-systems.md says what the plain paths lack.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, Any, Final, Protocol
+
+IS_PORTABLE: Final = os.environ.get("KPYBROKER_PORTABLE") == "1"
+"""Whether only what every system has is used, on Linux too."""
+
+Buffer = bytes | bytearray | memoryview
+
+
+def _of_the_system(module: Any, name: str) -> Any:
+    """What not every system has; None where it is missing, also in portable mode: there a call of it must fail."""
+    return None if IS_PORTABLE else getattr(module, name, None)
+
+
+# --- sockets
+
+HAS_EPOLL: Final = sys.platform == "linux" and not IS_PORTABLE
+EPOLLIN: Final[int] = getattr(select, "EPOLLIN", 1)
+EPOLLOUT: Final[int] = getattr(select, "EPOLLOUT", 4)
+
+
+class Epoll(Protocol):
+    """The part of `select.epoll` that the poller uses."""
+
+    closed: bool
+
+    def register(self, fd: int, eventmask: int) -> None:
+        """Watch a descriptor."""
+
+    def modify(self, fd: int, eventmask: int) -> None:
+        """Watch it for other events."""
+
+    def unregister(self, fd: int) -> None:
+        """Watch it no more."""
+
+    def poll(self, timeout: float, maxevents: int) -> list[tuple[int, int]]:
+        """Descriptors with their events."""
+        ...
+
+    def close(self) -> None:
+        """Free its descriptor."""
+
+
+def new_epoll() -> Epoll:
+    """Only where `HAS_EPOLL`."""
+    made: Epoll = getattr(select, "epoll")()  # noqa: B009 (for mypy, which knows that other systems have none)
+    return made
+
+
+HAS_SENDFILE: Final = sys.platform == "linux" and hasattr(os, "sendfile") and not IS_PORTABLE
+"""Only Linux's: elsewhere it has other arguments, or needs a blocking socket."""
+sendfile: Final[Callable[[int, int, int, int], int]] = _of_the_system(os, "sendfile")
+preadv: Final[Callable[..., int]] = _of_the_system(os, "preadv")
+"""Only where `HAS_SENDFILE` or `RWF_NOWAIT`."""
+RWF_NOWAIT: Final[int] = _of_the_system(os, "RWF_NOWAIT") or 0
+"""0: whether a page is cached cannot be asked."""
+MSG_MORE: Final[int] = _of_the_system(socket, "MSG_MORE") or 0
+sendmsg: Final[Callable[[socket.socket, Sequence[Buffer], tuple[()], int], int]] = _of_the_system(
+    socket.socket, "sendmsg"
+)
+HAS_SENDMSG: Final = sendmsg is not None
+"""Only where `HAS_SENDMSG`."""
+
+
+def claim_port(sock: socket.socket) -> None:
+    """Before `bind`: take a port that a process left a moment ago, but never one that another process listens on."""
+    if sys.platform == "win32":
+        # SO_REUSEADDR would share the port with a process that listens on it.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+    else:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def reset_on_close(sock: socket.socket) -> None:
+    """Let `close` drop what is not sent, and reset the connection (SO_LINGER of 0 seconds)."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0))
+
+
+def descriptors_max() -> int:
+    """How many files and sockets this process may open; `sys.maxsize` without a limit."""
+    if sys.platform == "win32" or IS_PORTABLE:
+        return sys.maxsize
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+# --- files
+
+HAS_POSIX_FILES: Final = sys.platform != "win32" and not IS_PORTABLE
+"""Whether files have `pread`, and may be renamed and removed while they are open."""
+OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+pread: Final[Callable[[int, int, int], bytes]] = _of_the_system(os, "pread")
+pwrite: Final[Callable[[int, Buffer, int], int]] = _of_the_system(os, "pwrite")
+"""Only where `HAS_POSIX_FILES`."""
+
+
+def _sync_data(fd: int) -> None:
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # as FileChannel.force: fsync leaves data in the drive's cache
+    else:
+        os.fsync(fd)
+
+
+# fdatasync also writes the length when it changed, which is all we need of the metadata.
+sync_data: Final[Callable[[int], None]] = _sync_data if IS_PORTABLE else getattr(os, "fdatasync", _sync_data)
+"""Bring a file's data and length to the device."""
+
+
+def sync_directory(path: str) -> None:
+    """Bring a directory's entries to the device. Without POSIX files it cannot be asked for, and does nothing."""
+    if not HAS_POSIX_FILES:
+        return
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | OPEN_FLAGS)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def try_lock(fd: int) -> bool:
+    """Take an exclusive lock on a whole file, which a JVM's FileChannel.tryLock sees; False if another process has it.
+
+    Closing the descriptor drops it.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # a JVM locks the whole range, which includes the first byte
+        else:
+            import fcntl
+
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+_REPLACE_TRIES, _REPLACE_PAUSE_S = 20, 0.025
+
+
+def replace(source: str, target: str) -> None:
+    """`os.replace`. On Windows another program may have a file open for a moment (a scanner, a process that ends)."""
+    if sys.platform == "win32":
+        for _ in range(_REPLACE_TRIES):
+            with suppress(PermissionError):
+                os.replace(source, target)
+                return
+            time.sleep(_REPLACE_PAUSE_S)
+    os.replace(source, target)
+
+
+def disk_usage(path: str) -> tuple[int, int]:
+    """Total bytes of the volume that holds `path`, and those that a process without privileges can fill."""
+    if sys.platform == "win32" or IS_PORTABLE:
+        import shutil
+
+        total, _, free = shutil.disk_usage(path)
+        return total, free
+    found = os.statvfs(path)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+HAS_FLOCK: Final = sys.platform != "win32"
+
+
+def try_flock(fd: int) -> bool:
+    """Take an exclusive `flock`; False where it is held elsewhere, and always without `HAS_FLOCK`.
+
+    It belongs to the descriptor, not to the process as that of `try_lock` does.
+    """
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def belongs_to_this_user(found: os.stat_result) -> bool:
+    """Whether a file is this user's; always False on Windows, which has no user ids."""
+    return sys.platform != "win32" and found.st_uid == os.getuid()
+
+
+# --- processes
+
+
+_WINDOWS_NEW_PROCESS_GROUP = 0x200
+OWN_SESSION: Final[dict[str, Any]] = (
+    {"creationflags": _WINDOWS_NEW_PROCESS_GROUP} if sys.platform == "win32" else {"start_new_session": True}
+)
+"""Options with which a child process does not get the terminal's interrupts."""
+
+
+def lower_priority(niceness: int) -> None:
+    """Let other processes run first. Windows has another measure, and this does nothing there."""
+    if sys.platform != "win32" and not IS_PORTABLE:
+        os.nice(niceness)
+
+
+def reader_has_gone(stream: IO[Any]) -> bool:
+    """Whether this is a pipe that no process reads any more: found out without writing to it. Not on Windows."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), select.POLLERR)
+    except (OSError, ValueError):
+        return False
+    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+def wait_for_end_of(pid: int) -> None:
+    """Return once a process has ended. One that this process may not see counts as one that has."""
+    if sys.platform == "linux" and not IS_PORTABLE:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        except OSError:  # a kernel before 5.3
+            pass
+        else:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll()
+            os.close(descriptor)
+            return
+    is_child = os.getppid() == pid
+    while _exists(pid) and (not is_child or os.getppid() == pid):
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _exists(pid: int) -> bool:
+    if sys.platform == "win32":  # os.kill would end it; so only the end of the parent is noticed
+        return os.getppid() == pid
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def one_heap_for_all_threads() -> None:
+    """Limits glibc to one heap (mallopt(3), M_ARENA_MAX), as other C libraries have.
+
+    By default each thread has its own, and keeps what it has freed: large requests handled by several worker threads
+    would take their memory once for each thread. With the GIL, several heaps gain nothing.
+    """
+    if sys.platform != "linux" or IS_PORTABLE:
+        return
+    import ctypes  # trio has it too
+
+    arena_max = -8
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(arena_max, 1)

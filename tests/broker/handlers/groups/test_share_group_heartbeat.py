@@ -1,0 +1,25 @@
+"""ShareGroupHeartbeat is refused at once, with what to use, and logged once for each client."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.support.running_broker import ask, running_broker
+
+
+async def test_a_client_is_refused_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running_broker(tmp_path) as broker:
+        caplog.set_level(logging.WARNING)
+        for _ in range(2):
+            response = await ask(broker, ShareGroupHeartbeatRequest(group_id="a group", member_id="m"), 1, "sharer")
+            assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert "use a consumer group" in response.error_message
+        assert [record.getMessage() for record in caplog.records] == [
+            "Refused test client_id=sharer group='a group': share groups (KIP-932) are not served; use a consumer "
+            "group, with group.protocol=classic in the client"
+        ]

@@ -1,0 +1,102 @@
+"""ACLs and users: what is asked for; this broker does not serve them, and the commands say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+
+from kpybroker.cli.client.actions.acls import AclOptions, bindings, filters, operations_for, principal
+from kpybroker.cli.client.actions.users import read_password
+from kpybroker.cli.client.connect.errors import CommandError
+from tests.cli.client.conftest import Run
+
+
+def test_each_principal_gets_each_operation_on_each_resource() -> None:
+    options = AclOptions(
+        allow=["alice"], deny=["Group:x"], operations=["read,alter-configs"], topics=["t"], cluster=True
+    )
+    found = {
+        (one.principal, one.restype.name, one.name, one.operation.name, one.permission_type.name)
+        for one in bindings(options)
+    }
+    assert len(found) == 8
+    assert ("User:alice", "TOPIC", "t", "READ", "ALLOW") in found
+    assert ("Group:x", "BROKER", "kafka-cluster", "ALTER_CONFIGS", "DENY") in found
+
+
+def test_producers_and_consumers_get_what_they_need() -> None:
+    producer, consumer = AclOptions(producer=True), AclOptions(consumer=True)
+    assert operations_for("topic", producer) == ["WRITE", "DESCRIBE", "CREATE"]
+    assert operations_for("transactional-id", producer) == ["WRITE", "DESCRIBE"]
+    assert operations_for("topic", consumer) == ["READ", "DESCRIBE"]
+    assert operations_for("group", consumer) == ["READ"]
+
+
+def test_prefixes_do_not_apply_to_the_cluster() -> None:
+    made = bindings(AclOptions(allow=["a"], operations=["all"], topics=["t-"], cluster=True, prefixed=True))
+    assert [one.resource_pattern_type for one in made] == [ResourcePatternType.PREFIXED, ResourcePatternType.LITERAL]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (AclOptions(topics=["t"], operations=["read"]), "no principal"),
+        (AclOptions(allow=["a"], operations=["read"]), "no resource"),
+        (AclOptions(allow=["a"], topics=["t"]), "no operation is named for topic t"),
+        (AclOptions(allow=["a"], topics=["t"], operations=["raed"]), "raed is no operation"),
+        (AclOptions(allow=["a"], topics=["t"], operations=["any"]), "any is no operation"),
+    ],
+)
+def test_an_acl_needs_all_of_its_parts(options: AclOptions, named: str) -> None:
+    with pytest.raises(CommandError, match=named) as caught:
+        bindings(options)
+    assert caught.value.exit_code == 2
+
+
+def test_a_filter_leaves_open_what_is_not_named() -> None:
+    (everything,) = filters(AclOptions())
+    assert everything.restype == ResourceType.ANY
+    assert (everything.principal, everything.host, everything.name) == (None, None, None)
+    assert everything.operation == AclOperation.ANY
+    assert everything.permission_type == AclPermissionType.ANY
+    assert len(filters(AclOptions(allow=["a", "b"], topics=["t", "u"]))) == 4
+    assert (principal("a"), principal("Group:a")) == ("User:a", "Group:a")
+
+
+def test_a_password_is_read_from_a_file_or_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "password"
+    file.write_text("pass word-1\n")
+    assert read_password(str(file)) == "pass word-1"
+    file.write_text("\n")
+    with pytest.raises(CommandError, match="empty"):
+        read_password(str(file))
+    with pytest.raises(CommandError, match="cannot be read"):
+        read_password(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("acl", "list"),
+        ("acl", "create", "--allow-principal", "a", "--topic", "t", "--operation", "read"),
+        ("acl", "delete", "--topic", "t"),
+        ("acl", "delete", "--topic", "t", "-y"),
+        ("user", "list"),
+        ("user", "list", "alice"),
+        ("user", "set", "alice"),
+        ("user", "delete", "alice", "-y"),
+    ],
+)
+def test_a_broker_that_does_not_serve_it_is_a_clear_error(run: Run, words: tuple[str, ...]) -> None:
+    result = run(*words, stdin=b"alice-password\n")
+    assert result.code == 1
+    assert "not supported by broker" in result.err
+    assert "fix: use a broker that serves this: kpybroker cluster api-versions" in result.err
+    assert "alice-password" not in result.err + result.text
+
+
+def test_deleting_everything_is_refused(run: Run) -> None:
+    result = run("acl", "delete", "-y")
+    assert (result.code, "every ACL" in result.err) == (2, True)

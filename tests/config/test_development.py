@@ -1,0 +1,24 @@
+"""The defaults of brokers for development and tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.development import development_defaults
+from kpybroker.config.replication_factors import out_of_reach
+
+
+@pytest.mark.parametrize("brokers", [1, 2, 3, 9])
+def test_brokers_can_meet_them_and_groups_do_not_wait(brokers: int) -> None:
+    defaults = development_defaults(brokers)
+    config = BrokerConfig(defaults)
+    assert out_of_reach(config.static, brokers) == []
+    assert config.get_int("group.initial.rebalance.delay.ms") == 0
+    assert config.get_int("default.replication.factor") == min(brokers, 3)
+    assert config.get_int("transaction.state.log.min.isr") == min(brokers, 2)
+
+
+def test_each_call_gives_a_dictionary_of_its_own() -> None:
+    development_defaults()["broker.id"] = "7"
+    assert development_defaults()["broker.id"] == "0"

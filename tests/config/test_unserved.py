@@ -1,0 +1,111 @@
+"""Security that is asked for and not served ends the start; it is never left out in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
+from kpybroker.config.fix import fix_for
+from kpybroker.config.interpret import interpret
+from kpybroker.config.keys import security
+from kpybroker.config.keys.status import NO_AUTHORIZER, NO_SASL_CLIENTS, NO_TLS_CLIENTS, SECURITY
+from kpybroker.config.unserved import NotServed, is_unserved
+from kpybroker.config.values import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "every client may do everything"),
+        ("super.users", "User:admin", "every client may do everything"),
+        ("allow.everyone.if.no.acl.found", "FALSE", "every client may do everything"),
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-256", "no client has to log in"),
+        ("listener.name.plaintext.sasl.enabled.mechanisms", "PLAIN", "no client has to log in"),
+        ("ssl.client.auth", "required", "no client shows a certificate"),
+        ("ssl.client.auth", "requested", "no client shows a certificate"),
+        ("security.inter.broker.protocol", "SASL_SSL", "brokers talk in plain text"),
+    ],
+)
+def test_a_demand_is_refused_with_what_is_the_case_instead(name: str, value: str, instead: str) -> None:
+    with pytest.raises(NotServed) as caught:
+        BrokerConfig({name: value})
+    assert str(caught.value).startswith(f"not served yet: {name}={value} (")
+    assert instead in str(caught.value)
+    assert fix_for(caught.value).startswith(f"remove {name}, but only where every client")
+
+
+@pytest.mark.parametrize("listeners", ["SSL://:9093", "PLAINTEXT://:9092,SASL_SSL://:9093", "SASL_PLAINTEXT://:1"])
+def test_a_listener_that_encrypts_or_asks_for_a_login_is_refused(listeners: str) -> None:
+    with pytest.raises(NotServed, match=r"\(S.*, where only PLAINTEXT is available\)") as caught:
+        BrokerConfig({"listeners": listeners})
+    assert fix_for(caught.value).startswith("use PLAINTEXT in listeners, but only where")
+
+
+def test_a_listener_is_refused_for_its_protocol_not_its_name() -> None:
+    props = {"listeners": "PLAINTEXT://:9092", "listener.security.protocol.map": "PLAINTEXT:SASL_SSL"}
+    with pytest.raises(NotServed, match=r"PLAINTEXT://:9092 \(SASL_SSL, where"):
+        BrokerConfig(props)
+
+
+def test_one_error_names_everything_that_is_refused() -> None:
+    props = {"listeners": "SASL_SSL://:9", "super.users": "User:a", "authorizer.class.name": "a.B"}
+    with pytest.raises(NotServed) as caught:
+        BrokerConfig(props)
+    assert caught.value.names == ["listeners", "super.users", "authorizer.class.name"]
+    assert fix_for(caught.value).startswith("remove super.users, authorizer.class.name and use PLAINTEXT in listeners,")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", ""),
+        ("super.users", " "),
+        ("allow.everyone.if.no.acl.found", "true"),
+        ("sasl.enabled.mechanisms", ""),
+        ("ssl.client.auth", "none"),
+        ("security.inter.broker.protocol", "PLAINTEXT"),
+        ("ssl.keystore.location", "/store"),
+        ("sasl.jaas.config", "x required;"),
+    ],
+)
+def test_what_demands_nothing_is_not_refused(name: str, value: str) -> None:
+    BrokerConfig({name: value})
+
+
+def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
+    props = {"ssl.keystore.location": "/s", "ssl.keystore.password": "geheim", "sasl.login.class": "a.B"}
+    notes = interpret(props).notes
+    assert [note.text for note in notes] == [
+        "ssl.keystore.location, ssl.keystore.password have no effect: TLS listeners are not available yet",
+        "sasl.login.class has no effect: SASL listeners are not available yet",
+    ]
+    assert all(note.serious for note in notes)
+
+
+def test_every_key_of_tls_sasl_and_authorizers_is_refused_or_a_warning() -> None:
+    for name, *_, status in security.ROWS:
+        if name.startswith(("ssl.", "sasl.", "authorizer.", "delegation.")):
+            assert status in SECURITY
+        if status in (NO_AUTHORIZER, NO_SASL_CLIENTS, NO_TLS_CLIENTS):
+            assert is_unserved(name, "required")
+
+
+@pytest.mark.parametrize("name", ["create.topic.policy.class.name", "alter.config.policy.class.name"])
+def test_a_policy_that_cannot_forbid_anything_is_a_warning(name: str) -> None:
+    (note,) = interpret({name: "a.B"}).notes
+    assert note.serious
+
+
+def test_a_key_of_authorizers_is_not_said_to_be_unknown() -> None:
+    (note,) = interpret({"allow.everyone.if.no.acl.found": "true"}).notes
+    assert "it is a key of authorizers, and none is available yet" in note.text
+
+
+def test_a_dynamic_demand_is_refused_and_one_in_the_tree_is_ignored_with_its_reason() -> None:
+    config = BrokerConfig()
+    with pytest.raises(ConfigError, match="no client shows a certificate"):
+        validate_dynamic(config, {"ssl.client.auth": "required"}, per_broker=True)
+    usable, ignored = usable_dynamic({"ssl.client.auth": "required", "num.io.threads": "9"}, per_broker=True)
+    assert usable == {"num.io.threads": "9"}
+    assert ignored == {"ssl.client.auth": "it demands security that is not served yet"}
