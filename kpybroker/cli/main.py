@@ -35,7 +35,7 @@ _log_format = click.option(
 @click.group(cls=LazyGroup, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kpybroker", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A broker that speaks the Kafka protocol."""
+    """A broker that speaks the Kafka protocol, and commands for any Kafka cluster."""
 
 
 @cli.command(epilog=_EXIT_CODES)

@@ -220,7 +220,8 @@ class Faults:
             from kpybroker.testing.running.predicates import Predicates
 
             self._predicates = Predicates(self._channel)
-        return self._predicates.add({"match": {**match, "predicate": True}, "act": act, "trigger": trigger}, when)
+        rule = {"match": {**match, "predicate": True}, "act": act, "trigger": trigger}
+        return Fault(self._channel, *self._predicates.add(rule, when))
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 RUN_S_MAX = 100
@@ -29,7 +30,9 @@ def run_pytest(directory: Path, tests: str, *options: str, ini: str = "") -> Run
     (directory / "pytest.ini").write_text(f"[pytest]\n{ini}")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environment.get('PYTHONPATH', '')}"
-    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-rs", *options, "test_it.py"]
+    is_installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+    plugins = [] if is_installed else ["-p", PLUGIN]
+    command = [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-rs", *options, "test_it.py"]
     done = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
     )

@@ -67,9 +67,8 @@ def ping(address: str, timeout_s: float, wait_s: float) -> None:
     try:
         apis = wait_until(lambda: count_apis(host, port, timeout_s), wait_s)
     except NoBroker as error:
-        from kpybroker.cli.run import fail
-
-        fail(error.cause, error.fix, EXIT_FAILED)
+        click.echo(f"kpybroker: {error.cause}\nfix: {error.fix}", err=True)
+        raise SystemExit(EXIT_FAILED) from None
     click.echo(f"{address} responds and serves {apis} APIs")
 
 

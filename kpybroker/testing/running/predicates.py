@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kpybroker.testing.errors import TestingError
-from kpybroker.testing.fault import Fault
 from kpybroker.testing.running.channel import Channel
 
 ASK_S = 5.0
@@ -28,8 +27,11 @@ class Predicates:
         self._by_fault: dict[int, tuple[Predicate, list[BaseException]]] = {}
         self._thread: threading.Thread | None = None
 
-    def add(self, rule: Mapping[str, Any], predicate: Predicate) -> Fault:
-        """Add the fault; from then on the predicate is asked."""
+    def add(self, rule: Mapping[str, Any], predicate: Predicate) -> tuple[int, list[BaseException]]:
+        """Add the fault; from then on the predicate is asked.
+
+        Returns the fault's id, and a list that receives what the predicate raises.
+        """
         failures: list[BaseException] = []
         with self._lock:  # the thread judges nothing before it knows the fault
             fault_id = self._channel.call("add_fault", **rule)["id"]
@@ -37,7 +39,7 @@ class Predicates:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._judge_all, name="kpybroker-predicates", daemon=True)
                 self._thread.start()
-        return Fault(self._channel, fault_id, failures)
+        return fault_id, failures
 
     def _judge_all(self) -> None:
         try:

@@ -8,8 +8,8 @@ Once the cluster has responded, the command waits for a broker that goes away; b
 from __future__ import annotations
 
 import select
-import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from kpybroker.cli.client.actions.interrupts import Interrupts
 from kpybroker.cli.client.actions.partitions import (
     Place,
     bounds,
@@ -34,6 +35,7 @@ from kpybroker.cli.client.records.template import BadTemplate, Part
 
 BATCH_RECORDS: Final = 500
 POLL_S: Final = 0.1
+CLOSE_S_MAX: Final = 5.0
 END_OF_PARTITION: Final = "_PARTITION_EOF"
 CONNECTION_ERRORS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
 
@@ -169,8 +171,12 @@ class Reader:
         """These were written and flushed."""
 
     def close(self) -> None:
-        """Commit, leave, disconnect."""
-        self.consumer.close()
+        """Commit, leave, disconnect. librdkafka waits for a broker that is away as long as a session lasts."""
+        closing = threading.Thread(target=self.consumer.close, daemon=True)
+        closing.start()
+        closing.join(CLOSE_S_MAX)
+        if closing.is_alive():
+            note("the cluster does not respond: what was printed last may be read again by the group")
 
 
 class PlannedReader(Reader):
@@ -267,27 +273,28 @@ class _Session:
         self._limit = limit
         self._count: Counter[Place] = Counter()
         self._number = 0
-        self._is_stopped = False
         self._out = sys.stdout.buffer
 
     def run(self) -> int:
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        interrupts = Interrupts()
         try:
-            while not (self._is_stopped or self._is_complete()):
-                left = BATCH_RECORDS if self._limit is None else min(BATCH_RECORDS, self._limit - self._number)
-                messages = self._reader.read(left)
-                if messages:
-                    self._print(messages)
-                    self._reader.printed(messages)
-                elif _reader_has_gone():
-                    raise BrokenPipeError
+            with interrupts:
+                self._loop(interrupts)
         finally:
             self._reader.close()
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        if self._is_stopped:
+        if interrupts.requested:
             note(self._summary())
         return 0
+
+    def _loop(self, interrupts: Interrupts) -> None:
+        while not (interrupts.requested or self._is_complete()):
+            left = BATCH_RECORDS if self._limit is None else min(BATCH_RECORDS, self._limit - self._number)
+            messages = self._reader.read(left)
+            if messages:
+                self._print(messages)
+                self._reader.printed(messages)
+            elif _reader_has_gone():
+                raise BrokenPipeError
 
     def _is_complete(self) -> bool:
         return self._number == self._limit or self._reader.is_done
@@ -298,9 +305,6 @@ class _Session:
             self._number += 1
             self._count[message.topic(), message.partition()] += 1
         self._out.flush()
-
-    def _stop(self, number: int, frame: Any) -> None:
-        self._is_stopped = True
 
     def _summary(self) -> str:
         if not self._count:

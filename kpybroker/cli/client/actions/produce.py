@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
+from kpybroker.cli.client.actions.interrupts import InterruptibleSource, Interrupts
 from kpybroker.cli.client.connect.admin import ErrorWatch, make
 from kpybroker.cli.client.connect.errors import CommandError, kafka_error, note, report, usage
 from kpybroker.cli.client.connect.settings import Connection, Settings, load
@@ -27,6 +28,8 @@ from kpybroker.cli.client.records.template import BadTemplate, Part, unescape
 
 INTERRUPTED: Final = 130
 POLL_S: Final = 0.1
+END_S_MAX: Final = 5.0
+"""How long the end waits for acknowledgements after Ctrl-C."""
 TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
 REFUSED_MAX: Final = 10_000
 """Records that are sent again alone; beyond that they fail with their batch."""
@@ -144,24 +147,29 @@ class Delivery:
         self._fixes: dict[str, None] = {}
         self._hopeless = threading.Event()
         self._lines = 0
-        self._refused: list[tuple[Record, int]] | None = []
+        self._refused: list[tuple[Record, int, Any]] | None = []
         """Refused as too large, in a batch with others; None once each is sent alone."""
 
     def run(self, source: Any, delimiter: bytes, parse: Parse) -> int:
         """Send all of the source; the exit code."""
+        with Interrupts() as interrupts:
+            return self._run(InterruptibleSource(source, interrupts), delimiter, parse, interrupts)
+
+    def _run(self, source: InterruptibleSource, delimiter: bytes, parse: Parse, interrupts: Interrupts) -> int:
         closed = threading.Event()
         poller = threading.Thread(target=self._poll_until, args=(closed,), daemon=True)
         poller.start()
-        code, bad = 0, None
+        bad = None
         try:
-            bad = self._read(source, delimiter, parse)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        try:
-            self._producer.flush()
+            bad = self._read(source, delimiter, parse, interrupts)
+            while self._producer.flush(POLL_S) and not interrupts.requested:
+                pass
             self._send_alone()
         except KeyboardInterrupt:
-            code = INTERRUPTED
+            interrupts.requested = True
+        if interrupts.requested:
+            self._end_soon()
+        code = INTERRUPTED if interrupts.requested else 0
         closed.set()
         poller.join()
         return self._finish(code, bad)
@@ -170,11 +178,13 @@ class Delivery:
         while not closed.is_set():
             self._producer.poll(POLL_S)
 
-    def _read(self, source: Any, delimiter: bytes, parse: Parse) -> BadLine | None:
+    def _read(
+        self, source: InterruptibleSource, delimiter: bytes, parse: Parse, interrupts: Interrupts
+    ) -> BadLine | None:
         """Send record after record; the reason if one is not one."""
         try:
             for piece in pieces(source, delimiter):
-                if self._hopeless.is_set():
+                if self._hopeless.is_set() or interrupts.requested:
                     return None
                 self._send(parse(piece), self._lines + 1)
                 self._lines += 1
@@ -212,9 +222,19 @@ class Delivery:
     def _send_alone(self) -> None:
         """Again, and each in a batch of its own: a broker refuses a whole batch for one record that is too large."""
         refused, self._refused = self._refused, None
-        for record, line in refused or ():
+        for record, line, _ in refused or ():
             self._send(record, line)
             self._producer.flush()
+
+    def _end_soon(self) -> None:
+        """What is not acknowledged in END_S_MAX, or before a second Ctrl-C, is reported as failed."""
+        with suppress(KeyboardInterrupt):
+            self._producer.flush(END_S_MAX)
+        self._producer.purge()
+        self._producer.flush(END_S_MAX)
+        refused, self._refused = self._refused, None
+        for record, line, error in refused or ():
+            self._done(record, line, error, None)
 
     def _may_send_again(self) -> bool:
         return self._refused is not None and len(self._refused) < REFUSED_MAX
@@ -223,7 +243,7 @@ class Delivery:
         with self._lock:
             if error is not None and error.name() == TOO_LARGE and self._may_send_again():
                 assert self._refused is not None
-                self._refused.append((record, line))
+                self._refused.append((record, line, error))
                 return
             if error is None:
                 self.delivered += 1
@@ -272,7 +292,7 @@ class Delivery:
         if bad is not None:
             report(f"line {self._lines + 1} is no record: {bad}")
             self._fixes.setdefault(f"correct it, and go on from there: tail -n +{self._lines + 1}")
-        elif self._hopeless.is_set():
+        elif self._hopeless.is_set() or code:
             note(f"stopped after line {self._lines} of the input")
         for fix in self._fixes:
             note(f"fix: {fix}")

@@ -1,9 +1,10 @@
-"""Checks of a cluster through one broker: versions, login, advertised addresses, topics, factors, clock."""
+"""Checks of a cluster through one broker: versions, login, and the addresses that its brokers advertise."""
 
 from __future__ import annotations
 
-import time
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from kpybroker.cli.client.connect import sasl
 from kpybroker.cli.client.connect.errors import CommandError
@@ -11,25 +12,12 @@ from kpybroker.cli.client.connect.settings import Settings
 from kpybroker.cli.client.connect.versions import is_controller_only, looks_like
 from kpybroker.cli.client.connect.wire import WireBroker, WireError
 from kpybroker.cli.client.doctor import ports
-from kpybroker.cli.client.doctor.findings import NOTE, SKIPPED, Findings, counted
+from kpybroker.cli.client.doctor.findings import NOTE, SKIPPED, Findings
 from kpybroker.cli.client.doctor.ports import Address
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
-from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-
-BROKER: Final = 4
-MAX_TIMESTAMP: Final = -3
-PARTITIONS_MAX: Final = 2000
-"""Partitions that are asked for their newest record."""
-AHEAD_MS: Final = 5_000
-
-FACTORS: Final = (
-    ("offsets.topic.replication.factor", "__consumer_offsets", "groups cannot work"),
-    ("transaction.state.log.replication.factor", "__transaction_state", "transactions cannot work"),
-)
 
 
 class Seen(NamedTuple):
@@ -106,6 +94,15 @@ def log_in(broker: WireBroker, seen: Seen) -> bool:
     return True
 
 
+@contextmanager
+def opened(address: Address, seen: Seen) -> Iterator[WireBroker]:
+    """A connection to a broker that serves requests. Raises CommandError."""
+    with ports.open_broker(address, seen.settings, encrypted=seen.encrypted) as broker:
+        if seen.settings.protocol.startswith("SASL"):
+            broker.login(seen.settings.properties)
+        yield broker
+
+
 # --- what the brokers advertise
 
 
@@ -151,9 +148,7 @@ def _check_advertised(one: Any, cluster_id: str | None, given: Address, ips: lis
         findings.failed("advertised", f"{name}, a name that has no address here", f"{fix}; or add the name to DNS")
         return
     try:
-        with ports.open_broker((one.host, one.port), seen.settings, encrypted=seen.encrypted) as broker:
-            if seen.settings.protocol.startswith("SASL"):
-                broker.login(seen.settings.properties)
+        with opened((one.host, one.port), seen) as broker:
             other = metadata(broker, False).cluster_id
     except CommandError as error:
         findings.failed("advertised", f"{name}: {error.cause}", fix)
@@ -162,104 +157,3 @@ def _check_advertised(one: Any, cluster_id: str | None, given: Address, ips: lis
         findings.failed("advertised", f"{name}, where a broker of another cluster ({other}) answers", fix)
     elif (one.host, one.port) != given:
         findings.ok("advertised", f"{name}, which answers")
-
-
-# --- what the cluster says of itself
-
-
-def check_topics(found: Any, findings: Findings) -> None:
-    """Leaders and replicas of all partitions."""
-    partitions = [(topic.name, partition) for topic in found.topics for partition in topic.partitions]
-    leaderless = [f"{name}-{p.partition_index}" for name, p in partitions if p.leader_id < 0]
-    behind = [f"{name}-{p.partition_index}" for name, p in partitions if len(p.isr_nodes) < len(p.replica_nodes)]
-    if leaderless:
-        fix = "bring the brokers of their replicas back: kpybroker cluster health shows them"
-        findings.failed("topics", f"{counted(len(leaderless), 'partition')} without a leader: {_some(leaderless)}", fix)
-    if behind:
-        fix = "bring the missing replicas back: kpybroker cluster health shows them"
-        findings.warning(
-            "topics", f"{counted(len(behind), 'partition')} with replicas out of sync: {_some(behind)}", fix
-        )
-    if not leaderless and not behind:
-        findings.ok(
-            "topics",
-            f"{counted(len(found.topics), 'topic')}, {counted(len(partitions), 'partition')}, all replicas in sync",
-        )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
-
-
-def check_factors(broker: WireBroker, found: Any, findings: Findings) -> None:
-    """Whether the topics of offsets and transactions can be created; they are when they are first needed."""
-    existing = {topic.name for topic in found.topics}
-    missing = [row for row in FACTORS if row[1] not in existing]
-    if not missing or not found.brokers:
-        return
-    try:
-        values = _broker_configs(broker, found.brokers[0].node_id, [row[0] for row in missing])
-    except CommandError as error:
-        findings.add("factors", SKIPPED, f"the broker's settings cannot be read: {error.cause}")
-        return
-    count = len(found.brokers)
-    for key, _, effect in missing:
-        factor = values.get(key)
-        if factor is not None and factor.isdigit() and int(factor) > count:
-            fix = f"set {key}={count} in server.properties and restart, or run {factor} brokers"
-            text = f"{effect}: {key} is {factor}, and there is {counted(count, 'broker')}"
-            findings.failed("factors", text, fix)
-
-
-def _broker_configs(broker: WireBroker, node_id: int, keys: list[str]) -> dict[str, str | None]:
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=BROKER, resource_name=str(node_id), configuration_keys=keys
-    )
-    (result,) = broker.request(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource])).results
-    if result.error_code:
-        raise CommandError(result.error_message or ErrorCode(result.error_code).name)
-    return {entry.name: entry.value for entry in result.configs}
-
-
-def check_newest_records(broker: WireBroker, found: Any, findings: Findings) -> None:
-    """Records from the future: a producer's clock or a broker's is ahead, or this machine's is behind.
-
-    Only partitions whose leader is this broker are asked.
-    """
-    served = broker.versions.get(ApiKey.LIST_OFFSETS)
-    if served is None or served[1] < 7:
-        return
-    node = next((one.node_id for one in found.brokers if (one.host, one.port) == broker.address), None)
-    topics = _led_by(found, node)
-    if not topics:
-        return
-    now_ms = time.time_ns() // 1_000_000
-    try:
-        response = broker.request(ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=topics))
-    except CommandError as error:
-        findings.add("clock", SKIPPED, f"the newest records cannot be asked for: {error.cause}")
-        return
-    times = [(p.timestamp, f"{t.name}-{p.partition_index}") for t in response.topics for p in t.partitions]
-    newest, where = max(times, default=(-1, ""))
-    if newest > now_ms + AHEAD_MS:
-        text = f"the newest record of {where} is {(newest - now_ms) / 1000:.0f} s ahead of this machine's clock"
-        fix = (
-            "synchronize the clocks (NTP) of this machine, the brokers and the producers; --write measures the brokers"
-        )
-        findings.warning("clock", text, fix)
-    elif newest >= 0:
-        findings.ok("clock", "no record is from the future")
-
-
-def _led_by(found: Any, node_id: int | None) -> list[Any]:
-    topics, count = [], 0
-    for topic in found.topics:
-        numbers = [p.partition_index for p in topic.partitions if node_id is not None and p.leader_id == node_id]
-        count += len(numbers)
-        if numbers and count <= PARTITIONS_MAX:
-            partitions = [
-                ListOffsetsRequest.ListOffsetsPartition(partition_index=number, timestamp=MAX_TIMESTAMP)
-                for number in numbers
-            ]
-            topics.append(ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=partitions))
-    return topics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kpybroker.cli.client.connect.errors import CommandError
 from kpybroker.cli.client.connect.settings import Connection, Settings, load
-from kpybroker.cli.client.doctor import cluster, ports, reach
+from kpybroker.cli.client.doctor import cluster, ports, reach, state
 from kpybroker.cli.client.doctor.findings import SKIPPED, Findings
 from kpybroker.cli.client.doctor.ports import Address
 
@@ -37,9 +37,9 @@ def _check_cluster(address: Address, ips: list[str], seen: cluster.Seen) -> bool
                 return False
             found = cluster.metadata(broker, True)
             cluster.check_brokers(found, address, ips, seen)
-            cluster.check_topics(found, findings)
-            cluster.check_factors(broker, found, findings)
-            cluster.check_newest_records(broker, found, findings)
+            state.check_topics(found, findings)
+            state.check_factors(found, seen)
+            state.check_newest_records(found, seen)
     except CommandError as error:
         findings.failed("cluster", error.cause, error.fix)
         return False

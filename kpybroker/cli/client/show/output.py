@@ -14,7 +14,6 @@ from typing import Any, Final
 from kpybroker.cli.client.connect.errors import note
 from kpybroker.cli.client.show.cells import Column, Row
 
-FORMATS: Final = ("table", "wide", "json", "yaml")
 TABLES: Final = ("table", "wide")
 
 
@@ -55,9 +54,7 @@ class Output:
 
     def table(self, rows: Iterable[Row], columns: Sequence[Column]) -> None:
         """Rows as a table; for tables only."""
-        from kpybroker.cli.client.show.tables import table
-
-        write(table(rows, [column for column in columns if self.format == "wide" or not column.wide]))
+        write(self.text(rows, columns))
 
     def sections(self, parts: Iterable[str]) -> None:
         """Texts with an empty line between them, for tables; those without a text are left out."""
@@ -73,7 +70,8 @@ class Output:
         """What `table` prints, for `sections`."""
         from kpybroker.cli.client.show.tables import table
 
-        return table(rows, [column for column in columns if self.format == "wide" or not column.wide])
+        is_wide = self.format == "wide"
+        return table(rows, [column for column in columns if is_wide or not column.wide], fold=not is_wide)
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> str:
         """Names and values below each other, for `sections`."""

@@ -1,0 +1,40 @@
+"""Each project in docs/examples, run as a reader runs it: pytest in its folder, with the plugin and nothing of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from compat_tests.deps import jars_dir
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+ROOT = EXAMPLES.parents[1]
+PLUGIN = "kpybroker.pytest_plugin"
+RUN_S_MAX = 300
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/test_*.py"))
+
+
+def test_there_are_ten() -> None:
+    assert len(NAMES) == 10
+    assert len(NAMES) == len(set(NAMES))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_tests_pass(name: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
+    environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environment.get('PYTHONPATH', '')}"
+    environment["SPARK_KAFKA_JARS"] = str(jars_dir("spark-4.0.0"))
+    is_installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+    plugins = [] if is_installed else ["-p", PLUGIN]
+    command = [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-q", "--rootdir", "."]
+    done = subprocess.run(
+        command, cwd=EXAMPLES / name, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^\d+ passed in ", done.stdout, re.MULTILINE), done.stdout

@@ -1,0 +1,67 @@
+"""Ctrl-C that loses nothing: it ends a wait at once, and work only between two records.
+
+Python's own KeyboardInterrupt may arrive anywhere, also after a record was read and before it was sent.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """With it, the first signal sets `requested`, and raises KeyboardInterrupt in `wait_readable`; a second one
+    raises it anywhere."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._is_waiting = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        self._before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        is_second, self.requested = self.requested, True
+        if is_second or self._is_waiting:
+            raise KeyboardInterrupt
+
+    def wait_readable(self, source: Any) -> None:
+        """Until a stream has something to read, or its end. Raises KeyboardInterrupt on the first signal."""
+        try:
+            descriptor = source.fileno()
+        except (io.UnsupportedOperation, AttributeError):
+            return
+        self._is_waiting = True
+        try:
+            if self.requested:
+                raise KeyboardInterrupt
+            select.select([descriptor], [], [])
+        except (OSError, ValueError):
+            return  # a kind of stream that cannot be waited for: reading it waits
+        finally:
+            self._is_waiting = False
+
+
+class InterruptibleSource:
+    """A binary stream whose reads are waits: a signal arrives before or after one, never with its data."""
+
+    def __init__(self, source: Any, interrupts: Interrupts) -> None:
+        self._source = source
+        self._interrupts = interrupts
+
+    def read1(self, size: int, /) -> bytes:
+        """What has arrived, at most `size`; nothing at the end. Raises KeyboardInterrupt."""
+        self._interrupts.wait_readable(self._source)
+        data: bytes = self._source.read1(size)
+        return data
