@@ -5,7 +5,6 @@ That the counting is right is shown on outputs made by hand.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
 from compat_tests.support.tools import run_process
+from tests.support.samples import module_of
 
 CRASH = ROOT / "docs" / "samples" / "delivery" / "crash.py"
 RECORDS, CRASHES = 3_000, 1
@@ -24,13 +24,7 @@ RECORDS, CRASHES = 3_000, 1
 @pytest.fixture(scope="module")
 def crash() -> ModuleType:
     """docs/samples/delivery is no package: a reader who runs it has nothing but the files."""
-    spec = importlib.util.spec_from_file_location("docs_examples_crash", CRASH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(CRASH)
 
 
 def keeps_its_promise(program: str, *, sent: int, arrived: int, lost: int, twice: int) -> None:

@@ -18,9 +18,8 @@ def test_data_are_kept_where_the_platform_keeps_a_users_data() -> None:
 
 
 def test_ephemeral_and_a_place_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == 2):
         dev.run_dev(DevOptions(0, "127.0.0.1", "/data", ephemeral=True))
-    assert caught.value.code == 2
     assert capsys.readouterr().err == (
         "kpybroker: --ephemeral keeps nothing, yet --data-dir names a data directory\nfix: leave one of the two out\n"
     )

@@ -319,9 +319,8 @@ def test_a_bad_command_line(
     monkeypatch.setattr(sys, "argv", ["kpybroker", *arguments])
     for command in ("dev", "server"):
         monkeypatch.setattr(f"kpybroker.cli.{command}.set_up_logging", lambda *args, **kwargs: None)
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == 2):
         command_line.main()
-    assert caught.value.code == 2
     two_lines(capsys.readouterr().err)
 
 

@@ -51,9 +51,8 @@ def test_a_file_is_not_needed(planned: list[run.Plan]) -> None:
 def test_an_error_names_its_source(tmp_path: Path, planned: list[run.Plan], capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=x\n")
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, check=lambda error: error.code == EXIT_CONFIG):
         run_server(str(file), {}, [], "text", "INFO")
-    assert caught.value.code == EXIT_CONFIG
     assert capsys.readouterr().err == (
         "kpybroker: Invalid value x for configuration num.partitions: Not a number of type INT "
         f"(from {file})\n"

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from compat_tests.bench import report
+from tests.support.samples import ROOT, module_of
 
-ROOT = Path(__file__).resolve().parents[2]
 DATA = sorted((ROOT / "docs" / "speed" / "data").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
 def charts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_charts", ROOT / "docs" / "_ext" / "charts.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "docs" / "_ext" / "charts.py")
 
 
 def test_a_run_becomes_data_and_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

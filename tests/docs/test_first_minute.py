@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from kpybroker import __version__
 from kpybroker.cli.banner import Address, Facts, Node, banner, ready_line
+from tests.support.samples import ROOT, module_of
 
-ROOT = Path(__file__).resolve().parents[2]
 START = ROOT / "docs" / "start"
 AGAIN = "run python docs/_ext/terminal.py"
 
 
 @pytest.fixture(scope="module")
 def terminal() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_terminal", ROOT / "docs" / "_ext" / "terminal.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(ROOT / "docs" / "_ext" / "terminal.py")
 
 
 def test_the_broker_prints_these_lines() -> None:

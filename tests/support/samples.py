@@ -6,6 +6,7 @@ test's, and nothing else is changed.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from kpybroker.config.interpret import interpret
@@ -21,6 +23,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs" / "samples"
 READY = "kpybroker ready at "
 DEADLINE_S = 120.0
+
+
+def module_of(file: Path) -> ModuleType:
+    """A Python file of the docs as a module: they are in no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 class DevBroker(NamedTuple):

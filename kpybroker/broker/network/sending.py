@@ -27,9 +27,6 @@ SENDMSG_BUFFERS_MAX = 64 if HAS_SENDMSG else 1
 SLICE_BYTES = 1024 * 1024
 """Sent to one client before others are served, give or take a step: a fast reader would keep the loop."""
 
-_NOWHERE = memoryview(bytearray(SENDFILE_STEP_BYTES))
-"""Where bytes are read that are only needed in the page cache; all threads share it."""
-
 
 class FileSlice(Protocol):
     """`size` bytes of an open file from `position`; storage counts the reader until `release`."""
@@ -119,7 +116,7 @@ class Sending:
         """Read the next part from the disk; for a thread, and never during `resume`."""
         if self._file is not None:
             self._warm_until = min(self._position + SENDFILE_STEP_BYTES, self._end)
-            preadv(self._file.fileno(), [_NOWHERE[: self._warm_until - self._position]], self._position)
+            self._file.read(self._position - self._file.position, self._warm_until - self._position)
         elif self._parts and not isinstance(part := self._parts[0], BUFFERS):
             self._warmed = _read(part, self._read_to, self._step_of(part))
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
+
+from kpybroker.system import HAS_FLOCK, belongs_to_this_user, try_flock
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -82,34 +83,28 @@ def remove_stale(parent: str) -> None:
 
 
 def _mark(directory: str) -> int | None:
-    """Put the marker into a new directory, locked from the moment it has its name; the descriptor with the lock."""
-    if sys.platform == "win32":
-        return None  # it has no such locks: what a killed broker leaves stays
-    import fcntl
+    """Put the marker into a new directory, locked from the moment it has its name; the descriptor with the lock.
 
+    None where the platform has no such locks: what a killed broker leaves stays there.
+    """
+    if not HAS_FLOCK:
+        return None
     path = os.path.join(directory, MARKER)
     descriptor = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try_flock(descriptor)  # no one else knows it
     os.rename(f"{path}.new", path)
     return descriptor
 
 
 def _lock(path: str) -> int | None:
     """A descriptor with the lock on a marker; None where that is held, or there is no marker."""
-    if sys.platform == "win32":
-        return None
-    import fcntl
-
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+    with suppress(OSError):
+        if try_flock(descriptor) and os.path.samestat(os.fstat(descriptor), os.stat(path)):
             return descriptor
-    except OSError:
-        pass
     os.close(descriptor)
     return None
 
@@ -142,10 +137,8 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _is_own_directory(entry: os.DirEntry[str]) -> bool:
-    if sys.platform == "win32":
-        return False  # it has no user ids
     try:
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+        return entry.is_dir(follow_symlinks=False) and belongs_to_this_user(entry.stat(follow_symlinks=False))
     except OSError:
         return False
 

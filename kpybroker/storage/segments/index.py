@@ -58,13 +58,12 @@ class Neighbours(NamedTuple):
 class IndexFile:
     """Fixed-size entries in a file that is opened when needed."""
 
-    __slots__ = ("_entry_size", "_keep_open", "_near", "_unwritten", "entries", "handle")
+    __slots__ = ("_entry_size", "_keep_open", "_unwritten", "entries", "handle")
 
     def __init__(self, files: Files, path: str, entry_size: int, *, keep_open: bool) -> None:
         self.handle = LazyFile(files, path, create=False)
         self._entry_size = entry_size
         self._keep_open = keep_open
-        self._near = 0  # the slot that was found last
         self._unwritten = bytearray()  # the last entries, which the file does not have
         found = files.stat(path)
         if found is None:
@@ -111,27 +110,15 @@ class IndexFile:
         return data
 
     def first_above(self, field: struct.Struct, field_offset: int, target: int) -> Neighbours:
-        """The first slot whose field is greater than the target; `entries` where none is.
-
-        The next search is likely to be near the last one: a sequential reader needs one read of the file.
-        """
-        size, entries = self._entry_size, self.entries
+        """The first slot whose field is greater than the target; `entries` where none is."""
+        size = self._entry_size
 
         def value(slot: int) -> int:
             found: int = field.unpack_from(block, (slot - first) * size + field_offset)[0]
             return found
 
         try:
-            low, high, first, block = 0, entries, self._near, b""
-            if 0 < first < entries:
-                past = min(first + _BLOCK_BYTES // size, entries)
-                block = self._block(first, past)
-                if value(first) > target:
-                    high = first
-                elif value(past - 1) > target:
-                    low, high = first, past
-                else:
-                    low = past
+            low, high = 0, self.entries
             while (high - low) * size > _BLOCK_BYTES:
                 first = (low + high) // 2
                 block = self._block(first, first + 1)
@@ -139,11 +126,8 @@ class IndexFile:
                     high = first
                 else:
                     low = first + 1
-            if not first <= low <= high <= first + len(block) // size:
-                first = low
-                block = self._block(low, high)
+            first, block = low, self._block(low, high)
             slot = bisect_right(range(high), target, low, key=value)
-            self._near = max(slot - 1, 0)
             return Neighbours(slot, self._entry(slot - 1, first, block), self._entry(slot, first, block))
         finally:
             self._settle()

@@ -132,10 +132,8 @@ async def test_without_leadership_every_request_is_refused() -> None:
     async with scene() as made:
         producer = await made.open_transaction()
         made.coordinators.on_resigned(0, 1)
-        with pytest.raises(KafkaError) as refused:
+        with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.NOT_COORDINATOR):
             await made.end(producer)
-        assert refused.value.code is ErrorCode.NOT_COORDINATOR
         made.coordinators.stop()
-        with pytest.raises(KafkaError) as refused:
+        with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE):
             made.coordinators.describe("x")
-        assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -67,9 +67,8 @@ def test_magic_0_has_no_timestamp() -> None:
 
 @pytest.mark.parametrize("cut", [0, 5, 12, 16, 17, 30, 60])
 def test_a_header_that_is_cut_off_is_corrupt(cut: int) -> None:
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.CORRUPT_MESSAGE):
         parse_header(sample()[:cut])
-    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize(("magic", "length"), [(2, 48), (2, 0), (2, -1), (1, 21), (0, 13), (3, 100), (-1, 100)])
@@ -77,9 +76,8 @@ def test_impossible_lengths_and_magics_are_corrupt(magic: int, length: int) -> N
     batch = sample()
     batch[8:12] = length.to_bytes(4, "big", signed=True)
     batch[16] = magic & 0xFF
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.CORRUPT_MESSAGE):
         parse_header(batch)
-    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_unknown_codec_ids_are_corrupt() -> None:
@@ -114,9 +112,8 @@ def test_any_flipped_bit_under_the_crc_is_found(buffer: bytearray) -> None:
     for index in range(start, len(buffer)):
         damaged = bytearray(buffer)
         damaged[index] ^= 1 << index % 8
-        with pytest.raises(KafkaError) as caught:
+        with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.CORRUPT_MESSAGE):
             verify_crc(damaged, 0, parse_header(damaged))
-        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_a_batch_longer_than_its_buffer_is_corrupt() -> None:
