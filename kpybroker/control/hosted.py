@@ -113,12 +113,16 @@ class Hosted:
         return tuple(sorted(self._plans))
 
     async def _stop_all(self) -> None:
-        for broker in self.brokers.values():
-            # No leader is elected in place of those that stop first: it would log an error for each partition.
-            await broker.controller.close()
+        """One broker hands over what it leads, as it may be one of a cluster of several processes. Several of one
+        process all end now: no leader is elected in place of those that stop first.
+        """
+        is_whole_cluster = len(self._plans) > 1
+        if is_whole_cluster:
+            for broker in self.brokers.values():
+                await broker.controller.close()
         for broker_id in reversed(list(self._ended)):
             if broker_id in self.brokers:
-                self.brokers[broker_id].stop(hand_over=False)
+                self.brokers[broker_id].stop(hand_over=not is_whole_cluster)
             await self._ended[broker_id].wait()
 
     # --- one of them
