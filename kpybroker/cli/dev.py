@@ -30,7 +30,7 @@ def run_dev(options: DevOptions) -> int:
             try:
                 directory = stack.enter_context(ephemeral_directory(options.ephemeral_dir))
             except OSError as error:
-                run.fail(
+                fail(
                     f"there is no directory for --ephemeral: {error}",
                     "set TMPDIR to a directory that can be written to",
                     EXIT_STORAGE,
