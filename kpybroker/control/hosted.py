@@ -228,6 +228,10 @@ class Hosted:
                 except trio.Cancelled:  # they all end
                     broker.stop(hand_over=False)
                     raise
+        except StartupError as error:
+            if self.brokers:  # they stop next, and say so
+                logger.error("[KafkaServer id=%d] %s", broker_id, error.cause)
+            raise
         finally:
             self.brokers.pop(broker_id, None)
             for on_end in self._on_end:
