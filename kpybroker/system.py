@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 IS_PORTABLE: Final = os.environ.get("KPYBROKER_PORTABLE") == "1"
 """Whether only what every system has is used, on Linux too."""
@@ -185,7 +185,32 @@ def disk_usage(path: str) -> tuple[int, int]:
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
+HAS_FLOCK: Final = sys.platform != "win32"
+
+
+def try_flock(fd: int) -> bool:
+    """Take an exclusive `flock`; False where it is held elsewhere, and always without `HAS_FLOCK`.
+
+    It belongs to the descriptor, not to the process as that of `try_lock` does.
+    """
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def belongs_to_this_user(found: os.stat_result) -> bool:
+    """Whether a file is this user's; always False on Windows, which has no user ids."""
+    return sys.platform != "win32" and found.st_uid == os.getuid()
+
+
 # --- processes
+
 
 _WINDOWS_NEW_PROCESS_GROUP = 0x200
 OWN_SESSION: Final[dict[str, Any]] = (
@@ -198,6 +223,18 @@ def lower_priority(niceness: int) -> None:
     """Let other processes run first. Windows has another measure, and this does nothing there."""
     if sys.platform != "win32" and not IS_PORTABLE:
         os.nice(niceness)
+
+
+def reader_has_gone(stream: IO[Any]) -> bool:
+    """Whether this is a pipe that no process reads any more: found out without writing to it. Not on Windows."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), select.POLLERR)
+    except (OSError, ValueError):
+        return False
+    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
 
 
 _LOOK_EVERY_S: Final = 0.5

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
-from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
@@ -36,7 +36,7 @@ def run_dev(options: DevOptions) -> int:
 def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
     """End the process where two of the options say where data are kept, or one says it badly."""
     if options.data_dir is not None and (not options.data_dir.strip() or "," in options.data_dir):
-        run.fail(
+        fail(
             f"--data-dir '{options.data_dir}' is not one directory",
             "name one, without a comma in it; several are --override log.dirs=A,B",
             EXIT_CONFIG,
@@ -44,11 +44,9 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
     overridden = next((f"--override {key}" for key in DIRECTORY_KEYS if key in given), None)
     named = "--data-dir" if options.data_dir is not None else overridden
     if options.ephemeral and named is not None:
-        run.fail(
-            f"--ephemeral keeps nothing, yet {named} names a data directory", "leave one of the two out", EXIT_CONFIG
-        )
+        fail(f"--ephemeral keeps nothing, yet {named} names a data directory", "leave one of the two out", EXIT_CONFIG)
     if options.data_dir is not None and overridden is not None:
-        run.fail(f"--data-dir and {overridden} both name a data directory", "leave one of the two out", EXIT_CONFIG)
+        fail(f"--data-dir and {overridden} both name a data directory", "leave one of the two out", EXIT_CONFIG)
 
 
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
@@ -72,7 +70,7 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
 def _check_no_cluster(data_dir: str) -> None:
     """End the process where `dev --brokers` keeps its data."""
     if (Path(data_dir) / "broker-0" / "meta.properties").exists():
-        run.fail(
+        fail(
             f"{data_dir} holds the data of a cluster",
             "start it with --brokers, or give a single broker a directory of its own with --data-dir",
             EXIT_CONFIG,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
-from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener
 
 SINGLE_BROKER_FILE = "meta.properties"
@@ -25,20 +25,20 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
     """End the process for options that such a cluster cannot have."""
     last = options.port + options.brokers - 1
     if options.port and last > PORT_MAX:
-        run.fail(
+        fail(
             f"--brokers {options.brokers} takes the ports {options.port} to {last}, and the last port is {PORT_MAX}",
             f"choose a --port up to {PORT_MAX + 1 - options.brokers}, or 0 for any free ones",
             EXIT_CONFIG,
         )
     for key in KEYS_OF_ONE_BROKER:
         if key in given:
-            run.fail(
+            fail(
                 f"--override {key} is for one broker, but --brokers {options.brokers} gives each its own",
                 f"leave out --override {key} or --brokers; --host, --port and --data-dir are for the whole cluster",
                 EXIT_CONFIG,
             )
     if given.get("zookeeper.connect"):
-        run.fail(
+        fail(
             f"--brokers {options.brokers} has its coordination embedded, yet zookeeper.connect is set",
             "leave one of the two out; with ZooKeeper, start each broker by kpybroker server",
             EXIT_CONFIG,
@@ -53,7 +53,7 @@ def check(options: DevOptions, given: Mapping[str, str], data_dir: str) -> None:
             options.brokers,
         )
     if (Path(data_dir) / SINGLE_BROKER_FILE).exists():
-        run.fail(
+        fail(
             f"{data_dir} holds the data of a single broker",
             "give the cluster a directory of its own with --data-dir, or leave --brokers out",
             EXIT_CONFIG,

@@ -1,8 +1,17 @@
-"""The exit codes of `kpybroker dev` and `kpybroker server`. `kpybroker.broker.lifecycle.startup` uses 2 to 7."""
+"""How a command ends: its exit code, and what it says when it fails.
+
+The codes are those of `kpybroker dev` and `kpybroker server`. `kpybroker.broker.lifecycle.startup` uses 2 to 7.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import logging
+import sys
+from typing import Final, NoReturn
+
+from kpybroker.cli.logs import EXTRA_FIELDS, is_json
+
+command_log = logging.getLogger("kpybroker")
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -26,3 +35,14 @@ def help_text() -> str:
     lines = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES]
     second = "  129, 130, 143  ended at once by a second SIGHUP, SIGINT or SIGTERM"
     return "\n".join(["\b", "Exit codes:", *lines, second, ""])
+
+
+def fail(cause: str, fix: str, code: int) -> NoReturn:
+    """Print the two lines, or log them where the log is JSON, and end the process with `code`."""
+    cause, fix = " ".join(cause.split()), " ".join(fix.split())
+    if is_json():
+        command_log.critical("%s", cause, extra={EXTRA_FIELDS: {"fix": fix, "exitCode": code}})
+    else:
+        sys.stderr.write(f"kpybroker: {cause}\nfix: {fix}\n")
+        sys.stderr.flush()
+    raise SystemExit(code)

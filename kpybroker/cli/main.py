@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from kpybroker import __version__
-from kpybroker.cli.exit_codes import EXIT_CONFIG, help_text
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail, help_text
 from kpybroker.cli.health.ping import ping
 from kpybroker.cli.lazy import LazyGroup
 from kpybroker.cli.log import log
@@ -94,7 +94,7 @@ cli.add_command(ping)
 
 
 def main() -> None:
-    """The entry point: runs the command, and reports a bad option in two lines as `run.fail` does."""
+    """The entry point: runs the command, and reports a bad option in two lines as `fail` does."""
     _replace_closed_streams()
     try:
         cli(prog_name="kpybroker", standalone_mode=False)
@@ -112,8 +112,6 @@ def _report(error: click.ClickException) -> NoReturn:
     if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2; its text is the whole help
         sys.stderr.write(f"{error.format_message()}\n")
         raise SystemExit(EXIT_CONFIG)
-    from kpybroker.cli.run import fail
-
     if "--log-format json" in " ".join(sys.argv).replace("=", " "):
         set_up_logging("json", "INFO", quiet=True)
     command = getattr(getattr(error, "ctx", None), "command_path", "kpybroker")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kpybroker.cli.exit_codes import EXIT_CONFIG
-from kpybroker.cli.run import fail
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 
 
 class DevOptions(NamedTuple):

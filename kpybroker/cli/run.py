@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from kpybroker import __version__
 from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, banner, ready_json, ready_line
-from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK
+from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
-from kpybroker.cli.logs import EXTRA_FIELDS, is_json
+from kpybroker.cli.logs import is_json
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import Note, interpret
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 config_log = logging.getLogger("kafka.server.KafkaConfig")
 server_log = logging.getLogger("kafka.server.KafkaServer")
 
-command_log = logging.getLogger("kpybroker")
-
 STOP_SIGNALS = tuple(
     getattr(signal, name)
     for name in ("SIGTERM", "SIGINT", "SIGBREAK")
@@ -56,17 +54,6 @@ class Plan(NamedTuple):
     config: BrokerConfig
     notes: Sequence[Note]
     temporary: str | None = None
-
-
-def fail(cause: str, fix: str, code: int) -> NoReturn:
-    """Print the two lines, or log them where the log is JSON, and end the process with `code`."""
-    cause, fix = " ".join(cause.split()), " ".join(fix.split())
-    if is_json():
-        command_log.critical("%s", cause, extra={EXTRA_FIELDS: {"fix": fix, "exitCode": code}})
-    else:
-        sys.stderr.write(f"kpybroker: {cause}\nfix: {fix}\n")
-        sys.stderr.flush()
-    raise SystemExit(code)
 
 
 def plan(props: Mapping[str, str], source: str, temporary: str | None = None) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kpybroker.cli import run
-from kpybroker.cli.exit_codes import EXIT_CONFIG
+from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import parse_overrides, python_level
 from kpybroker.config.interpret import Note
@@ -30,9 +30,9 @@ def run_server(
         try:
             props = load_properties(file)
         except UnreadableFile as error:
-            run.fail(str(error), "name a readable server.properties file", EXIT_CONFIG)
+            fail(str(error), "name a readable server.properties file", EXIT_CONFIG)
         if props and not any(base_key(name) in BROKER_KEYS for name in props):
-            run.fail(
+            fail(
                 f"{file} is not a server.properties file: none of its keys is one of Kafka's",
                 "name a server.properties file",
                 EXIT_CONFIG,

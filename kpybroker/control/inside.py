@@ -14,6 +14,7 @@ from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.control.errors import ControlError
+from kpybroker.control.levers.leadership import active_controller, awake
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME
@@ -65,11 +66,11 @@ def check(code: int, what: str, message: str | None = None) -> None:
 
 
 def any_broker(hosted: Hosted) -> Broker:
-    """The controller, or else the first that is up. Raises ControlError if none is."""
-    if not hosted.brokers:
-        raise ControlError("all brokers are down", "start one with broker_up", status=409)
-    brokers = list(hosted.brokers.values())
-    return next((broker for broker in brokers if broker.controller.is_active), brokers[0])
+    """The controller, or else the first that is up and not paused. Raises ControlError if none is."""
+    brokers = awake(hosted)
+    if not brokers:
+        raise ControlError("all brokers are down or paused", "start one with broker_up, or resume one", status=409)
+    return active_controller(brokers) or brokers[0]
 
 
 def partitions_of(hosted: Hosted, topic: str) -> list[int]:
@@ -87,10 +88,10 @@ def leading(hosted: Hosted, topic: str, partition: int) -> tuple[Broker, Partiti
     indexes = partitions_of(hosted, topic)
     if partition not in indexes:
         raise ControlError(f"{topic} has no partition {partition}", f"give one of 0 to {indexes[-1]}", status=404)
-    for broker in hosted.brokers.values():
-        replica = broker.replicas.partition(topic, partition)
-        if replica is not None and replica.leader is not None and replica.log is not None:
-            return broker, replica
+    found = [(broker, broker.replicas.partition(topic, partition)) for broker in hosted.brokers.values()]
+    leaders = [(b, p) for b, p in found if p is not None and p.leader is not None and p.log is not None]
+    if leaders:  # one that is paused or cut off may not know of the next one
+        return max(leaders, key=lambda leader: leader[1].leader_epoch)
     raise ControlError(f"{topic}-{partition} has no leader", "start its brokers, or elect one", status=409)
 
 
@@ -106,7 +107,7 @@ def coordinating(hosted: Hosted, topic: str, key: str) -> Broker | None:
 
 async def wait_for_leaders(hosted: Hosted, topic: str) -> None:
     """Return when every broker knows the topic and a leader of each of its partitions. Raises ControlError."""
-    for broker in list(hosted.brokers.values()):
+    for broker in awake(hosted):
         known = await broker.metadata.wait_until(
             lambda snapshot: (
                 topic in snapshot.topics and all(state.leader != NO_LEADER for state in snapshot.topics[topic].values())

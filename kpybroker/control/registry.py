@@ -16,7 +16,7 @@ import types
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kpybroker.control.errors import ControlError, did_you_mean
 
@@ -114,24 +114,42 @@ def methods(*functions: Callable[..., Awaitable[JSON]]) -> tuple[Method, ...]:
     return tuple(method(function) for function in functions)
 
 
-class Registry:
-    """Methods by name."""
+class Group(NamedTuple):
+    """Methods that are loaded together, and their names."""
 
-    def __init__(self, modules: Iterable[Iterable[Method]]) -> None:
+    load: Callable[[], tuple[Method, ...]]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *loaded: Method) -> Group:
+        """A group of methods that are there."""
+        return cls(lambda: loaded, tuple(one.name for one in loaded))
+
+
+class Registry:
+    """Methods by name; a group is loaded with the first use of one of them."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._groups: dict[str, Group] = {}
         self._methods: dict[str, Method] = {}
-        for module in modules:
-            for one in module:
-                assert one.name not in self._methods, f"two methods named {one.name}"
-                self._methods[one.name] = one
+        for group in groups:
+            for name in group.names:
+                assert name not in self._groups, f"two methods named {name}"
+                self._groups[name] = group
 
     def __getitem__(self, name: str) -> Method:
+        if name not in self._groups:
+            raise ControlError(f"there is no method `{name}`", did_you_mean(name, self._groups), status=404)
         if name not in self._methods:
-            raise ControlError(f"there is no method `{name}`", did_you_mean(name, self._methods), status=404)
-        return self._methods[name]
+            group = self._groups[name]
+            self._methods |= zip(group.names, group.load(), strict=True)
+        method = self._methods[name]
+        assert method.name == name, f"{method.name} is listed as {name}"
+        return method
 
     def described(self) -> JSON:
         """Every method with its arguments, their types and defaults, for `GET /v1`."""
-        return {"methods": {name: self._methods[name].described() for name in sorted(self._methods)}}
+        return {"methods": {name: self[name].described() for name in sorted(self._groups)}}
 
 
 # --- types

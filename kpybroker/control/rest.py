@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from kpybroker.broker.app import Broker
     from kpybroker.control.hosted import Hosted
 
-BUSY_S_MAX = 0.02
-"""How long clients that send without a pause put off the rest."""
+PATIENCE_S, BUSY_S_MAX = 1.0, 0.02
+"""How long tasks may put off the rest; and how long once they have done so for `PATIENCE_S`, as clients that send
+without a pause do."""
 WORK_S_MAX = 30.0
 LOOK_EVERY_S = 0.0005
 IDLE_ITERATIONS = 4
@@ -23,15 +24,24 @@ IDLE_ITERATIONS = 4
 of this process maybe; the next one then has its response."""
 
 
-async def come_to_rest(hosted: Hosted) -> None:
-    """Return when there is nothing left to do; or after `BUSY_S_MAX` with busy clients, `WORK_S_MAX` in all."""
-    with trio.move_on_after(WORK_S_MAX):
-        while True:
-            with trio.move_on_after(BUSY_S_MAX):
-                await _until_tasks_wait()
-            if not _is_working(hosted):
-                return
-            await trio.sleep(LOOK_EVERY_S)
+class Rest:
+    """Called, it returns when the brokers have nothing left to do; or after the limits, `WORK_S_MAX` in all."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self._hosted = hosted
+        self._patience_s = PATIENCE_S
+
+    async def __call__(self) -> None:
+        """Come to rest."""
+        with trio.move_on_after(WORK_S_MAX):
+            while True:
+                with trio.move_on_after(self._patience_s) as busy:
+                    await _until_tasks_wait()
+                if busy.cancelled_caught:
+                    self._patience_s = BUSY_S_MAX
+                if not _is_working(self._hosted):
+                    return
+                await trio.sleep(LOOK_EVERY_S)
 
 
 class _Steps(trio.abc.Instrument):

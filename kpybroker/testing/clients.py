@@ -9,6 +9,7 @@ from typing import Any, Final
 from kpybroker.testing.errors import UsageError
 
 CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK = "confluent-kafka", "kafka-python", "aiokafka", "java", "spark"
+_UNDERSCORED: Final = ("log_level", "on_delivery", "on_commit")
 LIBRARIES: Final = (CONFLUENT, KAFKA_PYTHON, AIOKAFKA, JAVA, SPARK)
 SYNC: Final = {CONFLUENT: "confluent_kafka", KAFKA_PYTHON: "kafka"}
 """The libraries of `producer`, the preferred one first, with their packages."""
@@ -30,7 +31,8 @@ def config(library: str, bootstrap_servers: str, extra: dict[str, Any]) -> dict[
 
 
 def _dotted(name: str) -> str:
-    return name.replace("_", ".")
+    """Call-backs and the log level of confluent-kafka have underscores."""
+    return name if name.endswith("_cb") or name in _UNDERSCORED else name.replace("_", ".")
 
 
 def unknown(library: str, known: Iterable[str]) -> UsageError:

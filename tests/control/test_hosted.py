@@ -16,11 +16,13 @@ from kpybroker.broker.lifecycle.errors import EXIT_PORT, StartupError
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import BROKERS_MAX, Hosted
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.produce import ProduceRequest, ProduceResponse
 from tests.support.batches import batch
 from tests.support.hosted import controlled, plans, running, until
 from tests.support.running_broker import ask
 
+TO_RETRY = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 MARKER = ".kafka_cleanshutdown"
 
 
@@ -29,12 +31,14 @@ def port_of(broker: Broker) -> int:
 
 
 async def produce(broker: Broker, value: bytes, topic: str = "t") -> int:
-    """Its offset."""
+    """Its offset. As a client does, this tries again if the broker does not lead the partition yet."""
     data = ProduceRequest.PartitionProduceData(index=0, records=batch(value))
     request = ProduceRequest(
         acks=-1, timeout_ms=10_000, topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
     )
-    answer = (await ask(broker, request, 9)).responses[0].partition_responses[0]
+    with trio.fail_after(20):
+        while (answer := await answer_to(broker, request)).error_code in TO_RETRY:  # noqa: ASYNC110 -- as clients do
+            await trio.sleep(0.01)
     assert answer.error_code == 0
     offset: int = answer.base_offset
     return offset
@@ -42,6 +46,12 @@ async def produce(broker: Broker, value: bytes, topic: str = "t") -> int:
 
 async def with_topic(broker: Broker, replicas: int = 1) -> None:
     await broker.topics.create_topics([NewTopic("t", num_partitions=1, replication_factor=replicas)], 10_000)
+
+
+async def answer_to(broker: Broker, request: ProduceRequest) -> ProduceResponse.PartitionProduceResponse:
+    answer: ProduceResponse.PartitionProduceResponse
+    ((answer,),) = [topic.partition_responses for topic in (await ask(broker, request, 9)).responses]
+    return answer
 
 
 def log_dir(tmp_path: Path, broker_id: int = 0) -> Path:
@@ -282,3 +292,15 @@ def test_there_is_one_part_of_a_class(tmp_path: Path) -> None:
 
     hosted = Hosted(plans(tmp_path), tmp_path)
     assert hosted.part(Part) is hosted.part(Part)
+
+
+async def test_brokers_whose_task_is_cancelled_end_at_once(tmp_path: Path) -> None:
+    """As by a signal while they start: they follow each other, and none is left that could take over."""
+    with trio.fail_after(20), trio.CancelScope() as scope:
+        async with running(Hosted(plans(tmp_path, 3), tmp_path)) as hosted:
+            await with_topic(hosted.brokers[0], 3)
+            await until(lambda: any(len(broker.replicas.fetchers) for broker in hosted.brokers.values()))
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert hosted.brokers == {}

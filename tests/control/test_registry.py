@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal, cast
 
 import pytest
 
-from kpybroker.control.catalogue import all_methods
+from kpybroker.control.catalogue import GROUPS, all_methods
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import Hosted
-from kpybroker.control.registry import JSON, Registry, is_of_type, method, methods, type_name
+from kpybroker.control.registry import JSON, Group, Method, Registry, is_of_type, method, type_name
 
 HOSTED = cast(Hosted, None)
 
@@ -60,14 +61,14 @@ def test_a_value_that_is_shown_in_an_error_is_short() -> None:
 
 
 def test_a_method_that_does_not_exist_is_named_with_the_nearest() -> None:
-    registry = Registry([methods(make_topic)])
+    registry = Registry([Group.of(MAKE)])
     with pytest.raises(ControlError) as caught:
         registry["make_topics"]
     assert (caught.value.fix, caught.value.status) == ("did you mean `make_topic`?", 404)
 
 
 def test_a_method_describes_itself_by_its_signature_and_the_first_paragraph_of_its_docstring() -> None:
-    assert Registry([methods(make_topic)]).described() == {
+    assert Registry([Group.of(MAKE)]).described() == {
         "methods": {
             "make_topic": {
                 "doc": "Make a topic of many.",
@@ -83,7 +84,7 @@ def test_a_method_describes_itself_by_its_signature_and_the_first_paragraph_of_i
 
 def test_two_methods_of_one_name_are_a_mistake() -> None:
     with pytest.raises(AssertionError, match="two methods named make_topic"):
-        Registry([methods(make_topic), methods(make_topic)])
+        Registry([Group.of(MAKE), Group.of(MAKE)])
 
 
 def test_every_method_there_is_describes_itself() -> None:
@@ -110,3 +111,29 @@ def test_types(annotation: Any, right: list[Any], wrong: list[Any], name: str) -
     assert [value for value in right if not is_of_type(value, annotation)] == []
     assert [value for value in wrong if is_of_type(value, annotation)] == []
     assert type_name(annotation) == name
+
+
+def test_a_group_is_loaded_with_the_first_use_of_one_of_its_methods_and_only_then() -> None:
+    loads: list[str] = []
+
+    def load(name: str) -> Group:
+        def loaded() -> tuple[Method, ...]:
+            loads.append(name)
+            return (dataclasses.replace(MAKE, name=name),)
+
+        return Group(loaded, (name,))
+
+    registry = Registry([load("a"), load("b")])
+    with pytest.raises(ControlError):
+        registry["c"]
+    assert loads == []
+    for _ in range(2):
+        assert registry["b"].name == "b"
+    assert loads == ["b"]
+    assert list(registry.described()["methods"]) == ["a", "b"]
+    assert loads == ["b", "a"]
+
+
+def test_every_method_is_listed_under_its_own_name_and_none_is_left_out() -> None:
+    for group in GROUPS:
+        assert tuple(one.name for one in group.load()) == group.names

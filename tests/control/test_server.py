@@ -15,7 +15,7 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.control import server as control_server
 from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import Hosted
-from kpybroker.control.registry import JSON, Registry, methods
+from kpybroker.control.registry import JSON, Group, Registry, methods
 from kpybroker.control.server import ControlServer
 
 EVENTS: list[str] = []
@@ -55,7 +55,7 @@ async def no_json(hosted: Hosted) -> JSON:
     return object()
 
 
-REGISTRY = Registry([methods(echo, wait, refuse, fail_to_start, crash, no_json)])
+REGISTRY = Registry([Group.of(*methods(echo, wait, refuse, fail_to_start, crash, no_json))])
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if "samples" not in page.part
 FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 TESTS = [
     ROOT / "tests" / "docs" / "test_samples.py",
+    ROOT / "tests" / "docs" / "test_testing_samples.py",
     ROOT / "compat_tests" / "docs" / "test_samples.py",
     ROOT / "tests" / "docs" / "test_deploy.py",
     ROOT / "compat_tests" / "test_delivery.py",

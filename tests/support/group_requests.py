@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kpybroker.broker.app import Broker
 from kpybroker.core.group.values import (
     CommitOffsets,
     FetchOffsets,
@@ -41,7 +42,7 @@ async def committed(broker: FakeBroker, group_id: str = "g") -> int:
     return result.offsets[T0].offset
 
 
-async def stable_member(broker: FakeBroker) -> None:
+async def stable_member(broker: FakeBroker | Broker) -> None:
     """c-1, alone in group g."""
     joined: JoinResult = await broker.groups.ask(join())
     synced: SyncResult = await broker.groups.ask(

@@ -37,5 +37,5 @@ def run_pytest(directory: Path, tests: str, *options: str, ini: str = "") -> Run
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
     )
     output = done.stdout + done.stderr
-    last = output.strip().rpartition("\n")[2]
+    last = done.stdout.strip().rpartition("\n")[2]
     return Run(done.returncode, output, {what: int(count) for count, what in re.findall(r"(\d+) (\w+)", last)})

@@ -74,7 +74,7 @@ class Interceptor:
         if self._rules:
             ignoring = self._rules.ignoring(header, connection)
             if ignoring is not None:
-                entry.faults = (ignoring.id,)
+                entry.faults = [ignoring.id]
                 return acting.ignored(ignoring, connection)
             faults = self._rules.candidates(self._broker.node_id, header, connection)
             if faults and header.api_key in SERVED:
@@ -91,6 +91,7 @@ class Interceptor:
     ) -> Steps[Answer]:
         broker = self._broker
         call = yield from call_of(frame, header, connection, broker.metadata, broker.fetch_service.sessions)
+        entry.faults = call.faults
         try:
             for fault in faults:
                 yield from self._consider(call, fault)
@@ -98,8 +99,6 @@ class Interceptor:
             return (yield from acting.after_work(call, answer))
         except acting.NoResponseError:
             return b""
-        finally:
-            entry.faults = tuple(call.faults)
 
     def _consider(self, call: Call, fault: Fault) -> Steps[None]:
         """Let one fault act on the request, or note that it will."""

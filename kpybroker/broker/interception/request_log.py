@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import trio
 
@@ -74,7 +74,7 @@ class Entry:
         self.outcome = PENDING
         self.response: Frame = ()
         self.response_size = 0
-        self.faults: tuple[int, ...] = ()
+        self.faults: Sequence[int] = ()
         self.is_kept = True
         self.connection: ConnectionInfo
 

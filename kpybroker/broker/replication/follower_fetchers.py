@@ -49,7 +49,6 @@ class FollowerFetchers:
         fetcher = self._fetchers.get(place)
         if fetcher is None:
             fetcher = self._fetchers[place] = self.new_fetcher(*place)
-            self._running += 1
             self._host.spawn(f"ReplicaFetcherThread-{place[1]}-{leader_id}", self._run, fetcher)
         self._where[key] = place
         fetcher.follow(state)
@@ -91,14 +90,14 @@ class FollowerFetchers:
             await self._all_ended.wait()
 
     async def _run(self, fetcher: FollowerFetcher) -> None:
+        self._running += 1
         try:
-            await fetcher.run()
+            await fetcher.run()  # returns at once if it was ended before, as one that failed and is restarted may be
         finally:
-            if fetcher.has_ended:  # otherwise it failed and is restarted
-                self._running -= 1
-                if not self._running:
-                    self._all_ended.set()
-                    self._all_ended = trio.Event()
+            self._running -= 1
+            if not self._running:
+                self._all_ended.set()
+                self._all_ended = trio.Event()
 
     def resize(self, _changed: frozenset[str]) -> None:
         """A listener for changes of broker keys: spread the partitions again if `num.replica.fetchers` has changed."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kpybroker.cli.exit_codes import EXIT_FAILED
+from kpybroker.cli.exit_codes import EXIT_FAILED, fail
 
 if TYPE_CHECKING:
     import socket
@@ -67,8 +67,7 @@ def ping(address: str, timeout_s: float, wait_s: float) -> None:
     try:
         apis = wait_until(lambda: count_apis(host, port, timeout_s), wait_s)
     except NoBroker as error:
-        click.echo(f"kpybroker: {error.cause}\nfix: {error.fix}", err=True)
-        raise SystemExit(EXIT_FAILED) from None
+        fail(error.cause, error.fix, EXIT_FAILED)
     click.echo(f"{address} responds and serves {apis} APIs")
 
 

@@ -44,7 +44,7 @@ async def until(condition: Callable[[], T | None], cause: str, fix: str) -> T:
 def awake(hosted: Hosted) -> list[Broker]:
     """Brokers that are up and not paused."""
     topology = hosted.part(Topology)
-    return [broker for broker_id, broker in hosted.brokers.items() if not topology.levers(broker_id).is_paused]
+    return [broker for broker_id, broker in hosted.brokers.items() if not topology.is_paused(broker_id)]
 
 
 def active_controller(brokers: Iterable[Broker]) -> Broker | None:

@@ -96,6 +96,10 @@ class Topology:
         """Those of a broker that was started. Raises KeyError."""
         return self._levers[broker_id]
 
+    def is_paused(self, broker_id: int) -> bool:
+        """Whether a broker is paused; one without levers never is."""
+        return broker_id in self._levers and self._levers[broker_id].is_paused
+
     def forget(self, broker_id: int) -> None:
         """A broker was removed."""
         self._levers.pop(broker_id, None)

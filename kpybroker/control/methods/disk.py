@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -97,11 +98,14 @@ def _set(hosted: Hosted, rule: DiskRule, broker: int | None) -> int:
         "times": rule.times,
     }
     handle = keep(hosted, {"disk": described}, partial(_remove, faults))
-    token = trio.lowlevel.current_trio_token()
+    token, loop = trio.lowlevel.current_trio_token(), threading.get_ident()
 
-    def count() -> None:  # may be called in a thread
-        with suppress(trio.RunFinishedError):
-            token.run_sync_soon(handle.hits.add)
+    def count() -> None:
+        if threading.get_ident() == loop:
+            handle.hits.add()
+        else:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(handle.hits.add)
 
     faults += [(levers, levers.files.add(rule, count)) for levers in chosen]
     return handle.id

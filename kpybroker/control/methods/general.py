@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker import __version__
 from kpybroker.control.errors import ControlError
+from kpybroker.control.levers.leadership import active_controller, awake
 from kpybroker.control.levers.topology import Topology
 from kpybroker.control.log_ring import LINES_MAX, LogRing
 from kpybroker.control.registry import JSON, methods
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 async def status(hosted: Hosted) -> JSON:
     """Version and process id, and each broker: its state, its listeners, its log directories."""
     up = next(iter(hosted.brokers.values()), None)
-    controller = next((broker.node_id for broker in hosted.brokers.values() if broker.controller.is_active), None)
+    controller = active_controller(awake(hosted))
     return {
         "version": __version__,
         "pid": os.getpid(),
         "cluster_id": None if up is None else up.cluster_id,
-        "controller": controller,
+        "controller": None if controller is None else controller.node_id,
         "brokers": [broker_status(hosted, broker_id) for broker_id in hosted.ids],
     }
 
@@ -45,7 +46,7 @@ def broker_status(hosted: Hosted, broker_id: int) -> JSON:
 def _state(hosted: Hosted, broker: Broker | None) -> str:
     if broker is None:
         return "down"
-    return "paused" if hosted.part(Topology).levers(broker.node_id).is_paused else "up"
+    return "paused" if hosted.part(Topology).is_paused(broker.node_id) else "up"
 
 
 def _listeners(broker: Broker) -> JSON:

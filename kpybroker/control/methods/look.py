@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpybroker.control.errors import ControlError, did_you_mean
 from kpybroker.control.inside import any_broker, ask, check, coordinating, partitions_of
+from kpybroker.control.levers.leadership import awake
 from kpybroker.control.registry import JSON, methods
 from kpybroker.core.group.subscription import subscribed_topics
 from kpybroker.core.group.values import GroupState
@@ -102,7 +103,7 @@ async def groups(hosted: Hosted) -> JSON:
     from kpybroker.wire.messages.list_groups import ListGroupsRequest
 
     found = set()
-    for broker in list(hosted.brokers.values()):
+    for broker in awake(hosted):
         response = await ask(broker, ApiKey.LIST_GROUPS, ListGroupsRequest())
         check(response.error_code, "listing groups")
         found |= {one.group_id for one in response.groups}
@@ -202,7 +203,7 @@ async def transactions(hosted: Hosted) -> JSON:
     from kpybroker.wire.messages.list_transactions import ListTransactionsRequest
 
     found = []
-    for broker in list(hosted.brokers.values()):
+    for broker in awake(hosted):
         response = await ask(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest())
         if response.error_code == ErrorCode.NONE:
             found += [one.transactional_id for one in response.transaction_states]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.control.errors import ControlError
 from kpybroker.control.inside import LEADER_WAIT_S, any_broker, ask, check, leading, partitions_of, wait_for_leaders
+from kpybroker.control.levers.leadership import awake
 from kpybroker.control.registry import JSON, methods
 from kpybroker.wire.api import ApiKey
 
@@ -56,7 +57,7 @@ async def delete_topic(hosted: Hosted, name: str) -> JSON:
     request = DeleteTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS)
     deleted = (await ask(any_broker(hosted), ApiKey.DELETE_TOPICS, request)).responses[0]
     check(deleted.error_code, f"deleting topic {name}", deleted.error_message)
-    for broker in list(hosted.brokers.values()):
+    for broker in awake(hosted):
         if not await broker.metadata.wait_until(lambda snapshot: name not in snapshot.topics, LEADER_WAIT_S):
             raise ControlError(f"broker {broker.node_id} still knows {name}", "look at `log` for the cause", status=408)
 

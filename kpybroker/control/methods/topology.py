@@ -61,7 +61,10 @@ async def broker_up(hosted: Hosted, broker: int) -> JSON:
 
 
 async def add_broker(hosted: Hosted, broker: int | None = None, rack: str | None = None) -> JSON:
-    """Start one more broker, configured as the first, on free ports; without an id it gets the next one."""
+    """Start one more broker, configured as the first, on free ports; without an id it gets the next one.
+
+    As with any Kafka, topics cannot be created while some brokers have a rack and others have none.
+    """
     added = await hosted.add_broker(broker, rack)
     return broker_status(hosted, added.node_id)
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
+
+from kpybroker.system import HAS_FLOCK, belongs_to_this_user, try_flock
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -82,7 +83,7 @@ def _new(name: str | None) -> tuple[str, int]:
         else:
             os.mkdir(name, 0o700)
             directory = name
-        if sys.platform == "win32":
+        if not HAS_FLOCK:
             return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
         marker = _lock(os.path.join(directory, MARKER), create=True)
         if marker is not None:
@@ -92,20 +93,14 @@ def _new(name: str | None) -> tuple[str, int]:
 
 def _lock(path: str, *, create: bool) -> int | None:
     """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
-    if sys.platform == "win32":
-        return None
+    flags = os.O_RDWR | (os.O_CREAT if create else 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, flags, 0o600)
     except OSError:
         return None
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+    with suppress(OSError):
+        if try_flock(descriptor) and os.path.samestat(os.fstat(descriptor), os.stat(path)):
             return descriptor
-    except OSError:
-        pass
     os.close(descriptor)
     return None
 
@@ -137,10 +132,8 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
 
 
 def _is_own_directory(entry: os.DirEntry[str]) -> bool:
-    if sys.platform == "win32":
-        return False  # it has no user ids
     try:
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+        return entry.is_dir(follow_symlinks=False) and belongs_to_this_user(entry.stat(follow_symlinks=False))
     except OSError:
         return False
 

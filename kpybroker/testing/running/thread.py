@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpybroker.testing.errors import BrokerGone, StartError, TestingError
-from kpybroker.testing.running.process import remove_directory
 
 if TYPE_CHECKING:
     import trio
@@ -36,6 +35,7 @@ class Thread:
         self._thread = threading.Thread(target=self._run, name="kpybroker", daemon=True)
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope: trio.CancelScope | None = None
+        self._is_unwanted = False
         self._failure: BaseException | None = None
         self._log: list[str] = []
 
@@ -62,15 +62,14 @@ class Thread:
         """As `Runner.kill`: a thread can only be asked to end."""
         import trio
 
-        if self._token is not None and self._scope is not None and self._thread.is_alive():
+        self._is_unwanted = True  # if the loop has not begun yet
+        if self._token is not None and self._scope is not None:
             try:
                 self._token.run_sync_soon(self._scope.cancel)
             except trio.RunFinishedError:
                 pass
         if self._thread.ident is not None:
             self._thread.join(STOP_S_MAX)
-        if not self._is_kept:
-            remove_directory(self._directory)
 
     def why_gone(self) -> TestingError | None:
         """As `Runner.why_gone`."""
@@ -89,7 +88,13 @@ class Thread:
         import trio
 
         try:
-            trio.run(self._serve, Path(self._directory))
+            if self._is_kept:
+                trio.run(self._serve, Path(self._directory))
+            else:
+                from kpybroker.control.process.ephemeral import ephemeral_directory
+
+                with ephemeral_directory(self._directory) as directory:
+                    trio.run(self._serve, Path(directory) / "data")
         except BaseException as error:
             self._failure = error
             self._started.put(error)
@@ -109,6 +114,8 @@ class Thread:
         try:
             async with trio.open_nursery() as nursery:
                 self._token, self._scope = trio.lowlevel.current_trio_token(), nursery.cancel_scope
+                if self._is_unwanted:
+                    nursery.cancel_scope.cancel()
                 address = await nursery.start(open_channel, hosted, 0, LOGGERS)
 
                 async def ready() -> None:

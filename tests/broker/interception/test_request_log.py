@@ -90,6 +90,7 @@ async def test_a_request_is_there_before_its_response(tmp_path: Path) -> None:
         await fault.hits.wait(1)
         entry = last(faulty)
         assert (entry["outcome"], entry["duration_ms"], entry["response"]) == ("pending", None, None)
+        assert entry["faults"] == [fault.id]
         fault.release(again=False)
         await trio.testing.wait_all_tasks_blocked()
         assert last(faulty)["outcome"] == "answered"

@@ -7,7 +7,6 @@ Once the cluster has responded, the command waits for a broker that goes away; b
 
 from __future__ import annotations
 
-import select
 import sys
 import threading
 import time
@@ -32,6 +31,7 @@ from kpybroker.cli.client.records.offsets import FORMS, BadOffset, Bounds, Posit
 from kpybroker.cli.client.records.output import writer
 from kpybroker.cli.client.records.record import of_message
 from kpybroker.cli.client.records.template import BadTemplate, Part
+from kpybroker.system import reader_has_gone
 
 BATCH_RECORDS: Final = 500
 POLL_S: Final = 0.1
@@ -293,7 +293,7 @@ class _Session:
             if messages:
                 self._print(messages)
                 self._reader.printed(messages)
-            elif _reader_has_gone():
+            elif reader_has_gone(sys.stdout):
                 raise BrokenPipeError
 
     def _is_complete(self) -> bool:
@@ -312,15 +312,3 @@ class _Session:
         names = {topic for topic, _ in self._count}
         parts = f"{len(self._count)} partition{'s' if len(self._count) > 1 else ''}"
         return f"{self._number} record{'s' if self._number > 1 else ''} from {parts} of {', '.join(sorted(names))}"
-
-
-def _reader_has_gone() -> bool:
-    """Whether standard output is a pipe that no one reads any more: found out without writing to it."""
-    if sys.platform == "win32":
-        return False
-    poll = select.poll()
-    try:
-        poll.register(sys.stdout.fileno(), select.POLLERR)
-    except (OSError, ValueError):
-        return False
-    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))

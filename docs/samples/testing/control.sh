@@ -1,0 +1,5 @@
+curl -s 127.0.0.1:9099/v1/produce -d '{"topic": "orders", "records": [{"value": "one"}]}'
+curl -s 127.0.0.1:9099/v1/records -d '{"topic": "orders"}'
+curl -s 127.0.0.1:9099/v1/add_fault -d '{"match": {"api": "Produce"}, "act": {"error": "REQUEST_TIMED_OUT"}}'
+curl -s 127.0.0.1:9099/v1/advance -d '{"ms": 90000000}'
+curl -s 127.0.0.1:9099/v1/reset -d '{}'
