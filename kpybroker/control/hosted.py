@@ -85,7 +85,7 @@ class Hosted:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 for broker_id in list(self._plans):
-                    await self._start_one_of_all(broker_id)
+                    await self.start_broker(broker_id)
                 self.is_ready = True
                 await on_ready()
                 await self._stop_requested.wait()
@@ -94,14 +94,6 @@ class Hosted:
         finally:
             with trio.CancelScope(shield=True):
                 await self._close_store()
-
-    async def _start_one_of_all(self, broker_id: int) -> None:
-        try:
-            await self.start_broker(broker_id)
-        except StartupError as error:
-            if len(self._plans) > 1:  # the others stop next, which is logged too
-                logger.error("[KafkaServer id=%d] %s", broker_id, error.cause)
-            raise
 
     def stop(self) -> None:
         """Request the end of `run`."""
