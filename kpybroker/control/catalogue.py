@@ -119,6 +119,7 @@ GROUPS = (
             "move_coordinator",
             "shrink_isr",
             "lag_follower",
+            "cap_versions",
         ),
     ),
     Group(_upkeep, ("apply_retention", "compact")),
