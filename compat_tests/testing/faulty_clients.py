@@ -101,6 +101,7 @@ class Wanted:
 
     count: int
     until: Callable[[], bool]
+    commits: bool
     values: list[str] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
 
@@ -121,10 +122,11 @@ def consume(
     group: str,
     *,
     until: Callable[[], bool] = lambda: True,
+    commits: bool = True,
     **options: Any,
 ) -> list[str]:
     """Values of a topic, in a group that commits them in the end; raises what the client raises."""
-    wanted = Wanted(count, until)
+    wanted = Wanted(count, until, commits)
     CONSUMERS[library](broker, topic, group, wanted, {"enable_auto_commit": False, **options})
     return wanted.values
 
@@ -142,7 +144,8 @@ def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, 
             if message.error() is not None:
                 raise KafkaException(message.error())
             wanted.take(message.value())
-        consumer.commit(asynchronous=False)
+        if wanted.commits:
+            consumer.commit(asynchronous=False)
     finally:
         consumer.close()
 
@@ -156,7 +159,8 @@ def _kafka_python_consumer(broker: Broker, topic: str, group: str, wanted: Wante
             for messages in consumer.poll(timeout_ms=1000).values():
                 for message in messages:
                     wanted.take(message.value)
-        consumer.commit()
+        if wanted.commits:
+            consumer.commit()
     finally:
         consumer.close()
 
@@ -170,7 +174,8 @@ def _aiokafka_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, o
                 for messages in (await consumer.getmany(timeout_ms=round(POLL_S * 1000))).values():
                     for message in messages:
                         wanted.take(message.value)
-            await consumer.commit()
+            if wanted.commits:
+                await consumer.commit()
         finally:
             await consumer.stop()
 

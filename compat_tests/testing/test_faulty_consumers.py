@@ -168,7 +168,9 @@ def test_a_member_that_is_unknown_joins_again(faulty: Broker, topic: str, librar
             is_expired = True
         return is_expired
 
-    values = consume(faulty, library, topic, len(VALUES), topic, until=has_joined_again, heartbeat_interval_ms=100)
+    values = consume(
+        faulty, library, topic, len(VALUES), topic, until=has_joined_again, commits=False, heartbeat_interval_ms=100
+    )
     assert list(dict.fromkeys(values)) == VALUES
 
 
