@@ -131,7 +131,8 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
             control = await nursery.start(open_channel, hosted, extras.control_port)
 
         async def on_ready() -> None:
-            announce(list(hosted.brokers.values()), plans[0], control)
+            facts = _facts(list(hosted.brokers.values()), plans[0], control)
+            announce(facts, to_a_person=extras.exit_with is None)
 
         await hosted.run(on_ready)
         nursery.cancel_scope.cancel()
@@ -211,25 +212,22 @@ def _report(hosted: Hosted) -> None:
         broker.stall.reset()
 
 
-def announce(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None = None) -> None:
-    """Say that they are ready: the ready line on standard output, and the banner on standard error."""
+def announce(facts: Facts, *, to_a_person: bool) -> None:
+    """Say that they are ready: the ready line on standard output, and to a person the banner on standard error."""
     garbage.freeze()
-    facts = _facts(brokers, wanted)
-    if control is not None:
-        facts = facts._replace(control=f"http://{control[0]}:{control[1]}")
     try:
         sys.stdout.write(f"{ready_json(facts) if is_json() else ready_line(facts)}\n")
         sys.stdout.flush()
     except OSError as error:
         config_log.warning("The ready line could not be printed: %s", error)
     notify(ready(str(facts.nodes[0].addresses[0])))
-    if not is_json():
+    if to_a_person and not is_json():
         with suppress(OSError):
             sys.stderr.write(f"{banner(facts)}\n")
             sys.stderr.flush()
 
 
-def _facts(brokers: Sequence[Broker], wanted: Plan) -> Facts:
+def _facts(brokers: Sequence[Broker], wanted: Plan, control: tuple[str, int] | None) -> Facts:
     connect = wanted.config.get_str("zookeeper.connect")
     return Facts(
         nodes=[
@@ -242,6 +240,7 @@ def _facts(brokers: Sequence[Broker], wanted: Plan) -> Facts:
         coordination=f"ZooKeeper at {connect}" if connect else _embedded(brokers),
         ephemeral=wanted.temporary is not None,
         fsync_each=wanted.config.get_int("log.flush.interval.messages") == 1,
+        control=None if control is None else f"http://{control[0]}:{control[1]}",
     )
 
 

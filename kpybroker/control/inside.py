@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from kpybroker.wire.api import ApiKey
 
 LEADER_WAIT_S = 10.0
+LOADED_LOOK_S = 0.005
 
 
 async def ask(broker: Broker, key: ApiKey, request: Any) -> Any:
@@ -105,6 +108,22 @@ def coordinating(hosted: Hosted, topic: str, key: str) -> Broker | None:
     assert topic in (GROUP_METADATA_TOPIC_NAME, TRANSACTION_STATE_TOPIC_NAME)
     coordinators = first.groups if topic == GROUP_METADATA_TOPIC_NAME else first.transactions
     return leading(hosted, topic, coordinators.partition_for(key))[0]
+
+
+async def loaded_coordinator(hosted: Hosted, topic: str, key: str) -> Broker | None:
+    """`coordinating`, once it has loaded its partition, which takes a moment after a start or an election."""
+    broker = coordinating(hosted, topic, key)
+    if broker is not None:
+        of_groups = topic == GROUP_METADATA_TOPIC_NAME
+        shard_for = broker.groups.shard_for if of_groups else broker.transactions.partitions.shard_for
+        with trio.move_on_after(LEADER_WAIT_S):
+            while True:
+                try:
+                    shard_for(key)
+                    break
+                except KafkaError:
+                    await trio.sleep(LOADED_LOOK_S)
+    return broker
 
 
 async def wait_for_leaders(hosted: Hosted, topic: str) -> None:

@@ -44,6 +44,23 @@ def test_a_sample_prints_what_it_should(tmp_path: Path, sample: str, printed: st
     assert run_sample(f"testing/{sample}", tmp_path, {}) == printed
 
 
+@pytest.mark.parametrize(
+    ("sample", "printed"),
+    [
+        ("lost_response.py", "broken ['one', 'two', 'two', 'three']\nfixed ['one', 'two', 'three']\n"),
+        ("predicate.py", "[b'bob', b'carol']\n"),
+        ("from_a_file.py", "errors: 2\nrecords: 1\n"),
+        (
+            "trace.py",
+            "received: paid\n" + "OffsetFetch answered COORDINATOR_LOAD_IN_PROGRESS\n" * 2 + "OffsetFetch answered\n",
+        ),
+    ],
+)
+def test_a_sample_of_the_guide_to_faults(tmp_path: Path, sample: str, printed: str) -> None:
+    (tmp_path / "faults.yaml").write_text(text_of("faults/faults.yaml", {}))
+    assert run_sample(f"faults/{sample}", tmp_path, {}) == printed
+
+
 def in_a_shell(sample: str, directory: Path, *arguments: str) -> str:
     """What a sample prints that calls the control channel of `kpybroker dev`."""
     command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--control", "0", "--ephemeral", *arguments]
@@ -52,14 +69,14 @@ def in_a_shell(sample: str, directory: Path, *arguments: str) -> str:
         try:
             control = re.search(r"control=http://(\S+)", broker.stdout.readline())
             assert control is not None
-            return run_sample(f"testing/{sample}", directory, {"127.0.0.1:9099": control[1]})
+            return run_sample(sample, directory, {"127.0.0.1:9099": control[1]})
         finally:
             broker.terminate()
 
 
 @needs_curl
 def test_a_cluster_fails_in_a_shell(tmp_path: Path) -> None:
-    printed = in_a_shell("cluster.sh", tmp_path, "--brokers", "3")
+    printed = in_a_shell("testing/cluster.sh", tmp_path, "--brokers", "3")
     assert '"id": 2, "state": "up"' in printed
     assert '"Fetch": [0, 11]' in printed
     assert '"error"' not in printed
@@ -67,10 +84,12 @@ def test_a_cluster_fails_in_a_shell(tmp_path: Path) -> None:
 
 @needs_curl
 def test_the_channel_in_a_shell(tmp_path: Path) -> None:
-    printed = in_a_shell("control.sh", tmp_path)
+    printed = in_a_shell("testing/control.sh", tmp_path)
     assert '[{"partition": 0, "offset": 0}]' in printed
     assert '"value": "one"' in printed
     assert '"error"' not in printed
+    added = in_a_shell("faults/over_http.sh", tmp_path)
+    assert re.match(r'\{"id": (\d+)\}\[\{"id": \1, "match": \{"api": "Produce", "topic": "orders"\}', added)
 
 
 def test_the_settings_of_pytest(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.control.errors import ControlError, did_you_mean
-from kpybroker.control.inside import any_broker, ask, check, coordinating, partitions_of
+from kpybroker.control.inside import any_broker, ask, check, loaded_coordinator, partitions_of
 from kpybroker.control.levers.leadership import awake
 from kpybroker.control.registry import JSON, methods
 from kpybroker.core.group.subscription import subscribed_topics
@@ -117,7 +117,7 @@ async def group(hosted: Hosted, group: str) -> JSON:
     `generation` and `leader` are what its members last received."""
     from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 
-    coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, group)
+    coordinator = await loaded_coordinator(hosted, GROUP_METADATA_TOPIC_NAME, group)
     if coordinator is None:
         return None
     response = await ask(coordinator, ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
@@ -171,7 +171,7 @@ async def committed(hosted: Hosted, group: str) -> JSON:
     """The committed offsets of a group with their metadata, and how many records are not consumed yet (lag)."""
     from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 
-    coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, group)
+    coordinator = await loaded_coordinator(hosted, GROUP_METADATA_TOPIC_NAME, group)
     if coordinator is None:
         return []
     wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
@@ -214,7 +214,7 @@ async def transaction(hosted: Hosted, transactional_id: str) -> JSON:
     """One transactional id, as in `transactions`."""
     from kpybroker.wire.messages.describe_transactions import DescribeTransactionsRequest
 
-    coordinator = coordinating(hosted, TRANSACTION_STATE_TOPIC_NAME, transactional_id)
+    coordinator = await loaded_coordinator(hosted, TRANSACTION_STATE_TOPIC_NAME, transactional_id)
     if coordinator is None:
         raise ControlError(f"there is no transactional id `{transactional_id}`", did_you_mean("", ()), status=404)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])

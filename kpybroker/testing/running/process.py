@@ -41,6 +41,7 @@ class Process:
         self._owner = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
+        self._log_at_end = ""
         self._is_stopping = False
 
     @property
@@ -111,7 +112,7 @@ class Process:
     def log(self) -> str:
         """The end of what it wrote to standard error."""
         if self._log is None or self._log.closed:
-            return ""
+            return self._log_at_end
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(size - LOG_BYTES_SHOWN, 0))  # the child appends, wherever this is
         return self._log.read().decode(errors="replace").strip()
@@ -149,7 +150,8 @@ class Process:
         _running.discard(self)
         if self._child.stdout is not None:
             self._child.stdout.close()
-        if self._log is not None:
+        if self._log is not None and not self._log.closed:
+            self._log_at_end = self.log()
             self._log.close()
         if self._directory is not None:
             remove_directory(self._directory)

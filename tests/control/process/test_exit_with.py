@@ -24,7 +24,6 @@ print("watches", flush=True)
 ended.wait()
 print("stopped", flush=True)
 """
-NO_PIDFD = "del os.pidfd_open; module.LOOK_EVERY_S = 0.01"
 
 
 @contextmanager
@@ -37,14 +36,17 @@ def other_process() -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def watching(pid: int, patch: str = "", stop: str = "ended.set") -> subprocess.Popen[str]:
+def watching(pid: int, patch: str = "", stop: str = "ended.set", portable: str = "0") -> subprocess.Popen[str]:
     program = PROGRAM.format(patch=patch, stop=stop)
-    return subprocess.Popen([sys.executable, "-c", program, str(pid)], stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "KPYBROKER_PORTABLE": portable}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(pid)], stdout=subprocess.PIPE, text=True, env=environment
+    )
 
 
-@pytest.mark.parametrize("patch", ["", NO_PIDFD], ids=["pidfd", "looking"])
-def test_it_stops_when_the_other_process_is_killed(patch: str) -> None:
-    with other_process() as other, watching(other.pid, patch) as process:
+@pytest.mark.parametrize("portable", ["0", "1"])
+def test_it_stops_when_the_other_process_is_killed(portable: str) -> None:
+    with other_process() as other, watching(other.pid, portable=portable) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "watches\n"
         assert process.poll() is None
@@ -54,11 +56,11 @@ def test_it_stops_when_the_other_process_is_killed(patch: str) -> None:
         assert process.returncode == 0
 
 
-@pytest.mark.parametrize("patch", ["", NO_PIDFD], ids=["pidfd", "looking"])
-def test_it_stops_at_once_if_there_is_no_such_process(patch: str) -> None:
+@pytest.mark.parametrize("portable", ["0", "1"])
+def test_it_stops_at_once_if_there_is_no_such_process(portable: str) -> None:
     with other_process() as other:
         pass
-    with watching(other.pid, patch) as process:
+    with watching(other.pid, portable=portable) as process:
         assert process.communicate(timeout=SECONDS_MAX)[0].endswith("stopped\n")
 
 
