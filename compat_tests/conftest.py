@@ -12,6 +12,7 @@ groups (`topic`, `name`); a test that stops or configures a broker starts its ow
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -159,6 +160,20 @@ def topic(broker: Broker, name: str) -> MakeTopic:
         return name + suffix
 
     return make
+
+
+@pytest.fixture
+def seed() -> int:
+    """Of a random load; a failed test shows it."""
+    chosen = random.randrange(10**6)
+    print(f"seed {chosen}")
+    return chosen
+
+
+@pytest.fixture
+def made(topic: MakeTopic) -> str:
+    """A topic of one partition."""
+    return topic()
 
 
 @pytest.fixture

@@ -229,8 +229,7 @@ def test_list_offsets(admin: AdminClient, topic: MakeTopic, broker: Broker) -> N
     assert offset(OffsetSpec.for_timestamp(4_000_000)) == (-1, -1)
 
 
-def test_delete_records(admin: AdminClient, topic: MakeTopic, broker: Broker) -> None:
-    made = topic()
+def test_delete_records(made: str, admin: AdminClient, broker: Broker) -> None:
     quick.fill(broker.bootstrap, made, [str(n) for n in range(10)])
 
     def delete(offset: int) -> Any:

@@ -124,10 +124,7 @@ def test_offsets_and_records(admin: KafkaAdminClient, topic: MakeTopic, broker: 
     assert offset(OffsetSpec.EARLIEST) == 2
 
 
-def test_groups(
-    admin: KafkaAdminClient, topic: MakeTopic, broker: Broker, name: str, join: Callable[..., Member]
-) -> None:
-    made = topic()
+def test_groups(made: str, admin: KafkaAdminClient, broker: Broker, name: str, join: Callable[..., Member]) -> None:
     part = TopicPartition(made, 0)
     quick.fill(broker.bootstrap, made, ["a", "b", "c"])
     member = join("kafka-python-3.0.12", group=name, topics=[made])

@@ -46,8 +46,7 @@ def test_binary_records_round_trip_between_topics(cli: CommandLine, topic: MakeT
     assert [{key: row[key] for key in rows[0]} for row in found] == rows
 
 
-def test_what_kcat_writes_is_read_and_the_reverse(cli: CommandLine, broker: Broker, topic: MakeTopic) -> None:
-    made = topic()
+def test_what_kcat_writes_is_read_and_the_reverse(made: str, cli: CommandLine, broker: Broker) -> None:
     cli.run("topic", "produce", made, "-K:", "-H", "a=1", stdin="k:v\n")
     kcat = ["kcat", "-b", broker.bootstrap, "-C", "-t", made, "-e", "-q", "-o", "beginning"]
     assert run_process([*kcat, "-f", "%k %s %h\n"]).out == "k v a=1\n"
@@ -85,8 +84,7 @@ def test_aborted_records_are_left_out_unless_asked_for(cli: CommandLine, broker:
     assert cli.run(*everything).lines == ["committed", "aborted"]
 
 
-def test_offsets_times_and_ranges(cli: CommandLine, topic: MakeTopic) -> None:
-    made = topic()
+def test_offsets_times_and_ranges(made: str, cli: CommandLine) -> None:
     rows = [json.dumps({"value": str(n), "timestamp": 1_795_000_000_000 + n * 1000}) + "\n" for n in range(10)]
     cli.run("topic", "produce", made, "-f", "json", stdin="".join(rows))
 
@@ -101,19 +99,15 @@ def test_offsets_times_and_ranges(cli: CommandLine, topic: MakeTopic) -> None:
     assert read("-o", "+8", "-n", "1") == "8"
 
 
-def test_a_reader_that_leaves_ends_it_quietly(cli: CommandLine, broker: Broker, topic: MakeTopic) -> None:
+def test_a_reader_that_leaves_ends_it_quietly(made: str, cli: CommandLine, broker: Broker) -> None:
     """`consume | head -1` ends also when no further record arrives."""
-    made = topic()
     quick.fill(broker.bootstrap, made, ["only"])
     script = f'"{sys.executable}" -m kpybroker topic consume {made} | head -n 1; echo "${{PIPESTATUS[@]}}"'
     result = run_process(["bash", "-c", script], env=cli.environment)
     assert (result.out, result.err) == ("only\n0 0\n", "")
 
 
-def test_what_a_reader_did_not_get_is_not_committed(
-    cli: CommandLine, broker: Broker, topic: MakeTopic, name: str
-) -> None:
-    made = topic()
+def test_what_a_reader_did_not_get_is_not_committed(made: str, cli: CommandLine, broker: Broker, name: str) -> None:
     quick.fill(broker.bootstrap, made, [f"{n:01000d}" for n in range(COUNT)])
     script = f'"{sys.executable}" -m kpybroker topic consume {made} -g {name} | head -n 1'
     assert run_process(["bash", "-c", script], env=cli.environment).code == 0
@@ -124,8 +118,7 @@ def test_what_a_reader_did_not_get_is_not_committed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_a_summary(cli: CommandLine, topic: MakeTopic, name: str, number: signal.Signals) -> None:
-    made = topic()
+def test_a_signal_ends_it_with_a_summary(made: str, cli: CommandLine, name: str, number: signal.Signals) -> None:
     cli.run("topic", "produce", made, stdin="a\nb\n")
     with cli.start("topic", "consume", made, "-g", name) as process:
         assert process.stdout is not None
@@ -136,8 +129,7 @@ def test_a_signal_ends_it_with_a_summary(cli: CommandLine, topic: MakeTopic, nam
     assert cli.json("group", "describe", name)[0]["offsets"][0]["current_offset"] == 2
 
 
-def test_lines_are_sent_as_they_are_typed(cli: CommandLine, topic: MakeTopic) -> None:
-    made = topic()
+def test_lines_are_sent_as_they_are_typed(made: str, cli: CommandLine) -> None:
     with cli.start("topic", "produce", made, "-o", "%o %v\\n", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -256,8 +248,7 @@ def test_a_cluster_that_is_away_is_a_quick_error_and_no_traceback(name: str) -> 
         assert "Traceback" not in result.err
 
 
-def test_output_does_not_depend_on_the_locale(cli: CommandLine, topic: MakeTopic) -> None:
-    made = topic()
+def test_output_does_not_depend_on_the_locale(made: str, cli: CommandLine) -> None:
     cli.run("topic", "produce", made, stdin="grüße\n")
     result = run_process(
         [sys.executable, "-m", "kpybroker", "topic", "consume", made, "-e", "-f", "wide"],

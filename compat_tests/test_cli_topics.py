@@ -51,16 +51,14 @@ def test_what_the_broker_refuses_is_a_failure_with_a_fix(cli: CommandLine, name:
     assert cli.json("topic", "list", f"{name}-x") == []
 
 
-def test_records_are_trimmed(cli: CommandLine, broker: Broker, topic: MakeTopic) -> None:
-    made = topic()
+def test_records_are_trimmed(made: str, cli: CommandLine, broker: Broker) -> None:
     quick.fill(broker.bootstrap, made, ["a", "b", "c"])
     assert [(row["from"], row["to"]) for row in cli.json("topic", "trim", made, "--to", "2")] == [(0, 2)]
     cli.run("topic", "trim", made, "--to", "2", "--execute")
     assert cli.run("topic", "consume", made, "-e").lines == ["c"]
 
 
-def test_settings_are_set_and_read(cli: CommandLine, topic: MakeTopic) -> None:
-    made = topic()
+def test_settings_are_set_and_read(made: str, cli: CommandLine) -> None:
     cli.run("config", "set", "topic", made, "retention.ms=12345", "cleanup.policy=compact,delete")
     assert cli.run("config", "get", "topic", made, "retention.ms").out == "12345\n"
     found = {(row["name"], row["key"]): row["value"] for row in cli.json("config", "list", "topic", made)}

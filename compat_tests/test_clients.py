@@ -72,9 +72,8 @@ def test_headers(broker: Broker, topic: MakeTopic, client: str) -> None:
 
 
 @pytest.mark.parametrize("client", PYTHON_CLIENTS)
-def test_nulls(broker: Broker, topic: MakeTopic, client: str) -> None:
+def test_nulls(made: str, broker: Broker, client: str) -> None:
     """A null key, a null value (a tombstone) and an empty value are three things."""
-    made = topic()
     records = [Record("v", None), Record(None, "k"), Record("", ""), Record("v", "k")]
     one = Client(client, broker.bootstrap)
     one.produce(made, records)
@@ -100,17 +99,15 @@ def test_nulls(broker: Broker, topic: MakeTopic, client: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(f"{k}={v}" for k, v in value.items()),
 )
-def test_acks_and_idempotence(broker: Broker, topic: MakeTopic, client: str, settings: dict[str, Any]) -> None:
-    made = topic()
+def test_acks_and_idempotence(made: str, broker: Broker, client: str, settings: dict[str, Any]) -> None:
     records: list[dict[str, Any]] = [{"key": None, "value": str(n), "headers": []} for n in range(500)]
     python_call(client, "produce", bootstrap=broker.bootstrap, topic=made, records=records, settings=settings)
     read = quick.read(broker.bootstrap, [(made, 0)], 500)
     assert [(m.offset(), m.value()) for m in read] == [(n, str(n).encode()) for n in range(500)]
 
 
-def test_many_batches_in_flight(broker: Broker, topic: MakeTopic) -> None:
+def test_many_batches_in_flight(made: str, broker: Broker) -> None:
     """Thousands of small batches from an idempotent producer, five in flight: every record once and in order."""
-    made = topic()
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -142,9 +139,8 @@ def test_unknown_topic_without_creation(broker: Broker, name: str) -> None:
     assert name not in quick.admin_client(broker.bootstrap).list_topics(timeout=DEADLINE_S).topics
 
 
-def test_confluent_positions(broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_confluent_positions(made: str, broker: Broker, name: str) -> None:
     """Watermarks, lookup by time, seek, and reading from the end."""
-    made = topic()
     quick.fill(broker.bootstrap, made, [str(n) for n in range(10)], timestamps=[START_MS + n * 1000 for n in range(10)])
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": name, "log_level": 0})
     assert consumer.get_watermark_offsets(TopicPartition(made, 0), timeout=DEADLINE_S) == (0, 10)
@@ -170,9 +166,8 @@ def test_confluent_positions(broker: Broker, topic: MakeTopic, name: str) -> Non
     consumer.close()
 
 
-def test_confluent_offset_out_of_range(broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_confluent_offset_out_of_range(made: str, broker: Broker, name: str) -> None:
     """An offset that is not there: an error when asked for, else a jump to where auto.offset.reset points."""
-    made = topic()
     quick.fill(broker.bootstrap, made, ["a", "b"])
     outcomes: list[object] = []
     for reset in ("error", "earliest"):
@@ -244,8 +239,7 @@ def test_kcat_metadata(broker: Broker, topic: MakeTopic) -> None:
     assert [part["leader"] for part in described["partitions"]] == [broker.node_id] * 3
 
 
-def test_kcat_offsets_by_time(broker: Broker, topic: MakeTopic) -> None:
-    made = topic()
+def test_kcat_offsets_by_time(made: str, broker: Broker) -> None:
     quick.fill(broker.bootstrap, made, [str(n) for n in range(10)], timestamps=[START_MS + n * 1000 for n in range(10)])
     query = run_process(["kcat", "-Q", "-b", broker.bootstrap, "-t", f"{made}:0:{START_MS + 4500}"])
     assert query.out.strip() == f"{made} [0] offset 5"

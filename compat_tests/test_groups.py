@@ -107,9 +107,8 @@ def test_more_members_than_partitions(broker: Broker, topic: MakeTopic, name: st
 
 
 @pytest.mark.parametrize("client", ALL_MEMBERS)
-def test_manual_commit(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
+def test_manual_commit(made: str, broker: Broker, name: str, join: Join, client: str) -> None:
     """What was committed is not read again, what was not is: the VerifiableConsumer commits what it hands out."""
-    made = topic()
     load(broker, made, 1, 10)
     first = join(client, group=name, topics=[made])
     first.has(10)
@@ -127,9 +126,8 @@ def test_manual_commit(broker: Broker, topic: MakeTopic, name: str, join: Join, 
 
 
 @pytest.mark.parametrize("client", MEMBERS)
-def test_automatic_commit(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
+def test_automatic_commit(made: str, broker: Broker, name: str, join: Join, client: str) -> None:
     """A proper close commits what was handed out; the next member starts there."""
-    made = topic()
     load(broker, made, 1, 10)
     first = join(client, group=name, topics=[made], auto_commit=True)
     first.has(10)

@@ -96,9 +96,8 @@ def test_too_large_for_the_topic(broker: Broker, topic: MakeTopic) -> None:
     assert codes == [None, KafkaError.MSG_SIZE_TOO_LARGE, None]
 
 
-def test_stock_limit(broker: Broker, topic: MakeTopic) -> None:
+def test_stock_limit(made: str, broker: Broker) -> None:
     """Stock settings take a batch of up to 1 048 588 bytes (message.max.bytes)."""
-    made = topic()
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 5 * MB, "log_level": 0})
     outcomes: list[KafkaError | None] = []
     for size in (1_048_588 - 200, 1_048_588):

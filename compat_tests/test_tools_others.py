@@ -15,9 +15,8 @@ from compat_tests.support.waiting import eventually
 RECORDS = 5_000
 
 
-def test_producer_perf_in_transactions(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_producer_perf_in_transactions(made: str, tools: Tools, broker: Broker, name: str) -> None:
     """Each transaction ends with a marker in the log; read_committed readers are given every record."""
-    made = topic()
     sent = tools.run(
         "producer-perf-test", "--topic", made, "--num-records", str(RECORDS), "--record-size", "100",
         "--throughput", "10000", "--transactional-id", name, "--transaction-duration-ms", "50",
@@ -31,9 +30,8 @@ def test_producer_perf_in_transactions(tools: Tools, broker: Broker, topic: Make
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_end_to_end_latency(tools: Tools, topic: MakeTopic, acks: str) -> None:
+def test_end_to_end_latency(made: str, tools: Tools, acks: str) -> None:
     """The tool compares what it reads with what it wrote, one record at a time."""
-    made = topic()
     measured = tools.run("e2e-latency", tools.bootstrap, made, "200", acks, "512")
     assert re.search(r"^Percentiles: 50th = \d+", measured.lines[-1]), str(measured)
 

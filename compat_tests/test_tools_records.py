@@ -34,8 +34,7 @@ def test_console_round_trip(tools: Tools, name: str) -> None:
     assert "Processed a total of 200 messages" in read.err, str(read)
 
 
-def test_console_acks_and_sync(tools: Tools, topic: MakeTopic) -> None:
-    made = topic()
+def test_console_acks_and_sync(made: str, tools: Tools) -> None:
     for acks in ("0", "1", "all"):
         tools.run("console-producer", "--topic", made, "--request-required-acks", acks, stdin=f"acks {acks}\n")
     tools.run("console-producer", "--topic", made, "--sync", stdin="one by one\n")
@@ -43,8 +42,7 @@ def test_console_acks_and_sync(tools: Tools, topic: MakeTopic) -> None:
     assert read.lines == ["acks 0", "acks 1", "acks all", "one by one"], str(read)
 
 
-def test_console_keys_headers_and_nulls(tools: Tools, topic: MakeTopic) -> None:
-    made = topic()
+def test_console_keys_headers_and_nulls(made: str, tools: Tools) -> None:
     given = "h1:a,h2:b\tk1\tv1\nh1:c\tk2\tNULL\n"
     properties = ["parse.key=true", "parse.headers=true", "null.marker=NULL"]
     tools.run(
@@ -71,9 +69,8 @@ def test_console_consumer_positions(tools: Tools, broker: Broker, topic: MakeTop
     assert latest.lines == [], str(latest)
 
 
-def test_console_consumer_group(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_console_consumer_group(made: str, tools: Tools, broker: Broker, name: str) -> None:
     """The console consumer commits on its way out; the next one of its group goes on from there."""
-    made = topic()
     fill(broker, made, 10)
     group = ("--topic", made, "--group", name, "--from-beginning")
     first = tools.run("console-consumer", *group, "--max-messages", "4")
@@ -82,8 +79,7 @@ def test_console_consumer_group(tools: Tools, broker: Broker, topic: MakeTopic, 
     assert second.lines == ["4", "5", "6", "7", "8", "9"], str(second)
 
 
-def test_console_consumer_isolation(tools: Tools, broker: Broker, topic: MakeTopic) -> None:
-    made = topic()
+def test_console_consumer_isolation(made: str, tools: Tools, broker: Broker) -> None:
     fill(broker, made, 5)
     read = tools.run(
         "console-consumer", "--topic", made, "--from-beginning", "--isolation-level", "read_committed",
@@ -92,9 +88,8 @@ def test_console_consumer_isolation(tools: Tools, broker: Broker, topic: MakeTop
     assert read.lines == ["0", "1", "2", "3", "4"], str(read)
 
 
-def test_internal_offsets_topic(tools: Tools, broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_internal_offsets_topic(made: str, tools: Tools, broker: Broker, name: str) -> None:
     """`__consumer_offsets` is readable by Kafka's own formatter: the commit of a group stands there."""
-    made = topic()
     fill(broker, made, 3)
     quick.read(broker.bootstrap, [(made, 0)], 3, group=name)
     wanted = {"group": name, "topic": made, "partition": 0}
@@ -197,8 +192,7 @@ def events(result: Result) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "-1"])
-def test_verifiable_producer(tools: Tools, topic: MakeTopic, acks: str) -> None:
-    made = topic()
+def test_verifiable_producer(made: str, tools: Tools, acks: str) -> None:
     sent = events(tools.run("verifiable-producer", "--topic", made, "--max-messages", "300", "--acks", acks))
     successes = [event for event in sent if event["name"] == "producer_send_success"]
     assert [event["value"] for event in successes] == [str(n) for n in range(300)]

@@ -91,15 +91,14 @@ def test_confluent_share_consumer(broker: Broker, topic: MakeTopic, name: str, s
     ids=["consumer", "share"],
 )
 def test_java_consumers_of_new_protocols(
+    made: str,
     broker: Broker,
-    topic: MakeTopic,
     name: str,
     said: Callable[..., list[str]],
     tool: str,
     options: list[str],
     error: str,
 ) -> None:
-    made = topic()
     tools = Tools("4.x", broker.bootstrap)
     result = tools.run(
         tool, "--topic", made, "--group", name, "--consumer-property", f"client.id={name}", *options,
@@ -110,9 +109,8 @@ def test_java_consumers_of_new_protocols(
     assert "software=apache-kafka-java-4." in line
 
 
-def test_a_classic_consumer_of_the_same_clients_is_served(broker: Broker, topic: MakeTopic, name: str) -> None:
+def test_a_classic_consumer_of_the_same_clients_is_served(made: str, broker: Broker, name: str) -> None:
     """Advertising what is refused keeps no client from what is served."""
-    made = topic()
     consumer = Consumer(settings(broker, name))
     try:
         consumer.subscribe([made])

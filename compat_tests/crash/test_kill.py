@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,13 +16,6 @@ from compat_tests.support.services import Broker, ZooKeeper
 
 KILLS = 10
 KILLS_ON_ZOOKEEPER = 3
-
-
-@pytest.fixture
-def seed() -> int:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    return seed
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -23,9 +22,7 @@ def possible(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("flush", FLUSHES)
-def test_power_cuts(flush: str, tmp_path: Path) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
+def test_power_cuts(seed: int, flush: str, tmp_path: Path) -> None:
     assert cut(flush, CUTS, seed, tmp_path) == []
 
 

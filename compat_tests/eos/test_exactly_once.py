@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 
 import pytest
@@ -26,18 +25,14 @@ def place(launcher: Launcher) -> Iterator[OneBroker]:
         yield one
 
 
-def test_exactly_once(place: OneBroker) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
+def test_exactly_once(seed: int, place: OneBroker) -> None:
     soak = Soak(place, seed, RECORDS // KINDER[place.broker.kind], groups=False, say=print)
     assert soak.run(KILLS // KINDER[place.broker.kind], ZOMBIES) == []
     assert soak.numbers.zombies.total() == ZOMBIES // KINDER[place.broker.kind]
 
 
-def test_exactly_once_by_a_group(place: OneBroker) -> None:
+def test_exactly_once_by_a_group(seed: int, place: OneBroker) -> None:
     """The copiers share the partitions; who has lost his may not commit what he copied of it."""
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
     assert Soak(place, seed, RECORDS // 2 // KINDER[place.broker.kind], groups=True, say=print).run(1, 0) == []
 
 
@@ -50,8 +45,6 @@ def replicated(launcher: Launcher) -> Iterator[Replicated]:
         yield three
 
 
-def test_exactly_once_in_a_cluster(replicated: Replicated, launcher: Launcher) -> None:
+def test_exactly_once_in_a_cluster(seed: int, replicated: Replicated, launcher: Launcher) -> None:
     """Who is killed coordinates transactions or leads what is copied; another replica goes on with what it knew."""
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
     assert Soak(replicated, seed, RECORDS // 4 // KINDER[launcher.kind], groups=False, say=print).run(1, 1) == []

@@ -74,6 +74,18 @@ def test_an_idempotent_producer_delivers_each_message_once(faulty: Broker, topic
     assert fault.hits == hits
 
 
+@pytest.mark.parametrize("name", RETRIED)
+def test_five_requests_in_flight_stay_in_order(faulty: Broker, topic: str, name: str) -> None:
+    fault = RETRIED[name][0](faulty, topic)
+    producer = faulty.producer(library="confluent-kafka", enable_idempotence=True, linger_ms=0, batch_num_messages=1)
+    values = [str(number) for number in range(30)]
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+    faulty.assert_records(topic, values=values)
+    assert fault.hits >= 1
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("after_work", [False, True])
 def test_a_request_that_is_never_answered_is_sent_again(

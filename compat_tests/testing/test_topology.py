@@ -16,11 +16,13 @@ from kpybroker.testing import Cluster, Partition
 TOPIC, PARTITIONS = "orders", 2
 CONFIG = {
     "min.insync.replicas": 2,
-    "replica.lag.time.max.ms": 1_000,
+    "replica.lag.time.max.ms": 4_000,
     "zookeeper.session.timeout.ms": 2_000,
     "replica.fetch.wait.max.ms": 200,
     "group.initial.rebalance.delay.ms": 0,
 }
+IMPATIENT = {"retry_backoff_ms": 50, "socket_timeout_ms": 2_000, "request_timeout_ms": 2_000}
+"""A paused broker answers nothing; by default a producer waits for it for half a minute."""
 ENOUGH = 50
 
 
@@ -35,7 +37,7 @@ class Traffic:
 
     def __init__(self, cluster: Cluster) -> None:
         self._bootstrap = cluster.bootstrap_servers
-        self.writer = Writer(self._bootstrap, TOPIC, PARTITIONS, retry_backoff_ms=50, socket_timeout_ms=2_000)
+        self.writer = Writer(self._bootstrap, TOPIC, PARTITIONS, **IMPATIENT)
         self.reader = Reader(self._bootstrap, TOPIC, "readers")
         self.reader.start()
         self.writer.start()

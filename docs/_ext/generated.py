@@ -10,6 +10,8 @@
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
 `{control-methods}`       every method of the control channel
+`{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
+`{fault-names}`           what a rule can name about the requests of each API
 """
 
 from __future__ import annotations
@@ -191,6 +193,46 @@ class ErrorCodes(Generated):
             yield f"| {int(code)} | `{code.name}` | {MESSAGES.get(code, '')} |"
 
 
+class FaultFields(Generated):
+    """The fields of one part of a fault rule."""
+
+    def markdown(self) -> Iterator[str]:
+        """A table by field; of acts, also what a client sees."""
+        from kpybroker.core.faults import fields
+
+        if self.arguments[0] == "act":
+            yield "| act | value | what it does | options | what a client sees |"
+            yield "|---|---|---|---|---|"
+            for name, act in fields.ACTS.items():
+                options = ", ".join(f"`{option}`" for option in act.options)
+                yield f"| `{name}` | {act.shape} | {act.doc} | {options} | {act.sees} |"
+            return
+        table = {"match": fields.MATCH, "options": fields.OPTIONS, "trigger": fields.TRIGGER}[self.arguments[0]]
+        yield "| field | value | meaning |"
+        yield "|---|---|---|"
+        for name, field in table.items():
+            yield f"| `{name}` | {field.shape} | {field.doc} |"
+
+
+class FaultNames(Generated):
+    """What a fault rule can name, by API."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A table by API, with a column for each kind of name."""
+        from kpybroker.broker.requests.served import SERVED
+        from kpybroker.core.faults.entities import NAMED
+        from kpybroker.core.faults.entity_table import kinds_of
+        from kpybroker.wire.api import API_INFO
+
+        yield "| API | " + " | ".join(f"`{kind}`" for kind in NAMED) + " |"
+        yield "|---|" + "---|" * len(NAMED)
+        for key in SERVED:
+            kinds = kinds_of(key)
+            yield f"| {API_INFO[key].name} | " + " | ".join("yes" if kind in kinds else "" for kind in NAMED) + " |"
+
+
 class ExitCodes(Generated):
     """The exit codes of `kpybroker dev` and `kpybroker server`."""
 
@@ -261,6 +303,8 @@ def setup(app: Any) -> dict[str, bool]:
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
         "control-methods": ControlMethods,
+        "fault-fields": FaultFields,
+        "fault-names": FaultNames,
     }.items():
         app.add_directive(name, directive)
     app.connect("build-finished", write_llms_txt)

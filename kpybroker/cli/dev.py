@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
+from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
@@ -24,7 +26,15 @@ def run_dev(options: DevOptions) -> int:
     _check_directories(options, given)
     if options.ephemeral:
         run.end_on_sigterm()
-        with ephemeral_directory(options.ephemeral_dir) as directory:
+        with ExitStack() as stack:
+            try:
+                directory = stack.enter_context(ephemeral_directory(options.ephemeral_dir))
+            except OSError as error:
+                fail(
+                    f"there is no directory for --ephemeral: {error}",
+                    "set TMPDIR to a directory that can be written to",
+                    EXIT_STORAGE,
+                )
             return _run(options, str(Path(directory) / "data"), given, directory)
     data_dir = options.data_dir
     if data_dir is None:

@@ -85,7 +85,7 @@ class Hosted:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 for broker_id in list(self._plans):
-                    await self._start_one_of_all(broker_id)
+                    await self.start_broker(broker_id)
                 self.is_ready = True
                 await on_ready()
                 await self._stop_requested.wait()
@@ -94,14 +94,6 @@ class Hosted:
         finally:
             with trio.CancelScope(shield=True):
                 await self._close_store()
-
-    async def _start_one_of_all(self, broker_id: int) -> None:
-        try:
-            await self.start_broker(broker_id)
-        except StartupError as error:
-            if len(self._plans) > 1:  # the others stop next, which is logged too
-                logger.error("[KafkaServer id=%d] %s", broker_id, error.cause)
-            raise
 
     def stop(self) -> None:
         """Request the end of `run`."""
@@ -113,12 +105,16 @@ class Hosted:
         return tuple(sorted(self._plans))
 
     async def _stop_all(self) -> None:
-        for broker in self.brokers.values():
-            # No leader is elected in place of those that stop first: it would log an error for each partition.
-            await broker.controller.close()
+        """One broker hands over what it leads, as it may be one of a cluster of several processes. Several of one
+        process all end now: no leader is elected in place of those that stop first.
+        """
+        is_whole_cluster = len(self._plans) > 1
+        if is_whole_cluster:
+            for broker in self.brokers.values():
+                await broker.controller.close()
         for broker_id in reversed(list(self._ended)):
             if broker_id in self.brokers:
-                self.brokers[broker_id].stop(hand_over=False)
+                self.brokers[broker_id].stop(hand_over=not is_whole_cluster)
             await self._ended[broker_id].wait()
 
     # --- one of them
@@ -224,6 +220,10 @@ class Hosted:
                 except trio.Cancelled:  # they all end
                     broker.stop(hand_over=False)
                     raise
+        except StartupError as error:
+            if self.brokers:  # they stop next, and say so
+                logger.error("[KafkaServer id=%d] %s", broker_id, error.cause)
+            raise
         finally:
             self.brokers.pop(broker_id, None)
             for on_end in self._on_end:

@@ -101,6 +101,13 @@ class Cluster:
 World = Callable[[], AbstractAsyncContextManager[Cluster]]
 
 
+@asynccontextmanager
+async def one_client(world: World) -> AsyncIterator[tuple[ExpirableTree, EventLog]]:
+    """The first client of a cluster that needs no other."""
+    async with world() as cluster:
+        yield await cluster.client()
+
+
 def _open(kind: str, directory: Path, connect: str) -> tuple[Callable[[], ExpirableTree], EmbeddedStore | None]:
     if kind == "zookeeper":
         return lambda: ZooKeeperTree(connect, ClientOptions(SESSION_TIMEOUT_MS)), None

@@ -9,7 +9,7 @@ import trio
 from kpybroker.coordination.tree import create_recursive, delete_recursive
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, WatchEvent, WatchType
-from tests.coordination.conftest import START_SECONDS_MAX, World, error_of, kinds
+from tests.coordination.conftest import START_SECONDS_MAX, World, error_of, kinds, one_client
 
 CREATED, DELETED = WatchType.NODE_CREATED, WatchType.NODE_DELETED
 CHANGED, CHILDREN = WatchType.NODE_DATA_CHANGED, WatchType.NODE_CHILDREN_CHANGED
@@ -19,8 +19,7 @@ CHANGED, CHILDREN = WatchType.NODE_DATA_CHANGED, WatchType.NODE_CHILDREN_CHANGED
 
 
 async def test_a_new_node_has_fresh_versions_and_one_zxid(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         created = await tree.create("/a", b"abc")
         stat = created.stat
         assert created.path == "/a"
@@ -34,8 +33,7 @@ async def test_a_new_node_has_fresh_versions_and_one_zxid(world: World) -> None:
 
 
 async def test_setting_data_counts_versions_and_moves_mzxid_only(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         before = (await tree.create("/a", b"1")).stat
         assert before is not None
         after = await tree.set("/a", b"22")
@@ -47,8 +45,7 @@ async def test_setting_data_counts_versions_and_moves_mzxid_only(world: World) -
 
 
 async def test_children_move_the_parents_cversion_and_pzxid(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/p")
         first = (await tree.create("/p/a")).stat
         second = (await tree.create("/p/b")).stat
@@ -82,8 +79,7 @@ async def test_zxids_grow_over_all_sessions(world: World) -> None:
 
 
 async def test_data_and_names_are_any_bytes_and_any_letters(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         data = bytes(range(256)) * 100
         await tree.create("/naïve-名前 <default>", data)
         assert (await tree.get("/naïve-名前 <default>")).data == data
@@ -94,8 +90,7 @@ async def test_data_and_names_are_any_bytes_and_any_letters(world: World) -> Non
 
 
 async def test_no_data_and_empty_data_are_different(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/null")
         await tree.create("/empty", b"")
         await tree.multi(t.Create("/multi-null", ephemeral=True), t.Create("/multi-empty", b"", sequential=True))
@@ -112,8 +107,7 @@ async def test_no_data_and_empty_data_are_different(world: World) -> None:
 
 
 async def test_what_is_missing_is_no_node(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         assert await tree.exists("/x") is None
         for op in (
             t.Get("/x"),
@@ -128,8 +122,7 @@ async def test_what_is_missing_is_no_node(world: World) -> None:
 
 
 async def test_versions_are_compared(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/a")
         await tree.set("/a", b"1", version=0)
         for op in (t.SetData("/a", b"2", version=0), t.SetData("/a", b"2", version=2), t.Delete("/a", version=0)):
@@ -142,8 +135,7 @@ async def test_versions_are_compared(world: World) -> None:
 
 
 async def test_other_refusals_have_their_names(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/a")
         await tree.create("/a/b")
         await tree.create("/e", ephemeral=True)
@@ -156,15 +148,13 @@ async def test_other_refusals_have_their_names(world: World) -> None:
 
 @pytest.mark.parametrize("path", ["", "a", "/a/", "//a", "/a//b", "/a/./b", "/../b", "/a\0b", "/a\x1f"])
 async def test_bad_paths_are_refused(world: World, path: str) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         for op in (t.Get(path), t.Exists(path), t.Children(path), t.Create(path), t.SetData(path, b"")):
             assert type(await error_of(tree, op)) is t.BadArguments, op
 
 
 async def test_acls_are_kept_with_their_own_version(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/a")
         first = await tree.submit(t.GetAcl("/a"))
         assert isinstance(first, t.NodeAcl)
@@ -183,8 +173,7 @@ async def test_acls_are_kept_with_their_own_version(world: World) -> None:
 
 
 async def test_sequential_names_have_ten_digits_and_are_never_reused(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/q")
         paths = [(await tree.create("/q/n-", sequential=True)).path for _ in range(3)]
         assert paths == [f"/q/n-000000000{i}" for i in range(3)]
@@ -217,8 +206,7 @@ async def test_ephemerals_go_with_their_session_when_it_closes(world: World) -> 
 
 
 async def test_watches_fire_once_and_say_what_happened(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         assert await tree.exists("/a", watch=True) is None
         await tree.create("/a")
         await tree.get("/a", watch=True)
@@ -234,8 +222,7 @@ async def test_watches_fire_once_and_say_what_happened(world: World) -> None:
 
 
 async def test_a_deletion_is_one_event_for_a_watch_of_data_and_children(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         await tree.create("/a")
         await tree.get("/a", watch=True)
         await tree.exists("/a", watch=True)
@@ -247,8 +234,7 @@ async def test_a_deletion_is_one_event_for_a_watch_of_data_and_children(world: W
 
 
 async def test_reads_that_fail_set_no_watch_but_exists_does(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         await error_of(tree, t.Get("/a", watch=True))
         await error_of(tree, t.Children("/a", watch=True))
         await tree.create("/a")
@@ -260,8 +246,7 @@ async def test_reads_that_fail_set_no_watch_but_exists_does(world: World) -> Non
 
 
 async def test_the_event_of_ones_own_write_precedes_its_result(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         await tree.create("/a")
         for i in range(20):
             await tree.get("/a", watch=True)
@@ -308,8 +293,7 @@ async def test_no_change_is_missed_by_reading_again_at_every_event(world: World)
 
 
 async def test_pipelined_operations_are_performed_in_order_and_answered_each(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         answers = await tree.submit_many(
             [
                 t.Create("/a", b"0"),
@@ -330,8 +314,7 @@ async def test_pipelined_operations_are_performed_in_order_and_answered_each(wor
 
 
 async def test_many_tasks_write_at_once(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.create("/q")
         paths: list[str] = []
 
@@ -407,8 +390,7 @@ async def test_a_client_answers_tree_closed_before_start_and_after_close(world: 
 
 
 async def test_paths_are_created_and_deleted_whole(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await create_recursive(tree, "/a/b/c", b"x")
         assert (await tree.get("/a/b/c")).data == b"x"
         assert (await tree.get("/a/b")).data is None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from kpybroker.core import tree as t
 from kpybroker.core.tree import WatchType
-from tests.coordination.conftest import World, error_of, kinds
+from tests.coordination.conftest import World, error_of, kinds, one_client
 
 
 async def test_a_multi_happens_whole_under_one_zxid(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         await tree.create("/epoch", b"1")
         await tree.create("/old")
         await tree.get("/old", watch=True)
@@ -35,8 +34,7 @@ async def test_a_multi_happens_whole_under_one_zxid(world: World) -> None:
 
 
 async def test_a_multi_that_fails_leaves_nothing_and_says_which_part(world: World) -> None:
-    async with world() as cluster:
-        tree, log = await cluster.client()
+    async with one_client(world) as (tree, log):
         await tree.create("/epoch", b"1")
         await tree.create("/p")
         await tree.create("/p/kept", b"k")
@@ -72,8 +70,7 @@ async def test_a_multi_that_fails_leaves_nothing_and_says_which_part(world: Worl
 
 
 async def test_the_parts_of_a_multi_see_each_other(world: World) -> None:
-    async with world() as cluster:
-        tree, _ = await cluster.client()
+    async with one_client(world) as (tree, _):
         await tree.multi(t.Create("/a"), t.Create("/a/b"), t.SetData("/a", b"1", 0), t.Check("/a", 1))
         await tree.multi(t.Delete("/a/b"), t.Delete("/a"), t.Create("/a", b"again"))
         assert (await tree.get("/a")).data == b"again"

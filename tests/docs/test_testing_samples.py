@@ -1,4 +1,4 @@
-"""The samples of the guide to tests in Python do what the guide says."""
+"""The samples of the guides to tests in Python and to a cluster that fails do what these say."""
 
 from __future__ import annotations
 
@@ -31,26 +31,65 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
         ("clock.py", "[]\n"),
         ("snapshot.py", "['kept']\n"),
         ("waiting.py", "b'one'\n"),
+        ("brokers.py", "another controller: True\nbrokers: [1, 2, 3]\n"),
+        ("leaders.py", "leader: 2\nwritten: 1 visible: 0\nvisible: 1\nin sync: (0,)\n"),
+        ("network.py", "['before', 'after']\n"),
+        (
+            "disk.py",
+            "outcomes: ['KAFKA_STORAGE_ERROR', None, None, None]\nafter the crash: ['one', 'two']\n",
+        ),
     ],
 )
 def test_a_sample_prints_what_it_should(tmp_path: Path, sample: str, printed: str) -> None:
     assert run_sample(f"testing/{sample}", tmp_path, {}) == printed
 
 
-@needs_curl
-def test_the_channel_in_a_shell(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--control", "0", "--ephemeral"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "data")) as broker:
+@pytest.mark.parametrize(
+    ("sample", "printed"),
+    [
+        ("lost_response.py", "broken ['one', 'two', 'two', 'three']\nfixed ['one', 'two', 'three']\n"),
+        ("predicate.py", "[b'bob', b'carol']\n"),
+        ("from_a_file.py", "errors: 2\nrecords: 1\n"),
+        (
+            "trace.py",
+            "received: paid\n" + "OffsetFetch answered COORDINATOR_LOAD_IN_PROGRESS\n" * 2 + "OffsetFetch answered\n",
+        ),
+    ],
+)
+def test_a_sample_of_the_guide_to_faults(tmp_path: Path, sample: str, printed: str) -> None:
+    (tmp_path / "faults.yaml").write_text(text_of("faults/faults.yaml", {}))
+    assert run_sample(f"faults/{sample}", tmp_path, {}) == printed
+
+
+def in_a_shell(sample: str, directory: Path, *arguments: str) -> str:
+    """What a sample prints that calls the control channel of `kpybroker dev`."""
+    command = [sys.executable, "-m", "kpybroker", "dev", "--port", "0", "--control", "0", "--ephemeral", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(directory / "data")) as broker:
         assert broker.stdout is not None
         try:
             control = re.search(r"control=http://(\S+)", broker.stdout.readline())
             assert control is not None
-            printed = run_sample("testing/control.sh", tmp_path, {"127.0.0.1:9099": control[1]})
+            return run_sample(sample, directory, {"127.0.0.1:9099": control[1]})
         finally:
             broker.terminate()
+
+
+@needs_curl
+def test_a_cluster_fails_in_a_shell(tmp_path: Path) -> None:
+    printed = in_a_shell("testing/cluster.sh", tmp_path, "--brokers", "3")
+    assert '"id": 2, "state": "up"' in printed
+    assert '"Fetch": [0, 11]' in printed
+    assert '"error"' not in printed
+
+
+@needs_curl
+def test_the_channel_in_a_shell(tmp_path: Path) -> None:
+    printed = in_a_shell("testing/control.sh", tmp_path)
     assert '[{"partition": 0, "offset": 0}]' in printed
     assert '"value": "one"' in printed
     assert '"error"' not in printed
+    added = in_a_shell("faults/over_http.sh", tmp_path)
+    assert re.match(r'\{"id": (\d+)\}\[\{"id": \1, "match": \{"api": "Produce", "topic": "orders"\}', added)
 
 
 def test_the_settings_of_pytest(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 
 import trio
@@ -16,7 +17,7 @@ from kpybroker.broker.cluster.config_repository import BrokerListener, ConfigRep
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.registration import Registration
-from kpybroker.broker.cluster.topic_admin import TopicAdmin
+from kpybroker.broker.cluster.topic_admin import NewTopic, TopicAdmin
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.holds import Holds
@@ -187,17 +188,26 @@ class ControlBroker:
 
 
 @asynccontextmanager
-async def running_broker(store: EmbeddedStore | None = None, **props: str) -> AsyncIterator[ControlBroker]:
-    """A started single broker; `props` are configuration keys with `_` for `.`."""
+async def running_broker(
+    store: EmbeddedStore | None = None, *, topics: Mapping[str, int] = MappingProxyType({}), **props: str
+) -> AsyncIterator[ControlBroker]:
+    """A started single broker; `topics` have so many partitions, `props` are configuration keys with `_` for `.`."""
     store = store or EmbeddedStore.in_memory(lambda: NOW_MS)
     keys = {name.replace("_", "."): value for name, value in props.items()}
     async with trio.open_nursery() as nursery:
         broker = ControlBroker(store.session(), nursery, keys)
         await broker.start()
+        await create(broker, topics)
         yield broker
         await broker.controller.close()
         await broker.tree.close()
         nursery.cancel_scope.cancel()
+
+
+async def create(broker: ControlBroker, topics: Mapping[str, int]) -> None:
+    """Create topics of so many partitions."""
+    results = await broker.topics.create_topics([NewTopic(name, count, 1) for name, count in topics.items()], 1000)
+    assert all(result.error.code is ErrorCode.NONE for result in results.values())
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -47,16 +47,20 @@ async def running_broker(
     clock: Clock | None = None,
     transport: Transport | None = None,
     intercept: Callable[[Broker], AnswerNow] | None = None,
+    topics: Sequence[str] = (),
     **keys: str,
 ) -> AsyncIterator[Broker]:
-    """A broker with these `settings`; `files` and `clock` are the machine's unless given. Nothing listens on a port,
-    unless `transport` does."""
+    """A broker with these `settings` and `topics`. `files` and `clock` are the machine's unless given. Nothing listens
+    on a port, unless `transport` does.
+    """
     config = BrokerConfig(settings(directory, **keys))
     tree = EmbeddedStore.in_memory(SystemClock().time_ms).session()
     transport = transport or MemoryTransport()
     async with Broker.open(
         config, transport=transport, files=files, clock=clock, tree=tree, seed=1, intercept=intercept
     ) as broker:
+        for topic in topics:
+            await create_topic(broker, topic)
         yield broker
 
 

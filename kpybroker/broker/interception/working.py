@@ -24,6 +24,8 @@ def work(broker: Intercepted, call: Call) -> Steps[Answer]:
     if not call.failures:
         return (yield from replies.finished(broker.dispatcher.answer_directly(call.frame, call.connection)))
     failures = [failure for _, failure in call.failures]
+    if isinstance(call.request, ProduceRequest):
+        _remember_refused(call, call.request, failures)
     top = next((failure for failure in failures if failure.depth == TOP), None)
     if top is not None:
         answer = yield from _refused(broker, call, top)
@@ -32,6 +34,21 @@ def work(broker: Intercepted, call: Call) -> Steps[Answer]:
     for fault, _ in call.failures:
         fault.hits.add()
     return answer
+
+
+def _remember_refused(call: Call, request: ProduceRequest, failures: list[Failure]) -> None:
+    """A batch that is refused for now: those that its producer has sent behind it are refused as well, as always."""
+    codes = {
+        entity.identity: failure.code
+        for failure in reversed(failures)
+        if not failure.is_after_work
+        for entity in failure.selected
+    }
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            code = codes.get((("topic", topic.name), ("partition", data.index)))
+            if code is not None:
+                call.connection.refused_batches.note(topic.name, data.index, data.records, KafkaError(code))
 
 
 def _refused(broker: Intercepted, call: Call, failure: Failure) -> Steps[Answer]:

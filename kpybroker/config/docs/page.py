@@ -77,7 +77,7 @@ The quotas of replication can be set dynamically only, as in Kafka:
   higher is lowered, and one warning names the keys with both values:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
 - `kpybroker dev` has two defaults of its own: `broker.id=0` and `group.initial.rebalance.delay.ms=0`. A cluster of
-  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers) and `controlled.shutdown.enable=false`.
+  `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
 - A limit for one listener (`listener.name.<listener>.max.connections`) has no effect: `max.connections` counts the

@@ -103,6 +103,7 @@ class Topology:
     def forget(self, broker_id: int) -> None:
         """A broker was removed."""
         self._levers.pop(broker_id, None)
+        self.holds.version_caps.pop(broker_id, None)
 
     def _wrap_tree(self, hosted: Hosted, broker_id: int, tree: Tree) -> HeldTree:
         def spawn(task: Callable[[], Awaitable[None]]) -> None:

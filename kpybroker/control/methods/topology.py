@@ -272,7 +272,10 @@ async def cap_versions(
 def levers_of(hosted: Hosted, broker: int) -> Levers:
     """The levers of a broker. Raises ControlError."""
     hosted.plan(broker)
-    return hosted.part(Topology).levers(broker)
+    try:
+        return hosted.part(Topology).levers(broker)
+    except KeyError:
+        raise ControlError(f"broker {broker} has no levers", "give it its id by broker.id", status=409) from None
 
 
 def _leadership(state: PartitionState) -> JSON:

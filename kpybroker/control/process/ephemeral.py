@@ -1,9 +1,9 @@
 """The directory of brokers that keep nothing: made at the start, gone at the end, however the end comes.
 
 It is removed by the orderly stop, by the signal that ends the process at once, and after a kill by the next start. That
-start must not take the directory of a broker that runs or is about to: each one holds a lock on a marker file in it,
-from its first moment until its process is gone. Only directories with that marker are ever removed, so that no
-`--data-dir` is.
+start must not take the directory of a broker that runs or is about to: each one holds a lock on a marker file in it
+until its process is gone, and the marker gets its name only once it is locked. Only directories with that marker are
+ever removed, so that no `--data-dir` is.
 """
 
 from __future__ import annotations
@@ -34,12 +34,19 @@ def ephemeral_directory(name: str | None = None) -> Iterator[str]:
     First removes those of brokers that were killed. Raises OSError.
     """
     remove_stale(tempfile.gettempdir())
-    directory, marker = _new(name)
+    if name is None:
+        directory = tempfile.mkdtemp(prefix=PREFIX)
+    else:
+        os.mkdir(name, 0o700)
+        directory = name
+    marker = None
     try:
+        marker = _mark(directory)
         yield directory
     finally:
         remove(directory)
-        os.close(marker)
+        if marker is not None:
+            os.close(marker)
 
 
 def remove(directory: str) -> None:
@@ -64,7 +71,7 @@ def remove_stale(parent: str) -> None:
     for entry in _entries(parent):
         if not entry.name.startswith(PREFIX) or not _is_own_directory(entry):
             continue
-        marker = _lock(os.path.join(entry.path, MARKER), create=False)
+        marker = _lock(os.path.join(entry.path, MARKER))
         if marker is None:
             continue
         try:
@@ -75,27 +82,24 @@ def remove_stale(parent: str) -> None:
             os.close(marker)
 
 
-def _new(name: str | None) -> tuple[str, int]:
-    """A new directory, and the descriptor that holds its lock, where the platform has such locks."""
-    while True:
-        if name is None:
-            directory = tempfile.mkdtemp(prefix=PREFIX)
-        else:
-            os.mkdir(name, 0o700)
-            directory = name
-        if not HAS_FLOCK:
-            return directory, os.open(os.path.join(directory, MARKER), os.O_RDWR | os.O_CREAT, 0o600)
-        marker = _lock(os.path.join(directory, MARKER), create=True)
-        if marker is not None:
-            return directory, marker
-        # Another start took it for one that was left behind: it has the lock, or has removed the directory.
+def _mark(directory: str) -> int | None:
+    """Put the marker into a new directory, locked from the moment it has its name; the descriptor with the lock.
+
+    None where the platform has no such locks: what a killed broker leaves stays there.
+    """
+    if not HAS_FLOCK:
+        return None
+    path = os.path.join(directory, MARKER)
+    descriptor = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try_flock(descriptor)  # no one else knows it
+    os.rename(f"{path}.new", path)
+    return descriptor
 
 
-def _lock(path: str, *, create: bool) -> int | None:
-    """A descriptor that holds the lock on the marker; None where it is held, or there is no marker."""
-    flags = os.O_RDWR | (os.O_CREAT if create else 0) | getattr(os, "O_NOFOLLOW", 0)
+def _lock(path: str) -> int | None:
+    """A descriptor with the lock on a marker; None where that is held, or there is no marker."""
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
     with suppress(OSError):
@@ -106,10 +110,11 @@ def _lock(path: str, *, create: bool) -> int | None:
 
 
 def _is_log_dir_locked(directory: str) -> bool:
-    """Whether a broker has its log directory there: the directory itself, or in a cluster those below it."""
+    """Whether a broker has its log directory there, at most two levels down as those of clusters are."""
     from kpybroker.storage.disk.local_files import local_files
 
-    for place in (directory, *(entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False))):
+    below = [entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False)]
+    for place in (directory, *below, *(entry.path for parent in below for entry in _entries(parent))):
         path = os.path.join(place, LOG_DIR_LOCK)
         if not os.path.exists(path):
             continue

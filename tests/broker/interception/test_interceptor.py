@@ -48,14 +48,14 @@ async def serving(directory: Path, transport: Transport, **options: Any) -> Asyn
         yield faulty
 
 
-def produce(*partitions: tuple[str, int], acks: int = 1) -> ProduceRequest:
+def produce(*partitions: tuple[str, int], acks: int = 1, **fields: Any) -> ProduceRequest:
     return ProduceRequest(
         acks=acks,
         timeout_ms=5000,
         topic_data=[
             ProduceRequest.TopicProduceData(
                 name=name,
-                partition_data=[ProduceRequest.PartitionProduceData(index=index, records=batch(b"value"))],
+                partition_data=[ProduceRequest.PartitionProduceData(index=index, records=batch(b"value", **fields))],
             )
             for name, index in partitions
         ],
@@ -122,6 +122,28 @@ async def test_an_error_after_the_work_hides_that_it_was_done(tmp_path: Path, tr
         assert codes(response) == {("orders", 0): ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
         assert response.responses[0].partition_responses[0].base_offset == -1
         assert end_of(faulty, "orders") == 1
+
+
+@pytest.mark.parametrize("act", [{"error": BUSY.name}, {"error": BUSY.name, "level": "top"}], ids=str)
+async def test_batches_behind_one_that_is_refused_are_refused_as_by_a_broker_that_refuses_it(
+    tmp_path: Path, transport: Transport, act: dict[str, Any]
+) -> None:
+    """An idempotent producer has five requests in flight: the four others would leave a gap in the log."""
+    async with serving(tmp_path, transport) as faulty:
+        fault = faulty.add(act, {"nth": 2}, api="Produce", topic="orders")
+        client = await RawClient.to(faulty.broker, transport)
+
+        async def send(*sequences: int) -> list[int]:
+            for sequence in sequences:
+                await client.send(
+                    produce(("orders", 0), producer_id=7, producer_epoch=0, base_sequence=sequence), PRODUCE
+                )
+            return [codes(await client.receive())["orders", 0] for _ in sequences]
+
+        assert await send(0, 1, 2, 3, 4) == [0, BUSY, BUSY, BUSY, BUSY]
+        assert await send(1, 2, 3, 4) == [0, 0, 0, 0]
+        assert end_of(faulty, "orders") == 5
+        assert fault.hits.count == 1
 
 
 @pytest.mark.parametrize("act", [{"error": BUSY.name}, {"error": BUSY.name, "level": "top"}], ids=str)

@@ -19,7 +19,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.support.batches import NOW_MS, batch
-from tests.support.running_broker import create_topic, running_broker
+from tests.support.running_broker import running_broker
 
 VERSION = 10  # of a consumer that reads from the leader only
 HEADER_BYTES = 4 + 4  # size, correlation id
@@ -79,8 +79,7 @@ async def test_a_suspended_fetch_ends_once_by_data_by_time_or_by_lost_leadership
 ) -> None:
     """Not before `min_bytes` have been appended, unless its time is over or leadership is lost."""
     chance = random.Random(seed)
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         partition = broker.replicas.hosted("t", 0)
         log = partition.leader_log()
         fetches: list[Fetch] = []

@@ -63,6 +63,11 @@ class Disk(LossyFiles):
             self._permits.put(None)
 
 
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
 @asynccontextmanager
 async def broker_on(disk: Disk, directory: Path = LOGS, **keys: Any) -> AsyncIterator[Broker]:
     async with running_broker(directory, files=disk, **keys) as broker:
@@ -111,8 +116,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_then(acks: int) -> None:
-    disk = Disk()
+async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_then(disk: Disk, acks: int) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="1")
         answers: list[tuple[int, int]] = []
@@ -138,8 +142,7 @@ async def test_appends_during_an_fsync_share_the_next_and_are_invisible_until_th
         assert (await readable(broker))[0] == 11
 
 
-async def test_partitions_do_not_wait_for_each_others_disk() -> None:
-    disk = Disk()
+async def test_partitions_do_not_wait_for_each_others_disk(disk: Disk) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", partitions=2, flush_messages="1")
         disk.holds = True
@@ -151,8 +154,7 @@ async def test_partitions_do_not_wait_for_each_others_disk() -> None:
             disk.let()
 
 
-async def test_an_fsync_a_batch_of_records_as_flush_messages_says() -> None:
-    disk = Disk()
+async def test_an_fsync_a_batch_of_records_as_flush_messages_says(disk: Disk) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="3")
         for _ in range(6):
@@ -164,8 +166,7 @@ async def test_an_fsync_a_batch_of_records_as_flush_messages_says() -> None:
         assert (disk.syncs, log_of(broker).recovery_point) == (3, 10)
 
 
-async def test_flush_messages_takes_effect_live() -> None:
-    disk = Disk()
+async def test_flush_messages_takes_effect_live(disk: Disk) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t")
         await write(broker)
@@ -176,8 +177,7 @@ async def test_flush_messages_takes_effect_live() -> None:
             assert disk.syncs == syncs, value
 
 
-async def test_the_brokers_flush_interval_is_for_topics_without_their_own() -> None:
-    disk = Disk()
+async def test_the_brokers_flush_interval_is_for_topics_without_their_own(disk: Disk) -> None:
     async with broker_on(disk, log_flush_interval_messages="1") as broker:
         await create_topic(broker, "t")
         await write(broker)
@@ -187,9 +187,8 @@ async def test_the_brokers_flush_interval_is_for_topics_without_their_own() -> N
         assert disk.syncs == 1
 
 
-async def test_flush_ms_takes_effect_live(autojump_clock: trio.testing.MockClock) -> None:
+async def test_flush_ms_takes_effect_live(disk: Disk, autojump_clock: trio.testing.MockClock) -> None:
     """The scheduler looks every ten seconds; the broker's own clock, which barely moves, decides what is due."""
-    disk = Disk()
     async with broker_on(disk, log_flush_scheduler_interval_ms="10000") as broker:
         await create_topic(broker, "t")
         await write(broker)
@@ -206,9 +205,9 @@ async def test_flush_ms_takes_effect_live(autojump_clock: trio.testing.MockClock
         assert disk.syncs == 1
 
 
-async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(autojump_clock: trio.testing.MockClock) -> None:
-    disk = Disk()
-
+async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(
+    disk: Disk, autojump_clock: trio.testing.MockClock
+) -> None:
     def checkpointed() -> int | None:
         path = f"{LOGS}/{names.RECOVERY_POINT_CHECKPOINT}"
         return decode_offsets(read_file(disk, path) or b"", path).get(TopicPartition("t", 0))
@@ -226,8 +225,7 @@ async def test_the_recovery_point_is_checkpointed_as_far_as_was_synced(autojump_
         await until(lambda: checkpointed() == 3)
 
 
-async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offline() -> None:
-    disk = Disk()
+async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offline(disk: Disk) -> None:
     async with broker_on(disk, log_dirs=f"{LOGS},{OTHER_LOGS}") as broker:
         await create_topic(broker, "t", flush_messages="1")
         assert await write(broker) == (0, 0)
@@ -252,8 +250,7 @@ async def test_a_failed_fsync_acknowledges_nothing_and_takes_the_directory_offli
         assert (await write(broker))[0] in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-async def test_a_producer_that_disconnects_does_not_disturb_the_fsync_of_others() -> None:
-    disk = Disk()
+async def test_a_producer_that_disconnects_does_not_disturb_the_fsync_of_others(disk: Disk) -> None:
     async with broker_on(disk) as broker:
         await create_topic(broker, "t", flush_messages="1")
         disk.holds = True

@@ -27,6 +27,7 @@ NO_EFFECT = (
     "config/listeners.py",
     "config/unserved.py",
     "broker/handlers/configuration/",
+    "cli/client/",
     "pipelines/",
     "wire/messages/",
 )

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,10 +63,10 @@ def test_a_start_leaves_those_that_are_in_use(temporary: Path) -> None:
         assert {path.name for path in temporary.iterdir()} == {Path(first).name, Path(second).name}
 
 
-@pytest.mark.parametrize("place", ["", "broker-1"])
+@pytest.mark.parametrize("place", ["", "data", "data/broker-1"])
 def test_a_start_leaves_a_directory_whose_log_directory_is_locked(temporary: Path, place: str) -> None:
     directory = left_behind(temporary)
-    (directory / place).mkdir(exist_ok=True)
+    (directory / place).mkdir(parents=True, exist_ok=True)
     holder = (
         "import fcntl, sys; lock = open(sys.argv[1], 'w'); fcntl.lockf(lock, fcntl.LOCK_EX); "
         "print('locked', flush=True); sys.stdin.read()"
@@ -113,22 +114,20 @@ def test_no_other_directory_is_removed(temporary: Path, make: Callable[[Path], P
     assert (directory / "t-0" / "00000000000000000000.log").exists()
 
 
-def test_a_start_that_another_one_took_for_dead_takes_another_directory(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other start comes between the creation of a directory and that of its lock, and has removed it or has it."""
-    made: list[str] = []
-    mkdtemp = tempfile.mkdtemp
+def test_a_marker_is_locked_before_another_start_can_see_it(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that looks for what killed brokers left may come at any moment of this one."""
+    for name in ("open", "rename"):
+        before = getattr(os, name)
 
-    def make(prefix: str) -> str:
-        made.append(mkdtemp(prefix=prefix))
-        if len(made) == 1:
-            os.rmdir(made[0])
-        return made[-1]
+        def then_look(*arguments: Any, before: Callable[..., Any] = before, **keys: Any) -> Any:
+            monkeypatch.undo()
+            result = before(*arguments, **keys)
+            remove_stale(str(temporary))
+            return result
 
-    monkeypatch.setattr(tempfile, "mkdtemp", make)
-    with ephemeral_directory() as directory:
-        assert [directory] == made[1:]
+        monkeypatch.setattr(os, name, then_look)
+        with ephemeral_directory(str(temporary / "kpybroker-named")) as directory:
+            assert (Path(directory) / MARKER).exists()
 
 
 def test_files_that_appear_during_the_removal_are_removed_too(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +170,27 @@ def test_a_killed_broker_leaves_it_until_the_next_start(tmp_path: Path) -> None:
             other.communicate(timeout=SECONDS_MAX)
         process.terminate()
         process.communicate(timeout=SECONDS_MAX)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_there_for_it_is_an_error_with_its_fix(tmp_path: Path) -> None:
+    code, _, err = finish(*EPHEMERAL, "--ephemeral-dir", str(tmp_path))
+    assert code == 3
+    assert "there is no directory for --ephemeral" in err
+    assert tmp_path.exists()
+
+
+def test_a_broker_that_ends_with_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    try:
+        with ready(*EPHEMERAL, "--exit-with", str(parent.pid), TMPDIR=str(tmp_path)) as (process, _, _):
+            parent.kill()
+            parent.wait()
+            process.communicate(timeout=SECONDS_MAX)
+    finally:
+        parent.kill()
+        parent.communicate()
+    assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
 
 

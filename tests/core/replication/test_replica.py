@@ -21,6 +21,12 @@ def leader(replicas: tuple[int, ...] = (1, 2, 3), isr: tuple[int, ...] = (1, 2, 
     return state
 
 
+@pytest.fixture
+def state() -> LeaderState:
+    """Of three replicas, the last is not in the ISR."""
+    return leader(isr=(1, 2))
+
+
 def advance(state: LeaderState, now_ms: int = 0, min_isr: int = 1, dead: tuple[int, ...] = ()) -> int:
     return state.advance(min_isr, now_ms, LAG_MS, lambda broker_id: broker_id not in dead)
 
@@ -39,8 +45,7 @@ def test_the_high_watermark_is_the_smallest_end_of_the_in_sync_replicas() -> Non
     assert advance(state) == 4
 
 
-def test_an_out_of_sync_replica_does_not_hold_the_high_watermark_back() -> None:
-    state = leader(isr=(1, 2))
+def test_an_out_of_sync_replica_does_not_hold_the_high_watermark_back(state: LeaderState) -> None:
     state.appended(10)
     state.fetched(2, 10, 0, 5000)
     assert advance(state, now_ms=5000) == 10
@@ -68,8 +73,7 @@ def test_min_isr_is_never_more_than_there_are_replicas() -> None:
     assert leader().effective_min_isr(2) == 2
 
 
-def test_a_replica_that_joins_counts_before_the_controller_has_agreed() -> None:
-    state = leader(isr=(1, 2))
+def test_a_replica_that_joins_counts_before_the_controller_has_agreed(state: LeaderState) -> None:
     state.appended(10)
     state.fetched(2, 10, 0, 5000)
     state.high_watermark = 5
@@ -94,8 +98,7 @@ def test_a_replica_that_leaves_counts_until_the_controller_has_agreed() -> None:
     assert advance(state, now_ms=9000) == 10
 
 
-def test_one_change_at_a_time() -> None:
-    state = leader(isr=(1, 2))
+def test_one_change_at_a_time(state: LeaderState) -> None:
     state.propose({1, 2, 3})
     state.fetched(3, 0, 0, 0)
     assert not state.may_join(3)
@@ -119,8 +122,7 @@ def test_the_isr_is_in_the_order_in_which_they_joined(
 
 
 @pytest.mark.parametrize(("end", "joins"), [(4, False), (5, True), (9, True)])
-def test_a_follower_joins_from_the_high_watermark_on(end: int, joins: bool) -> None:
-    state = leader(isr=(1, 2))
+def test_a_follower_joins_from_the_high_watermark_on(state: LeaderState, end: int, joins: bool) -> None:
     state.appended(10)
     state.high_watermark = 5
     state.fetched(3, end, 0, 0)
@@ -189,16 +191,16 @@ def test_a_leader_elected_again_restarts_the_lag_of_in_sync_replicas_and_keeps_t
         (ErrorCode.UNKNOWN_SERVER_ERROR, Verdict.RETRY, True),
     ],
 )
-def test_only_errors_that_exclude_a_later_change_close_it(error: ErrorCode, verdict: Verdict, is_open: bool) -> None:
-    state = leader(isr=(1, 2))
+def test_only_errors_that_exclude_a_later_change_close_it(
+    state: LeaderState, error: ErrorCode, verdict: Verdict, is_open: bool
+) -> None:
     change = state.propose({1, 2, 3})
     assert state.refused(change, error) is verdict
     assert (state.pending is change) is is_open
     assert state.maximal_isr == ({1, 2, 3} if is_open else {1, 2})
 
 
-def test_a_response_from_before_the_last_election_is_ignored() -> None:
-    state = leader(isr=(1, 2))
+def test_a_response_from_before_the_last_election_is_ignored(state: LeaderState) -> None:
     change = state.propose({1, 2, 3})
     state.take_epoch(6, 8, (1, 2, 3), (1,), 0)
     assert state.agreed(change, 5, 8, [1, 2, 3]) is Verdict.DROPPED
@@ -206,8 +208,7 @@ def test_a_response_from_before_the_last_election_is_ignored() -> None:
     assert state.isr == {1}
 
 
-def test_an_older_state_of_the_partition_is_ignored() -> None:
-    state = leader(isr=(1, 2))
+def test_an_older_state_of_the_partition_is_ignored(state: LeaderState) -> None:
     change = state.propose({1, 2, 3})
     assert state.agreed(change, 5, 6, [1]) is Verdict.DROPPED
     assert state.agreed(change, 5, 7, [1, 2]) is Verdict.COMMITTED  # nothing to do: the state is the same

@@ -32,6 +32,11 @@ def manager(files: LossyFiles, *log_dirs: str, config: LogConfig = CONFIG) -> Lo
     return found
 
 
+@pytest.fixture
+def logs(files: LossyFiles) -> LogManager:
+    return manager(files)
+
+
 def log_of(logs: LogManager, topic: str = "t", partition: int = 0) -> Log:
     return logs.get_or_create(topic, partition, TOPIC_ID, CONFIG, NOW_MS)
 
@@ -46,8 +51,7 @@ def run(jobs: list[Callable[[], None]]) -> None:
         job()
 
 
-def test_logs_are_found_again_after_a_clean_stop(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_logs_are_found_again_after_a_clean_stop(logs: LogManager, files: LossyFiles) -> None:
     for partition in range(3):
         log = log_of(logs, "t", partition)
         for number in range(10):
@@ -67,9 +71,10 @@ def test_logs_are_found_again_after_a_clean_stop(files: LossyFiles) -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(files: LossyFiles, begun: bool) -> None:
+def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(
+    logs: LogManager, files: LossyFiles, begun: bool
+) -> None:
     """Otherwise records that DeleteRecords removed would be back, for example."""
-    logs = manager(files)
     for topic in ("t", "u"):
         log = log_of(logs, topic)
         for number in range(3):
@@ -99,8 +104,7 @@ def test_a_start_that_fails_leaves_checkpoints_and_marker_as_they_were(files: Lo
     ] * 2
 
 
-def test_after_a_kill_logs_are_recovered_from_their_recovery_points(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_after_a_kill_logs_are_recovered_from_their_recovery_points(logs: LogManager, files: LossyFiles) -> None:
     log = log_of(logs)
     for number in range(10):
         append(log, b"%d" % number)
@@ -113,8 +117,7 @@ def test_after_a_kill_logs_are_recovered_from_their_recovery_points(files: Lossy
     assert (log.log_end_offset, log.recovery_point) == (11, 10)
 
 
-def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_a_damaged_checkpoint_costs_a_longer_recovery_and_no_data(logs: LogManager, files: LossyFiles) -> None:
     append(log_of(logs), b"x")
     logs.shutdown()
     for name in (names.RECOVERY_POINT_CHECKPOINT, names.HIGH_WATERMARK_CHECKPOINT):
@@ -132,8 +135,7 @@ def test_a_log_is_created_where_the_fewest_are(files: LossyFiles) -> None:
     assert log_of(logs, "u").log_dir == "/c"
 
 
-def test_a_deleted_log_is_renamed_and_removed_later(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_a_deleted_log_is_renamed_and_removed_later(logs: LogManager, files: LossyFiles) -> None:
     append(log_of(logs), b"x")
     assert logs.delete("t", 0, NOW_MS)
     assert not logs.delete("t", 0, NOW_MS)
@@ -146,8 +148,7 @@ def test_a_deleted_log_is_renamed_and_removed_later(files: LossyFiles) -> None:
     assert files.stat("/a/t-0.id-delete") is None
 
 
-def test_a_deletion_that_a_stop_interrupted_is_finished(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_a_deletion_that_a_stop_interrupted_is_finished(logs: LogManager, files: LossyFiles) -> None:
     log_of(logs)
     logs.delete("t", 0, NOW_MS)
     logs.shutdown()
@@ -218,8 +219,7 @@ def _keyed() -> bytes:
     return bytes(build_batch([(b"key", b"value", NOW_MS)]))
 
 
-def test_flush_jobs_are_for_logs_that_rolled_or_waited(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_flush_jobs_are_for_logs_that_rolled_or_waited(logs: LogManager) -> None:
     rolled, waiting, fresh = (log_of(logs, topic) for topic in "tuv")
     for log in (rolled, waiting, fresh):
         log.flush(NOW_MS)
@@ -236,8 +236,7 @@ def test_flush_jobs_are_for_logs_that_rolled_or_waited(files: LossyFiles) -> Non
     assert list(logs.flush_jobs(NOW_MS + 100)) == []
 
 
-def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment(files: LossyFiles) -> None:
-    logs = manager(files)
+def test_start_offsets_are_checkpointed_where_they_lie_within_a_segment(logs: LogManager, files: LossyFiles) -> None:
     for topic in "tu":
         log = log_of(logs, topic)
         for _ in range(3):

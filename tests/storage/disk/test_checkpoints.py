@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,52 +50,10 @@ def test_an_empty_checkpoint_has_no_entries(data: bytes) -> None:
     assert decode_leader_epochs(data, "") == []
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"1\n0\n",
-        b"0\n",
-        b"x\n",
-        b"0\nx\n",
-        b"0\n2\nt 0 5\n",
-        b"0\n1\nt 0 5\nt 1 5\n",
-        b"0\n1\nt 0\n",
-        b"0\n1\nt a 5\n",
-        b"\xff",
-    ],
-)
-def test_a_damaged_offset_checkpoint_is_refused(data: bytes) -> None:
-    with pytest.raises(CorruptCheckpointError):
-        decode_offsets(data, "path")
-
-
-@pytest.mark.parametrize("data", [b"0\n1\n1\n", b"0\n1\n-1 5\n", b"0\n1\n1 5 6\n"])
-def test_a_damaged_leader_epoch_checkpoint_is_refused(data: bytes) -> None:
-    with pytest.raises(CorruptCheckpointError):
-        decode_leader_epochs(data, "path")
-
-
 def test_partition_metadata_has_no_newline_at_its_end() -> None:
     data = encode_partition_metadata(TOPIC_ID)
     assert data == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     assert decode_partition_metadata(data, "") == TOPIC_ID
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
-        b"version: 0",
-        b"version: 0\ntopic_id: AAEC",
-        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
-        b"\xff\xfe",
-        b"nonsense",
-    ],
-)
-def test_damaged_partition_metadata_is_refused(data: bytes) -> None:
-    with pytest.raises(CorruptCheckpointError):
-        decode_partition_metadata(data, "path")
 
 
 @given(st.binary(min_size=16, max_size=16))
@@ -132,23 +92,6 @@ def test_meta_properties_of_version_1_name_the_node() -> None:
     assert b"node.id=4" in encode_meta_properties(meta)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"version=2\n",
-        b"version=x\n",
-        b"broker.id=x\n",
-        b"directory.id=zzz\n",
-        b"broker.id=0\nx=\\u12\n",
-        b"version=1\n",
-        b"version=1\nnode.id=0\n",
-    ],
-)
-def test_damaged_meta_properties_are_refused_as_by_kafka(data: bytes) -> None:
-    with pytest.raises(CorruptCheckpointError):
-        decode_meta_properties(data, "path")
-
-
 @pytest.mark.parametrize("data", [b"", b"# comment\n", b"hello world\n", b"version=0\n", bytes(range(256))])
 def test_meta_properties_without_ids_are_read_as_such(data: bytes) -> None:
     meta = decode_meta_properties(data, "")
@@ -157,3 +100,39 @@ def test_meta_properties_without_ids_are_read_as_such(data: bytes) -> None:
 
 def test_an_escaped_backslash_before_u_is_no_escape() -> None:
     assert decode_meta_properties(b"broker.id=0\nx=\\\\u12\n", "").broker_id == 0
+
+
+@pytest.mark.parametrize(
+    ("decode", "data"),
+    [
+        (decode_offsets, b"1\n0\n"),
+        (decode_offsets, b"0\n"),
+        (decode_offsets, b"x\n"),
+        (decode_offsets, b"0\nx\n"),
+        (decode_offsets, b"0\n2\nt 0 5\n"),
+        (decode_offsets, b"0\n1\nt 0 5\nt 1 5\n"),
+        (decode_offsets, b"0\n1\nt 0\n"),
+        (decode_offsets, b"0\n1\nt a 5\n"),
+        (decode_offsets, b"\xff"),
+        (decode_leader_epochs, b"0\n1\n1\n"),
+        (decode_leader_epochs, b"0\n1\n-1 5\n"),
+        (decode_leader_epochs, b"0\n1\n1 5 6\n"),
+        (decode_partition_metadata, b""),
+        (decode_partition_metadata, b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw"),
+        (decode_partition_metadata, b"version: 0"),
+        (decode_partition_metadata, b"version: 0\ntopic_id: AAEC"),
+        (decode_partition_metadata, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"),
+        (decode_partition_metadata, b"\xff\xfe"),
+        (decode_partition_metadata, b"nonsense"),
+        (decode_meta_properties, b"version=2\n"),
+        (decode_meta_properties, b"version=x\n"),
+        (decode_meta_properties, b"broker.id=x\n"),
+        (decode_meta_properties, b"directory.id=zzz\n"),
+        (decode_meta_properties, b"broker.id=0\nx=\\u12\n"),
+        (decode_meta_properties, b"version=1\n"),
+        (decode_meta_properties, b"version=1\nnode.id=0\n"),
+    ],
+)
+def test_a_damaged_file_is_refused(decode: Callable[[bytes, str], object], data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError):
+        decode(data, "path")

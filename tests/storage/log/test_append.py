@@ -74,8 +74,7 @@ def test_a_repeated_batch_is_answered_with_its_first_offset(log: Log) -> None:
     assert code_of(lambda: append_batch(log, gone, now_ms=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_the_last_batch_is_known_as_a_duplicate_after_a_restart(files: LossyFiles) -> None:
-    log = new(files)
+def test_the_last_batch_is_known_as_a_duplicate_after_a_restart(log: Log, files: LossyFiles) -> None:
     for number in range(6):
         append(log, b"x", producer_id=9, producer_epoch=0, base_sequence=number)
     log.close()
@@ -103,8 +102,7 @@ def test_the_last_stable_offset_waits_for_the_marker_and_the_high_watermark(log:
     assert log.last_stable_offset == 4
 
 
-def test_aborted_transactions_are_found_over_segments_and_restarts(files: LossyFiles) -> None:
-    log = new(files)
+def test_aborted_transactions_are_found_over_segments_and_restarts(log: Log, files: LossyFiles) -> None:
     first = transactional(log, b"a", 0)
     for _ in range(20):
         append(log, b"x" * 30)

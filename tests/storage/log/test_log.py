@@ -40,8 +40,7 @@ def test_a_leader_epoch_begins_with_its_first_append(log: Log) -> None:
     assert log.earliest_epoch == 1
 
 
-def test_epochs_survive_a_restart_and_a_kill(files: LossyFiles) -> None:
-    log = new(files)
+def test_epochs_survive_a_restart_and_a_kill(log: Log, files: LossyFiles) -> None:
     append(log, b"a", leader_epoch=1)
     append(log, b"b", leader_epoch=2)
     killed = open_log(files.snapshot(), "/logs/t-0", SMALL, had_clean_shutdown=False)
@@ -64,8 +63,7 @@ def try_append(log: Log, value: bytes) -> bool:
     return True
 
 
-def test_a_full_disk_fails_the_append_and_nothing_else(files: LossyFiles) -> None:
-    log = new(files)
+def test_a_full_disk_fails_the_append_and_nothing_else(log: Log, files: LossyFiles) -> None:
     append(log, b"a")
     for free in range(0, 200, 7):
         files.free_bytes = free
@@ -80,16 +78,13 @@ def test_a_full_disk_fails_the_append_and_nothing_else(files: LossyFiles) -> Non
     assert [value for _, value in read_all(new(files))] == values
 
 
-def test_any_other_error_ends_the_directory(files: LossyFiles) -> None:
-    log = new(files)
-
+def test_any_other_error_ends_the_directory(log: Log, files: LossyFiles) -> None:
     def fail(number: int, kind: str, path: str) -> None:
         raise OSError(errno.EIO, "I/O error")
 
     files.before_operation = fail
-    with pytest.raises(LogDirError) as caught:
+    with pytest.raises(LogDirError, check=lambda error: error.log_dir == "/logs"):
         append(log, b"a")
-    assert caught.value.log_dir == "/logs"
     log.close_handlers()
 
 

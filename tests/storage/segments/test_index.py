@@ -24,12 +24,16 @@ def offset_index(files: LossyFiles, max_bytes: int = 1 << 20, *, active: bool = 
     return OffsetIndex(files, PATH, BASE, max_bytes, active=active)
 
 
+@pytest.fixture
+def index(files: LossyFiles) -> OffsetIndex:
+    return offset_index(files)
+
+
 def time_index(files: LossyFiles, max_bytes: int = 1 << 20) -> TimeIndex:
     return TimeIndex(files, PATH, BASE, max_bytes)
 
 
-def test_entries_are_relative_offsets_and_positions(files: LossyFiles) -> None:
-    index = offset_index(files)
+def test_entries_are_relative_offsets_and_positions(index: OffsetIndex, files: LossyFiles) -> None:
     index.append(1005, 4200)
     index.append(1009, 9000)
     index.file.write_out()
@@ -43,8 +47,7 @@ def test_time_entries_are_timestamps_and_relative_offsets(files: LossyFiles) -> 
     assert read_file(files, PATH) == struct.pack(">qi", 123456789012, 5)
 
 
-def test_a_new_index_is_an_empty_file(files: LossyFiles) -> None:
-    index = offset_index(files)
+def test_a_new_index_is_an_empty_file(index: OffsetIndex, files: LossyFiles) -> None:
     assert read_file(files, PATH) == b""
     assert index.lookup(5000) == (BASE, 0)
     assert index.fetch_upper_bound_offset(0) is None
@@ -120,8 +123,7 @@ def test_an_index_that_shrank_since_it_was_opened_is_corrupt(files: LossyFiles) 
         index.entry(7)
 
 
-def test_an_inactive_index_is_not_kept_open(files: LossyFiles) -> None:
-    index = offset_index(files)
+def test_an_inactive_index_is_not_kept_open(index: OffsetIndex, files: LossyFiles) -> None:
     for number in range(10):
         index.append(BASE + number, number * 10)
     index.file.write_out()
@@ -131,8 +133,7 @@ def test_an_inactive_index_is_not_kept_open(files: LossyFiles) -> None:
     assert files.open_count == 0
 
 
-def test_an_active_index_writes_many_entries_at_once(files: LossyFiles) -> None:
-    index = offset_index(files)
+def test_an_active_index_writes_many_entries_at_once(index: OffsetIndex, files: LossyFiles) -> None:
     began = files.operations
     for number in range(1000):
         index.append(BASE + number, number * 10)
@@ -144,8 +145,7 @@ def test_an_active_index_writes_many_entries_at_once(files: LossyFiles) -> None:
 
 
 @pytest.mark.parametrize("rest", [0, 1, 63, 64, 65, 99, 100])
-def test_entries_are_removed_whether_they_were_written_or_not(files: LossyFiles, rest: int) -> None:
-    index = offset_index(files)
+def test_entries_are_removed_whether_they_were_written_or_not(index: OffsetIndex, files: LossyFiles, rest: int) -> None:
     for number in range(100):
         index.append(BASE + number, number + 1)
     index.drop_last(rest)
@@ -157,8 +157,7 @@ def test_entries_are_removed_whether_they_were_written_or_not(files: LossyFiles,
     assert read_file(files, PATH) == b"".join(struct.pack(">ii", *entry) for entry in expected)
 
 
-def test_entries_that_find_no_space_are_kept(files: LossyFiles) -> None:
-    index = offset_index(files)
+def test_entries_that_find_no_space_are_kept(index: OffsetIndex, files: LossyFiles) -> None:
     index.append(BASE + 1, 10)
     files.before_operation = failing("/", errno.ENOSPC)
     for write in (index.file.write_out, index.file.sync, lambda: index.file.keep_open(False)):

@@ -155,8 +155,7 @@ async def test_every_answer_is_the_same(tmp_path: Path, monkeypatch: pytest.Monk
 
 async def test_a_plain_request_never_becomes_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the test above would compare the long way with itself."""
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         monkeypatch.setattr(produce, "handle", None)
         for version in VERSIONS:
             for records in (GOOD, batch(b"z" * 50, codec=Codec.GZIP)):

@@ -93,8 +93,7 @@ async def test_a_broker_takes_records_after_its_first_metadata_update(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For as long as the producer waits; then the answer is Kafka's."""
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "a")
+    async with running_broker(tmp_path, topics=["a"]) as broker:
         update = forget_metadata(broker.metadata)
         with monkeypatch.context() as before_it_leads:
             before_it_leads.setattr(broker.replicas, "_partitions", {})
@@ -135,8 +134,7 @@ async def test_what_is_produced_in_any_version_is_fetched_in_every_other(tmp_pat
 
 
 async def test_acks_0_has_no_answer_and_an_error_ends_the_connection(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         assert await ask(broker, produce("t", {0: batch(b"a")}, acks=0), 9) is None
         assert values(await ask(broker, fetch("t", {0: 0}), 12)) == {0: [b"a"]}
         with pytest.raises(ProtocolError):
@@ -157,8 +155,7 @@ async def test_acks_0_has_no_answer_and_an_error_ends_the_connection(tmp_path: P
 async def test_what_cannot_be_appended_is_refused_and_loses_nothing(
     tmp_path: Path, topic: str, index: int, records: bytes, acks: int, code: ErrorCode
 ) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         response = await ask(broker, produce(topic, {index: records}, acks), 9)
         (answer,) = response.responses[0].partition_responses
         assert (answer.error_code, answer.base_offset) == (code, -1)
@@ -192,8 +189,7 @@ async def test_more_in_sync_replicas_than_there_are_replicas_are_not_asked_for(t
 
 
 async def test_an_idempotent_producer_is_answered_twice_and_written_once(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         options = {"producer_id": 9, "producer_epoch": 0}
         answers = []
         for sequence in (0, 1, 1, 0, 3):
@@ -244,8 +240,7 @@ async def test_an_acknowledgement_waits_for_the_disk_where_asked(tmp_path: Path)
 async def test_each_mistake_has_its_code(
     tmp_path: Path, offsets: dict[int, int], changes: dict[str, Any], code: ErrorCode
 ) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         await write(broker, "t", b"a")
         assert only(await ask(broker, fetch("t", offsets, **changes), 12)).error_code == code
 
@@ -272,8 +267,7 @@ async def test_the_first_batch_is_sent_whole_though_it_exceeds_the_limits(tmp_pa
 
 
 async def test_a_fetch_below_the_first_offset_of_a_batch_brings_the_whole_batch(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         await write(broker, "t", b"a", b"b", b"c")
         assert values(await ask(broker, fetch("t", {0: 2}), 12)) == {0: [b"a", b"b", b"c"]}
 
@@ -315,8 +309,7 @@ async def test_partitions_leave_and_join_a_session(tmp_path: Path) -> None:
 
 
 async def test_a_session_notices_that_its_topic_is_gone_and_back(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         session = (await ask(broker, fetch("t", {0: 0}, session=(0, 0)), 12)).session_id
         await ask(broker, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
         gone = only(await ask(broker, fetch("t", {}, session=(session, 1)), 12))
@@ -374,8 +367,7 @@ async def test_a_session_begun_before_the_first_metadata_misses_no_append(
 
 
 async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         await write(broker, "t", b"a")
         with trio.move_on_after(0.05):
             await ask(broker, fetch("t", {0: 0}, max_wait_ms=60_000, min_bytes=10_000), 12)
@@ -390,8 +382,7 @@ async def test_slices_are_given_back_however_a_fetch_ends(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("version", range(10))
 async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         for timestamp in (1000, 3000, 2000):
             await ask(broker, produce("t", {0: batch(b"v", timestamp=timestamp)}), 9)
 
@@ -419,8 +410,7 @@ async def test_offsets_by_time(tmp_path: Path, version: int) -> None:
 
 
 async def test_of_two_batches_for_one_partition_the_last_is_appended(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         twice = produce("t", {0: batch(b"first")})
         twice.topic_data += produce("t", {0: batch(b"second")}).topic_data
         response = await ask(broker, twice, 9)
@@ -442,8 +432,7 @@ async def test_bytes_that_are_no_batch_fail_the_whole_request(tmp_path: Path) ->
 
 
 async def test_what_could_not_be_read_is_answered_last_and_only_neighbours_share_a_topic(tmp_path: Path) -> None:
-    async with running_broker(tmp_path) as broker:
-        await create_topic(broker, "t")
+    async with running_broker(tmp_path, topics=["t"]) as broker:
         response = await ask(broker, fetch("t", {7: 0, 0: 0}), 12)
         assert [part.partition_index for part in response.responses[0].partitions] == [0, 7]
         assert response.responses[0].partitions[1].aborted_transactions == []

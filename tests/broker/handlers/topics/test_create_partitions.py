@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.handlers.topics import create_partitions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from tests.support.control_broker import ControlBroker, Denying, call, running_broker
+from tests.support.control_broker import Denying, call, running_broker
 
 Topic = CreatePartitionsRequest.CreatePartitionsTopic
 
@@ -23,14 +22,9 @@ def outcome(response: CreatePartitionsResponse) -> dict[str, tuple[ErrorCode, st
     return {result.name: (ErrorCode(result.error_code), result.error_message) for result in response.results}
 
 
-async def create(broker: ControlBroker, *names: str) -> None:
-    await broker.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
-
-
 @pytest.mark.parametrize("version", range(4))
 async def test_growth_and_refusals_side_by_side(version: int) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a", "b")
+    async with running_broker(topics={"a": 1, "b": 1}) as broker:
         response = await call(broker, create_partitions, grow(("a", 3), ("b", 1), ("c", 2)), version)
         assert broker.metadata.partition_count("a") == 3
     assert outcome(response) == {
@@ -43,15 +37,13 @@ async def test_growth_and_refusals_side_by_side(version: int) -> None:
 async def test_by_hand() -> None:
     assignment = CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=[0])
     request = CreatePartitionsRequest(topics=[Topic(name="a", count=2, assignments=[assignment])], timeout_ms=1000)
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 1}) as broker:
         assert outcome(await call(broker, create_partitions, request, 3)) == {"a": (ErrorCode.NONE, None)}
         assert broker.metadata.leader_and_epoch("a", 1) == (0, 0)
 
 
 async def test_validate_only() -> None:
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 1}) as broker:
         response = await call(broker, create_partitions, grow(("a", 3), validate_only=True), 3)
         assert broker.metadata.partition_count("a") == 1
     assert outcome(response) == {"a": (ErrorCode.NONE, None)}
@@ -59,8 +51,7 @@ async def test_validate_only() -> None:
 
 async def test_named_twice_not_allowed_and_queued_for_deletion() -> None:
     denying = Denying([(Operation.ALTER, ResourceType.TOPIC, "b")])
-    async with running_broker() as broker:
-        await create(broker, "a", "b", "c")
+    async with running_broker(topics={"a": 1, "b": 1, "c": 1}) as broker:
         broker.controller.machine.parts.context.topics_to_be_deleted.add("c")
         request = grow(("a", 2), ("a", 3), ("b", 2), ("c", 2))
         response = await call(broker, create_partitions, request, 3, authorizer=denying)

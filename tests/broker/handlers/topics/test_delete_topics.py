@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.handlers.topics import delete_topics
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.support.control_broker import ControlBroker, Denying, call, running_broker
+from tests.support.control_broker import Denying, call, create, running_broker
 
 ALL_VERSIONS = range(7)
 State = DeleteTopicsRequest.DeleteTopicState
@@ -29,14 +28,9 @@ def outcome(response: DeleteTopicsResponse) -> list[tuple[str | None, ErrorCode]
     return [(result.name, ErrorCode(result.error_code)) for result in response.responses]
 
 
-async def create(broker: ControlBroker, *names: str) -> None:
-    await broker.topics.create_topics([NewTopic(name, 1, 1) for name in names], 1000)
-
-
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_by_name(version: int) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a", "b")
+    async with running_broker(topics={"a": 1, "b": 1}) as broker:
         response = await call(broker, delete_topics, by_name(version, "a", "nothing"), version)
         assert not broker.metadata.contains("a")
         assert broker.metadata.contains("b")
@@ -44,8 +38,7 @@ async def test_by_name(version: int) -> None:
 
 
 async def test_by_id() -> None:
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 1}) as broker:
         topic_id = broker.metadata.topic_id("a")
         response = await call(broker, delete_topics, by_id(topic_id, b"?" * 16), 6)
         assert not broker.metadata.contains("a")
@@ -62,8 +55,7 @@ async def test_name_and_id_together_are_refused() -> None:
 
 async def test_what_one_may_not_delete() -> None:
     denying = Denying([(Operation.DELETE, ResourceType.TOPIC, "a")])
-    async with running_broker() as broker:
-        await create(broker, "a", "b")
+    async with running_broker(topics={"a": 1, "b": 1}) as broker:
         response = await call(broker, delete_topics, by_name(6, "a", "b"), 6, authorizer=denying)
         assert broker.metadata.contains("a")
     assert outcome(response) == [("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED), ("b", ErrorCode.NONE)]
@@ -71,8 +63,7 @@ async def test_what_one_may_not_delete() -> None:
 
 async def test_the_name_behind_an_id_is_hidden_from_a_client_that_may_not_describe_it() -> None:
     denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "a")])
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 1}) as broker:
         request = by_id(broker.metadata.topic_id("a"))
         response = await call(broker, delete_topics, request, 6, authorizer=denying)
         assert broker.metadata.contains("a")
@@ -82,7 +73,7 @@ async def test_the_name_behind_an_id_is_hidden_from_a_client_that_may_not_descri
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_deletion_can_be_disabled(version: int) -> None:
     async with running_broker(delete_topic_enable="false") as broker:
-        await create(broker, "a")
+        await create(broker, {"a": 1})
         response = await call(broker, delete_topics, by_name(version, "a"), version)
         assert broker.metadata.contains("a")
     code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST

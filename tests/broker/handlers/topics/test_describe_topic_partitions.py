@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.handlers.topics import describe_topic_partitions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
@@ -12,14 +11,9 @@ from kpybroker.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from tests.support.control_broker import ControlBroker, Denying, call, running_broker
+from tests.support.control_broker import ControlBroker, Denying, call, create, running_broker
 
 Cursor = DescribeTopicPartitionsRequest.Cursor
-
-
-async def create(broker: ControlBroker, **counts: int) -> None:
-    topics = [NewTopic(name, count, 1) for name, count in counts.items()]
-    await broker.topics.create_topics(topics, 1000)
 
 
 def request(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> DescribeTopicPartitionsRequest:
@@ -47,14 +41,12 @@ async def pages(broker: ControlBroker, limit: int) -> list[tuple[str | None, int
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 7, 100])
 async def test_pages_add_up(limit: int) -> None:
-    async with running_broker() as broker:
-        await create(broker, b=3, a=1, c=2)
+    async with running_broker(topics={"b": 3, "a": 1, "c": 2}) as broker:
         assert await pages(broker, limit) == [("a", 0), ("b", 0), ("b", 1), ("b", 2), ("c", 0), ("c", 1)]
 
 
 async def test_one_topic_in_full() -> None:
-    async with running_broker() as broker:
-        await create(broker, a=1)
+    async with running_broker(topics={"a": 1}) as broker:
         topic_id = broker.metadata.topic_id("a")
         response = await call(broker, describe_topic_partitions, request("a"), 0)
     (topic,) = response.topics
@@ -72,8 +64,7 @@ async def test_one_topic_in_full() -> None:
 
 async def test_unknown_bad_and_forbidden_topics() -> None:
     denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "secret")])
-    async with running_broker() as broker:
-        await create(broker, a=1, secret=1)
+    async with running_broker(topics={"a": 1, "secret": 1}) as broker:
         asked = request("a", "secret", "nothing", "b d")
         response = await call(broker, describe_topic_partitions, asked, 0, authorizer=denying)
         everything = await call(broker, describe_topic_partitions, request(), 0, authorizer=denying)
@@ -90,15 +81,14 @@ async def test_unknown_bad_and_forbidden_topics() -> None:
     "cursor", [Cursor(topic_name="b", partition_index=0), Cursor(topic_name="a", partition_index=-1)]
 )
 async def test_cursors_that_cannot_be(cursor: Cursor) -> None:
-    async with running_broker() as broker:
-        await create(broker, a=1, b=1)
+    async with running_broker(topics={"a": 1, "b": 1}) as broker:
         response = await call(broker, describe_topic_partitions, request("a", cursor=cursor), 0)
     assert [topic.error_code for topic in response.topics] == [ErrorCode.INVALID_REQUEST]
 
 
 async def test_the_brokers_own_limit_holds() -> None:
     async with running_broker(max_request_partition_size_limit="2") as broker:
-        await create(broker, a=5)
+        await create(broker, {"a": 5})
         response = await call(broker, describe_topic_partitions, request(), 0)
     assert len(response.topics[0].partitions) == 2
     assert response.next_cursor is not None

@@ -6,7 +6,6 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.cluster.topic_admin import NewTopic
 from kpybroker.broker.handlers.topics import metadata
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
@@ -44,19 +43,13 @@ async def ask(
     return decode(MetadataResponse, encode(response, version), version)
 
 
-async def create(broker: ControlBroker, *topics: str) -> None:
-    results = await broker.topics.create_topics([NewTopic(topic, 2, 1) for topic in topics], 1000)
-    assert all(result.error.code is ErrorCode.NONE for result in results.values())
-
-
 def codes(response: MetadataResponse) -> dict[str | None, ErrorCode]:
     return {topic.name: ErrorCode(topic.error_code) for topic in response.topics}
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_all_topics_with_leaders_and_ids(version: int) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a", "b")
+    async with running_broker(topics={"a": 2, "b": 2}) as broker:
         everything = MetadataRequest(topics=None if version >= 1 else [])
         response = await ask(broker, everything, version)
     assert codes(response) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
@@ -73,8 +66,7 @@ async def test_all_topics_with_leaders_and_ids(version: int) -> None:
 
 @pytest.mark.parametrize("version", ALL_VERSIONS[1:])
 async def test_no_topics_are_asked_for(version: int) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 2}) as broker:
         response = await ask(broker, MetadataRequest(topics=[]), version)
     assert response.topics == []
     assert [node.node_id for node in response.brokers] == [0]
@@ -95,8 +87,7 @@ class TestAddresses:
         ("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)]
     )
     async def test_a_leader_without_the_clients_listener(self, version: int, code: ErrorCode) -> None:
-        async with running_broker() as broker:
-            await create(broker, "a")
+        async with running_broker(topics={"a": 2}) as broker:
             response = await ask(broker, MetadataRequest(topics=names("a")), version, listener="OTHER")
         assert response.brokers == []
         assert {(p.error_code, p.leader_id) for p in response.topics[0].partitions} == {(code, -1)}
@@ -108,8 +99,7 @@ class TestAddresses:
     async def test_replicas_that_are_away_are_left_out_of_version_0_only(
         self, version: int, code: ErrorCode, replicas: list[int]
     ) -> None:
-        async with running_broker() as broker:
-            await create(broker, "a")
+        async with running_broker(topics={"a": 2}) as broker:
             state = UpdateMetadataRequest.UpdateMetadataPartitionState(
                 topic_name="a", partition_index=0, leader=0, replicas=[0, 7], isr=[0], offline_replicas=[7]
             )
@@ -120,8 +110,7 @@ class TestAddresses:
         assert (partition.error_code, partition.replica_nodes, partition.leader_id) == (code, replicas, 0)
 
     async def test_no_leader(self) -> None:
-        async with running_broker() as broker:
-            await create(broker, "a")
+        async with running_broker(topics={"a": 2}) as broker:
             broker.metadata.snapshot.topics["a"][0].leader = -1
             response = await ask(broker, MetadataRequest(topics=names("a")), 12)
         partition = response.topics[0].partitions[0]
@@ -173,8 +162,7 @@ class TestAutoCreation:
 
 class TestTopicIds:
     async def test_by_id(self) -> None:
-        async with running_broker() as broker:
-            await create(broker, "a", "b")
+        async with running_broker(topics={"a": 2, "b": 2}) as broker:
             topic_id = broker.metadata.topic_id("a")
             asked = [
                 MetadataRequest.MetadataRequestTopic(name=None, topic_id=topic_id),
@@ -201,8 +189,7 @@ class TestTopicIds:
 
     async def test_an_id_one_may_not_describe_is_answered_without_its_name(self) -> None:
         denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "a")])
-        async with running_broker() as broker:
-            await create(broker, "a")
+        async with running_broker(topics={"a": 2}) as broker:
             topic_id = broker.metadata.topic_id("a")
             asked = [MetadataRequest.MetadataRequestTopic(name=None, topic_id=topic_id)]
             response = await ask(broker, MetadataRequest(topics=asked), 12, authorizer=denying)
@@ -215,8 +202,7 @@ class TestAuthorization:
     @pytest.mark.parametrize("version", ALL_VERSIONS)
     async def test_topics_one_may_not_describe(self, version: int) -> None:
         denying = Denying([(Operation.DESCRIBE, ResourceType.TOPIC, "secret")])
-        async with running_broker() as broker:
-            await create(broker, "open", "secret")
+        async with running_broker(topics={"open": 2, "secret": 2}) as broker:
             asked = await ask(broker, MetadataRequest(topics=names("open", "secret")), version, authorizer=denying)
             everything = MetadataRequest(topics=None if version >= 1 else [])
             listed = await ask(broker, everything, version, authorizer=denying)
@@ -237,8 +223,7 @@ class TestAuthorization:
         request = MetadataRequest(topics=names("a"), include_topic_authorized_operations=True)
         if version <= 10:
             request.include_cluster_authorized_operations = True
-        async with running_broker() as broker:
-            await create(broker, "a")
+        async with running_broker(topics={"a": 2}) as broker:
             response = await ask(broker, request, version)
             plain = await ask(broker, MetadataRequest(topics=names("a")), version)
         assert response.topics[0].topic_authorized_operations == sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -282,8 +267,7 @@ async def test_a_large_answer_gives_the_loop_back() -> None:
 async def test_of_all_topics_one_that_is_deleted_during_the_request_is_left_out(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a", "b")
+    async with running_broker(topics={"a": 2, "b": 2}) as broker:
 
         class DeletingBudget(YieldBudget):
             async def spend(self, cost: int = ELEMENT) -> None:
@@ -297,8 +281,7 @@ async def test_of_all_topics_one_that_is_deleted_during_the_request_is_left_out(
 
 
 async def test_a_broker_responds_after_its_first_metadata_update(autojump_clock: trio.testing.MockClock) -> None:
-    async with running_broker() as broker:
-        await create(broker, "a")
+    async with running_broker(topics={"a": 2}) as broker:
         update = forget_metadata(broker.metadata)
 
         async def ask_early() -> None:

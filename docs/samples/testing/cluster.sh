@@ -1,0 +1,7 @@
+curl -s 127.0.0.1:9099/v1/broker_down -d '{"broker": 2, "how": "kill"}'
+curl -s 127.0.0.1:9099/v1/broker_up -d '{"broker": 2}'
+curl -s 127.0.0.1:9099/v1/partition_network -d '{"groups": [[0], [1, 2]]}'
+curl -s 127.0.0.1:9099/v1/heal_network -d '{}'
+curl -s 127.0.0.1:9099/v1/disk_fault -d '{"kind": "full", "broker": 0, "after": 100000}'
+curl -s 127.0.0.1:9099/v1/cap_versions -d '{"as_version": "2.4"}'
+curl -s 127.0.0.1:9099/v1/reset -d '{}'
