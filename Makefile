@@ -130,7 +130,7 @@ soak-eos-cluster: test-deps  ## the same copied in a cluster of three whose lead
 soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of faults of ten minutes each: 4 hours; SOAK='--seeds 2 --minutes 1'
 	$(BIN)/python -m compat_tests.faults.soak $(SOAK)
 
-soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing started and ended in every way, and nothing may be left: 5 minutes
+soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing started and ended in every way, and nothing may be left: 3 minutes
 	$(BIN)/python -m compat_tests.testing.soak --brokers 500
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'

@@ -250,7 +250,10 @@ def wait_for_end_of(pid: int) -> None:
 
 
 def is_ended(pid: int, within_s: float | None) -> bool:
-    """Whether a process has ended, noticed at once; None waits for ever. False too where that cannot be noticed."""
+    """Whether a process has ended, noticed at once; None waits as long as it takes.
+
+    False too where that cannot be noticed.
+    """
     if sys.platform != "linux" or IS_PORTABLE:
         return False
     try:

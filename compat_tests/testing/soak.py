@@ -40,8 +40,9 @@ input()
 class Times(NamedTuple):
     """Seconds that single brokers took, one after the other."""
 
-    starts: list[float]
-    stops: list[float]
+    start: list[float]
+    stop: list[float]
+    kill: list[float]
 
 
 def one_after_the_other(count: int, times: Times) -> None:
@@ -49,11 +50,12 @@ def one_after_the_other(count: int, times: Times) -> None:
     for number in range(count):
         began = time.perf_counter()
         broker = Broker().start()
-        times.starts.append(time.perf_counter() - began)
+        times.start.append(time.perf_counter() - began)
         trace = Trace(broker)
+        end, taken = (broker.kill, times.kill) if number % 2 else (broker.stop, times.stop)
         began = time.perf_counter()
-        broker.kill() if number % 2 else broker.stop()
-        times.stops.append(time.perf_counter() - began)
+        end()
+        taken.append(time.perf_counter() - began)
         trace.assert_gone()
 
 
@@ -83,8 +85,8 @@ def clusters(count: int) -> None:
     """Of three, of which one is killed."""
     for _ in range(count):
         with Cluster(3, topics=["t"]) as cluster:
-            cluster[1].kill()
             trace = Trace(cluster)
+            cluster[1].kill()
         trace.assert_gone()
 
 
@@ -112,7 +114,7 @@ def _in_threads(calls: list[Callable[[], object]]) -> None:
 
 def run(brokers: int) -> Times:
     """Start and end so many, or a few more. Raises AssertionError at the first thing that is left."""
-    times = Times([], [])
+    times = Times([], [], [])
     in_threads_of_this_process(1)  # opens what is opened once
     open_before = set(descriptors().values())
     done = 0
@@ -145,7 +147,7 @@ def main() -> None:
         times = run(parser.parse_args().brokers)
         left = os.listdir(directory)
         assert not left, f"files are left: {left}"
-    for what, seconds in zip(("start", "end"), times, strict=True):
+    for what, seconds in times._asdict().items():
         ordered = sorted(seconds)
         nine_in_ten = ordered[len(ordered) * 9 // 10]
         print(f"{what}: median {median(seconds) * 1000:.0f} ms, nine in ten within {nine_in_ten * 1000:.0f} ms")
