@@ -37,5 +37,10 @@ def test_each_record_is_copied_once(kafka_broker, kafka_topic, kafka_faults, cop
     if fault:
         kafka_faults.error(fault["api"], fault["error"], times=2)
     copy_all(copier, 40)
-    copies = [int(record.text) for record in kafka_broker.records(f"{kafka_topic}-copy", isolation="read_committed")]
-    assert copies == list(range(40))
+
+    def all_are_there():  # a commit returns before its markers are written: what it wrote is seen soon after
+        copies = kafka_broker.records(f"{kafka_topic}-copy", isolation="read_committed")
+        assert [int(record.text) for record in copies] == list(range(40))
+        return True
+
+    kafka_broker.wait_for(all_are_there, timeout=30)
