@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -129,6 +129,9 @@ soak-eos-cluster: test-deps  ## the same copied in a cluster of three whose lead
 
 soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of faults of ten minutes each: 4 hours; SOAK='--seeds 2 --minutes 1'
 	$(BIN)/python -m compat_tests.faults.soak $(SOAK)
+
+soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing started and ended in every way, and nothing may be left: 3 minutes
+	$(BIN)/python -m compat_tests.testing.soak --brokers 500
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
 	$(BIN)/python -m compat_tests.faults.mutate $(MUTANTS)

@@ -242,22 +242,31 @@ _LOOK_EVERY_S: Final = 0.5
 
 def wait_for_end_of(pid: int) -> None:
     """Return once a process has ended. One that this process may not see counts as one that has."""
-    if sys.platform == "linux" and not IS_PORTABLE:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        except OSError:  # a kernel before 5.3
-            pass
-        else:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll()
-            os.close(descriptor)
-            return
+    if is_ended(pid, None):
+        return
     is_child = os.getppid() == pid
     while _exists(pid) and (not is_child or os.getppid() == pid):
         time.sleep(_LOOK_EVERY_S)
+
+
+def is_ended(pid: int, within_s: float | None) -> bool:
+    """Whether a process has ended, noticed at once; None waits as long as it takes.
+
+    False too where that cannot be noticed.
+    """
+    if sys.platform != "linux" or IS_PORTABLE:
+        return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except OSError:  # a kernel before 5.3
+        return False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    ended = poll.poll(None if within_s is None else within_s * 1000)
+    os.close(descriptor)
+    return bool(ended)
 
 
 def _exists(pid: int) -> bool:

@@ -9,6 +9,7 @@
 `{client-commands}`       the help of every command that talks to a cluster
 `{error-codes}`           Kafka's error codes with the broker's texts
 `{exit-codes}`            the table of exit codes
+`{control-methods}`       every method of the control channel
 `{fault-fields} PART`      the fields of a fault rule: match, act, options or trigger
 `{fault-names}`           what a rule can name about the requests of each API
 """
@@ -16,6 +17,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -247,6 +249,29 @@ class ExitCodes(Generated):
         yield "| 130, 143 | ended at once by a second SIGINT or SIGTERM |"
 
 
+class ControlMethods(Generated):
+    """The methods of the control channel, by subject."""
+
+    required_arguments = 0
+
+    def markdown(self) -> Iterator[str]:
+        """A heading and a table for each module of methods."""
+        from kpybroker.control.catalogue import GROUPS
+
+        for group in GROUPS:
+            methods = group.load()
+            subject = docstring(ROOT.joinpath(*methods[0].function.__module__.split(".")).with_suffix(".py"))
+            yield from ["", f"**{cell(subject)}**", "", "| method | arguments | what it does |", "|---|---|---|"]
+            for method in methods:
+                arguments = "<br>".join(map(self._argument, method.parameters.values()))
+                yield f"| `{method.name}` | {arguments} | {cell(method.doc)} |"
+
+    def _argument(self, parameter: Any) -> str:
+        described = parameter.described()
+        default = "" if parameter.is_required else f" = {json.dumps(parameter.default)}"
+        return cell(f"`{parameter.name}{default}`: {described['type']}")
+
+
 def docstring(file: Path) -> str | None:
     """A module's docstring, without importing it."""
     return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
@@ -277,6 +302,7 @@ def setup(app: Any) -> dict[str, bool]:
         "client-commands": ClientCommands,
         "error-codes": ErrorCodes,
         "exit-codes": ExitCodes,
+        "control-methods": ControlMethods,
         "fault-fields": FaultFields,
         "fault-names": FaultNames,
     }.items():

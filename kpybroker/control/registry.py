@@ -183,10 +183,10 @@ def type_name(annotation: Any) -> str:
         return " or ".join(type_name(one) for one in arguments)
     if origin is Literal:
         return " or ".join(f'"{one}"' for one in arguments)
-    if annotation is list or origin is list:
-        return f"a list, each {type_name(arguments[0])}" if arguments else "a list"
-    if annotation is dict or origin is dict:
-        return f"an object of values that are each {type_name(arguments[1])}" if arguments else "an object"
+    if origin is list:
+        return "a list" if arguments[0] is Any else f"a list, each {type_name(arguments[0])}"
+    if origin is dict:
+        return "an object" if arguments[1] is Any else f"an object, each value {type_name(arguments[1])}"
     return _NAMES[annotation]
 
 

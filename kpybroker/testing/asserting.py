@@ -48,11 +48,7 @@ class Asserting(Looking):
 
     def assert_lag(self, group: str, lag: int, topic: str | None = None) -> None:
         """The group lags so many records behind, in one topic or in all that it has committed offsets of."""
-        found: dict[str, dict[int, int]] = {}
-        for name, offsets in self.committed(group).items():
-            if topic in (None, name):
-                ends = self.end_offsets(name)
-                found[name] = {index: ends.get(index, 0) - offset for index, offset in offsets.items()}
+        found = {name: lags for name, lags in self.lag(group).items() if topic in (None, name)}
         if topic is not None and topic not in found:
             raise AssertionError(f"group {group} has committed no offset of {topic}")
         total = sum(sum(by.values()) for by in found.values())

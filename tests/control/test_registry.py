@@ -44,7 +44,7 @@ async def test_arguments_are_given_by_name_and_defaults_are_those_of_the_functio
         (
             {"name": "t", "config": {"a": 1}},
             'make_topic: `config` is {"a": 1}',
-            "give an object of values that are each a string or null",
+            "give an object, each value a string or null",
         ),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_method_describes_itself_by_its_signature_and_the_first_paragraph_of_i
                 "arguments": {
                     "name": {"type": "a string"},
                     "partitions": {"type": "an integer", "default": 1},
-                    "config": {"type": "an object of values that are each a string or null", "default": None},
+                    "config": {"type": "an object, each value a string or null", "default": None},
                 },
             }
         }
@@ -102,7 +102,9 @@ def test_every_method_there_is_describes_itself() -> None:
         (str | None, ["", None], [0], "a string or null"),
         (list[int], [[], [1, 2]], [["1"], {}, None], "a list, each an integer"),
         (list[list[int]], [[[1], [2]]], [[1]], "a list, each a list, each an integer"),
-        (dict[str, int], [{}, {"a": 1}], [{"a": "1"}, []], "an object of values that are each an integer"),
+        (dict[str, int], [{}, {"a": 1}], [{"a": "1"}, []], "an object, each value an integer"),
+        (dict[str, JSON], [{}, {"a": []}], [[], None], "an object"),
+        (list[JSON], [[], [None]], [{}], "a list"),
         (Literal["stop", "kill"], ["stop"], ["Stop", None], '"stop" or "kill"'),
         (JSON, [None, 1, "x", [], {}], [], "any value"),
     ],

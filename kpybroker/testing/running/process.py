@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -134,10 +135,11 @@ class Process:
         self._is_stopping = True
         if self._child is None:
             return
-        try:
-            self._child.wait(STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            pass
+        from kpybroker.system import is_ended
+
+        if not is_ended(self._child.pid, STOP_S_MAX):  # `wait` with a limit looks every 50 ms only
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(STOP_S_MAX)
         self.kill()
 
     def kill(self) -> None:
