@@ -19,8 +19,8 @@ class Broker(Brokers):
     - `config`: any of Kafka's keys.
     - `port`: 0 takes a free one.
     - `data_dir`: keep the data there, for the next start. Otherwise they are removed, unless `keep`.
-    - `in_thread`: run in a thread of this process. It starts in 50 ms, once its code is imported, instead of 200 ms; but
-      test and broker share one interpreter, so that neither is fast while the other works.
+    - `in_thread`: run in a thread of this process. It starts in 50 ms, once its code is imported, instead of 200 ms;
+      but test and broker share one interpreter, so that neither is fast while the other works.
     """
 
     def __init__(
