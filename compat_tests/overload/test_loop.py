@@ -6,9 +6,10 @@ that is slower than the one this was written on gets more: a busy machine decide
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served import SERVED
+from kpybroker.cli import garbage
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -41,6 +43,17 @@ MANY = 10_000
 WALKED = ("compacted", "recompressed", "opaque")
 
 Input = Callable[[Broker], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def collected_as_in_a_process_of_its_own() -> Iterator[None]:
+    """The command line tunes garbage collection; untuned, a collection visits all that pytest holds during a turn."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*garbage.THRESHOLDS)
+    garbage.freeze()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
 
 
 def _yardstick() -> float:
