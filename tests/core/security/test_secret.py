@@ -17,7 +17,7 @@ def test_reveal_returns_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [repr(SECRET), str(SECRET), f"{SECRET}", f"{SECRET!r:>20}", "%s" % SECRET, f"{[SECRET]}"]
+    "text", [repr(SECRET), str(SECRET), f"{SECRET}", f"{SECRET!r:>20}", format(SECRET), f"{[SECRET]}"]
 )
 def test_text_shows_stars(text: str) -> None:
     assert STARS in text

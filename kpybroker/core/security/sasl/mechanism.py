@@ -1,7 +1,7 @@
 """What a SASL mechanism offers to the connection that logs in with it.
 
-A `Mechanism` belongs to one listener and makes one `Login` for each attempt. The connection's gate passes every token of
-the client to `Login.step`, until that returns `LoggedIn` or raises `LoginFailed`. A login is not used afterwards.
+A `Mechanism` belongs to one listener and makes one `Login` for each attempt. The connection's gate passes every token
+of the client to `Login.step`, until that returns `LoggedIn` or raises `LoginFailed`. A login is not used afterwards.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class LoggedIn:
     """The end of a successful login.
 
     `reply` is the last token for the client. The session ends at `expires_ms` (milliseconds since the epoch), if the
-    credential itself has a lifetime: a bearer token, a ticket, a delegation token; `connections.max.reauth.ms` may end it
-    earlier. `token_authenticated`: the client used a delegation token (`KafkaPrincipal.tokenAuthenticated`).
+    credential itself has a lifetime: a bearer token, a ticket, a delegation token. `connections.max.reauth.ms` may end
+    it earlier. `token_authenticated`: the client used a delegation token (`KafkaPrincipal.tokenAuthenticated`).
     """
 
     principal: Principal
