@@ -6,7 +6,7 @@ Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZk
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
 Not here: what the configuration requests mean (`handlers.configuration`), which values are allowed
-(`kpybroker.config`), and configurations of clients, users and addresses, which nothing uses yet.
+(`kpybroker.config`), and what those of users, clients and addresses mean: who uses them calls `follow`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ TOPIC_COST: Final = 10
 
 TopicListener = Callable[[str, LogConfig], None]
 BrokerListener = Callable[[frozenset[str]], None]
+EntityListener = Callable[[str, Mapping[str, str]], None]
 
 
 class ConfigRepository:
@@ -55,6 +56,7 @@ class ConfigRepository:
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
+        self._followers: dict[str, list[EntityListener]] = {}
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
@@ -74,6 +76,8 @@ class ConfigRepository:
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
+        for entity_type in self._followers:
+            await self._announce(entity_type, await self.entities(entity_type))
         host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
@@ -113,6 +117,12 @@ class ConfigRepository:
         """`listener(names)` runs after values of the broker's keys have changed."""
         self._broker_listeners.append(listener)
 
+    def follow(self, entity_type: str, listener: EntityListener) -> None:
+        """`listener(entity, props)` runs for every entity of a type but topics and brokers: in `start`, which must come
+        later, and after each change. `entity` is as in `znodes.config_path`.
+        """
+        self._followers.setdefault(entity_type, []).append(listener)
+
     # --- the tree
 
     async def read(self, entity_type: str, entity: str) -> dict[str, str]:
@@ -128,6 +138,11 @@ class ConfigRepository:
             answers = await self._submit([t.Get(znodes.config_path(entity_type, name)) for name in batch])
             found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
         return found
+
+    async def entities(self, entity_type: str) -> list[str]:
+        """The entities of a type that have a configuration, as in `znodes.config_path`. Raises TreeError."""
+        (listed,) = await self._submit([t.Children(znodes.config_type_path(entity_type))])
+        return list(listed.names) if isinstance(listed, t.NodeChildren) else []
 
     async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
         """Keep `props` for the entity, notify every broker, and apply them here before returning. Raises TreeError.
@@ -222,6 +237,14 @@ class ConfigRepository:
             self._apply(entity, self._host.logs.logs_of(entity))
         elif entity_type == znodes.CONFIG_BROKERS:
             await self._load_brokers()
+        elif entity_type in self._followers:
+            await self._announce(entity_type, [entity])
+
+    async def _announce(self, entity_type: str, entities: Sequence[str]) -> None:
+        async with self._loading:
+            for entity, props in zip(entities, await self.read_many(entity_type, entities), strict=True):
+                for listener in self._followers[entity_type]:
+                    listener(entity, props)
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
         async with self._loading:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def load(key: ApiKey) -> Handler:
     """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
-    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers):
+    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security):
         handler = shelf(key)
         if handler is not None:
             return handler
@@ -187,6 +187,22 @@ def _between_brokers(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.between_brokers import alter_partition as handler
         case ApiKey.ALLOCATE_PRODUCER_IDS:
             from kpybroker.broker.handlers.between_brokers import allocate_producer_ids as handler
+        case _:
+            return None
+    return handler
+
+
+def _security(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.SASL_HANDSHAKE:
+            from kpybroker.broker.handlers.security import sasl_handshake as handler
+        case ApiKey.SASL_AUTHENTICATE:
+            from kpybroker.broker.handlers.security import sasl_authenticate as handler
+        case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
+        case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
         case _:
             return None
     return handler

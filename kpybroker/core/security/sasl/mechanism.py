@@ -16,13 +16,14 @@ from kpybroker.core.authorizer import Principal
 class LoggedIn:
     """The end of a successful login.
 
-    `reply` is the last token for the client. The session ends at `expires_ms` (milliseconds since the epoch), if the
+    `reply` is the last token for the client; None: the mechanism ends with the client's token, and a client that sends
+    bare tokens gets no answer to it. The session ends at `expires_ms` (milliseconds since the epoch), if the
     credential itself has a lifetime: a bearer token, a ticket, a delegation token. `connections.max.reauth.ms` may end
     it earlier. `token_authenticated`: the client used a delegation token (`KafkaPrincipal.tokenAuthenticated`).
     """
 
     principal: Principal
-    reply: bytes = b""
+    reply: bytes | None = b""
     expires_ms: int | None = None
     token_authenticated: bool = False
 
