@@ -15,13 +15,22 @@ from kpybroker.broker.network.transport import SocketTransport, Transport
 from kpybroker.control.levers.transport import HeldTransport, Network
 from tests.support.echo_server import HOST, Client, Config, House
 from tests.support.memory_transport import MemoryListener, MemoryTransport
+from tests.support.tls_transport import TlsTransport
 
 
 def held_sockets() -> HeldTransport:
     return HeldTransport(SocketTransport(), 0, Network())
 
 
-@pytest.fixture(params=[SocketTransport, MemoryTransport, held_sockets])
+def encrypted_sockets() -> TlsTransport:
+    return TlsTransport(SocketTransport())
+
+
+def encrypted_memory() -> TlsTransport:
+    return TlsTransport(MemoryTransport())
+
+
+@pytest.fixture(params=[SocketTransport, MemoryTransport, held_sockets, encrypted_sockets, encrypted_memory])
 def transport(request: pytest.FixtureRequest) -> Transport:
     made: Transport = request.param()
     return made
