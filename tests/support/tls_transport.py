@@ -25,6 +25,7 @@ def authority() -> Authority:
 
 def server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0  # as a listener's; with tickets a handshake would end only when the client reads
     context.load_cert_chain(authority().directory / "server.pem")
     return context
 
