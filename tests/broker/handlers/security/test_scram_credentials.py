@@ -52,12 +52,12 @@ async def describe(broker: Broker, *names: str) -> Any:
 async def test_what_is_set_is_described_and_deleted(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         done = await alter(broker, upsertion("bob"), upsertion("alice"), upsertion("alice", SHA_512, 8192))
-        assert done == {"bob": (0, None), "alice": (0, None)}
-        alice = ("alice", 0, None, [(SHA_256, 4096), (SHA_512, 8192)])
-        assert await describe(broker) == [alice, ("bob", 0, None, [(SHA_256, 4096)])]
+        assert done == {"bob": (0, ""), "alice": (0, "")}
+        alice = ("alice", 0, "", [(SHA_256, 4096), (SHA_512, 8192)])
+        assert await describe(broker) == [alice, ("bob", 0, "", [(SHA_256, 4096)])]
         assert await describe(broker, "alice") == [alice]
-        assert await alter(broker, Deletion(name="alice", mechanism=SHA_256)) == {"alice": (0, None)}
-        assert await describe(broker, "alice") == [("alice", 0, None, [(SHA_512, 8192)])]
+        assert await alter(broker, Deletion(name="alice", mechanism=SHA_256)) == {"alice": (0, "")}
+        assert await describe(broker, "alice") == [("alice", 0, "", [(SHA_512, 8192)])]
 
 
 async def test_the_tree_holds_kafkas_credential_of_the_salted_password(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_a_bad_change_is_refused_with_all_of_its_user_and_no_other(
 ) -> None:
     async with running_broker(tmp_path) as broker:
         done = await alter(broker, *changes, upsertion("other"))
-        assert done.pop("other") == (0, None)
+        assert done.pop("other") == (0, "")
         assert list(done.values()) == [(code, message)]
         assert [user for user, *_ in await describe(broker)] == ["other"]
 
@@ -121,12 +121,12 @@ async def test_a_bad_change_is_refused_with_all_of_its_user_and_no_other(
 async def test_users_that_cannot_be_described(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await alter(broker, upsertion("alice"))
-        assert await describe(broker, "", "nobody", "alice", "alice") == [
+        assert await describe(broker, "", "ghost", "alice", "alice") == [
             ("", ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty", []),
             (
-                "nobody",
+                "ghost",
                 ErrorCode.RESOURCE_NOT_FOUND,
-                "Attempt to describe a user credential that does not exist: nobody",
+                "Attempt to describe a user credential that does not exist: ghost",
                 [],
             ),
             (
