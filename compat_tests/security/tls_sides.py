@@ -175,7 +175,7 @@ def _aiokafka(sides: Sides, is_mutual: bool, topic: str, values: Sequence[str] |
     import sys
 
     keys = [sides.file("client.crt"), sides.file("client.key")] if is_mutual else []
-    spec = {"bootstrap": sides.address(is_mutual), "ca": sides.file("ca.pem"), "keys": keys}
+    spec: dict[str, Any] = {"bootstrap": sides.address(is_mutual), "ca": sides.file("ca.pem"), "keys": keys}
     spec |= {"topic": topic, "values": values, "count": count}
     out = run_process([sys.executable, "-c", AIOKAFKA], json.dumps(spec), deadline_s=120).out
     got: list[str] = json.loads(out)

@@ -36,13 +36,14 @@ from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
+from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
-from kpybroker.broker.requests.server import BoundListener, Gate, Server, Tls
+from kpybroker.broker.requests.server import BoundListener, Gate, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError

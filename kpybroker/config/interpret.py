@@ -52,12 +52,17 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
             "sasl.enabled.mechanisms has no effect: no listener is SASL_PLAINTEXT or SASL_SSL, no client has to log in"
         )
         notes.append(Note("sasl.enabled.mechanisms", text, True))
-    encrypting = [name for name in props if base_key(name).startswith("ssl.")]
+    encrypting = [name for name in props if _is_tls_key(name)]
     if encrypting and not _mentions(result, "SSL"):
         has = "have" if len(encrypting) > 1 else "has"
         text = f"{', '.join(encrypting)} {has} no effect: no listener is SSL or SASL_SSL, nothing is encrypted"
         notes.append(Note(encrypting[0], text, True))
     return Interpreted(result, [*notes, *_security_notes(props)])
+
+
+def _is_tls_key(name: str) -> bool:
+    key = BROKER_KEYS.get(base_key(name))
+    return key is not None and key.name.startswith("ssl.") and key.status == HONOURED
 
 
 def _mentions(props: Mapping[str, str], protocol: str) -> bool:

@@ -15,6 +15,7 @@ from kpybroker.config.values import ConfigTextError
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
+    from kpybroker.broker.network.handshakes import Tls
     from kpybroker.broker.network.transport import Stream
     from kpybroker.broker.peers.connection import Secure
     from kpybroker.config.broker import BrokerConfig
@@ -25,7 +26,7 @@ def is_encrypted(config: BrokerConfig, listener: str) -> bool:
     return config.security_protocols[listener].endswith("SSL")
 
 
-def make_tls(config: BrokerConfig, configs: ConfigRepository) -> Mapping[str, ListenerTls]:
+def make_tls(config: BrokerConfig, configs: ConfigRepository) -> Mapping[str, Tls]:
     """TLS of each listener that is encrypted, kept up to date with the configuration. Raises StartupError."""
     made: dict[str, ListenerTls] = {}
     for endpoint in config.listeners:

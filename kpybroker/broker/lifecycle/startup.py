@@ -19,7 +19,8 @@ from kpybroker.broker.lifecycle.errors import (
     EXIT_STORAGE,
     StartupError,
 )
-from kpybroker.broker.requests.server import BoundListener, Gate, Tls
+from kpybroker.broker.network.handshakes import Tls
+from kpybroker.broker.requests.server import BoundListener, Gate
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (

@@ -6,7 +6,7 @@ keyword, and all others are an OID with the encoded value in hexadecimal digits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cryptography.x509 import NameAttribute
@@ -34,7 +34,7 @@ def subject_of(certificate: bytes) -> str:
     return ",".join("+".join(map(_attribute, rdn)) for rdn in rdns)
 
 
-def _attribute(attribute: NameAttribute) -> str:
+def _attribute(attribute: NameAttribute[Any]) -> str:
     oid = attribute.oid.dotted_string
     keyword = _KEYWORDS.get(oid)
     if keyword is None or isinstance(attribute.value, bytes):
@@ -51,7 +51,7 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{c}" for c in leading) + kept + "".join(f"\\{c}" for c in trailing)
 
 
-def _der(attribute: NameAttribute) -> bytes:
+def _der(attribute: NameAttribute[Any]) -> bytes:
     """Tag, length and value, as they are in the certificate."""
     kind = attribute._type
     value = attribute.value

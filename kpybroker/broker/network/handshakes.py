@@ -1,11 +1,37 @@
-"""Why a TLS handshake failed, in the words of the one who reads the log. Nothing here needs OpenSSL."""
+"""What a server needs of TLS: handshakes, and why one failed, in the words of the one who reads the log.
+
+Nothing here needs OpenSSL, so that a broker without TLS imports none of it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import ssl
+
+    from kpybroker.broker.network.transport import Stream
+    from kpybroker.core.authorizer import Principal
+
+
+class TlsClient(Protocol):
+    """The part of a connection that a handshake needs; it sets the principal."""
+
+    principal: Principal
+
+    @property
+    def stream(self) -> Stream:
+        """What `Tls.wrap` made."""
+
+
+class Tls(Protocol):
+    """What encrypts the connections of a listener (`security.stores.ListenerTls`)."""
+
+    def wrap(self, stream: Stream) -> Stream:
+        """The encrypted stream above an accepted one."""
+
+    async def shake_hands(self, client: TlsClient) -> None:
+        """Complete the handshake within its limits. Raises HandshakeFailed, ProtocolError, OSError."""
 
 
 class HandshakeFailed(Exception):

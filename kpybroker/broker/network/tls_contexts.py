@@ -75,7 +75,7 @@ def _trust(context: ssl.SSLContext, trusted: Sequence[Certificate] | None, purpo
     if trusted is None:
         context.load_default_certs(purpose)
         return
-    # Java trusts what is in the store itself, whoever signed it.
+    # Java trusts what is in the store itself, no matter who signed it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=trusted_pem(trusted))
 

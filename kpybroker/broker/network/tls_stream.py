@@ -14,8 +14,9 @@ Rules:
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any, cast
 
 import trio
 
@@ -55,6 +56,7 @@ class TlsStream:
         "_is_shaken",
         "_on_ready",
         "_out",
+        "_read",
         "_scratch",
         "_ssl",
         "_unsent",
@@ -72,6 +74,8 @@ class TlsStream:
         self._ssl = context.wrap_bio(
             self._in, self._out, server_side=server_name is None, server_hostname=server_name or None
         )
+        # Into a buffer, which typeshed does not know; it returns how many bytes.
+        self._read: Callable[[int, memoryview], int] = cast(Any, self._ssl.read)
         self.local_address, self.remote_address = inner.local_address, inner.remote_address
         self._unsent: Buffer = b""  # ciphertext
         self._ahead = 0  # plaintext in it, at its end, that the caller will send again
@@ -178,7 +182,7 @@ class TlsStream:
         may_have_more = self._in.pending > 0 or self._ssl.pending() > 0
         while may_have_more and filled < room:
             try:
-                count = self._ssl.read(room - filled, buffer[filled:])  # type: ignore[arg-type]
+                count = self._read(room - filled, buffer[filled:])
             except ssl.SSLWantReadError:
                 may_have_more = False
                 break
@@ -188,7 +192,7 @@ class TlsStream:
                 self._has_ended = True
                 may_have_more = False
                 break
-            filled += int(count)
+            filled += count
             may_have_more = self._in.pending > 0 or self._ssl.pending() > 0
         # The end is seen by the next call: where bytes arrived with it, the socket may stay silent.
         self._has_more = may_have_more or (self._has_ended and filled > 0)
@@ -267,7 +271,7 @@ class TlsStream:
         ahead, self._ahead = self._ahead, 0
         return ahead
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Buffer) -> int:
         """As `Stream.send_now`; the bytes it reports as unsent are what is sent next."""
         if not self.flush_now():
             return 0

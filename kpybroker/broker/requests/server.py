@@ -28,7 +28,7 @@ import trio
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Suspended, Unfinished
 from kpybroker.broker.network.frames import FrameReader
-from kpybroker.broker.network.handshakes import HandshakeFailed
+from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
@@ -64,16 +64,6 @@ class Gate(Protocol):
         """What answers the connection's requests from its first one on. After the login the gate calls
         `Connection.admit`.
         """
-
-
-class Tls(Protocol):
-    """What encrypts the connections of a listener (`security.stores.ListenerTls`)."""
-
-    def wrap(self, stream: Stream) -> Stream:
-        """The encrypted stream above an accepted one."""
-
-    async def shake_hands(self, client: Connection) -> None:
-        """Complete the handshake within its limits. Raises HandshakeFailed, ProtocolError, OSError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kpybroker.broker.network.distinguished_names import subject_of
-from kpybroker.broker.network.handshakes import HandshakeFailed
+from kpybroker.broker.network.handshakes import HandshakeFailed, TlsClient
 from kpybroker.broker.network.tls import PEM, Store, TlsError
 from kpybroker.broker.network.tls_contexts import TlsOptions, listener_context, peer_context
 from kpybroker.broker.network.tls_stores import (
@@ -56,16 +56,6 @@ Now = Callable[[], datetime]
 def utc_now() -> datetime:
     """What certificates are checked against."""
     return datetime.now(UTC)
-
-
-class Client(Protocol):
-    """The part of a connection that a handshake needs; it sets the principal."""
-
-    principal: Principal
-
-    @property
-    def stream(self) -> Stream:
-        """What `ListenerTls.wrap` made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +213,7 @@ class ListenerTls:
         """The encrypted stream above an accepted one; nothing is sent yet."""
         return TlsStream(stream, self._context, self._scratch)
 
-    async def shake_hands(self, client: Client) -> None:
+    async def shake_hands(self, client: TlsClient) -> None:
         """Complete the handshake, and name the principal of a client that shows a certificate.
 
         Raises HandshakeFailed, OtherProtocolError, OSError.

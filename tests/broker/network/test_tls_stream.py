@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -61,7 +62,7 @@ async def read_all(stream: TlsStream, size: int, pace: int = 100_000) -> bytes:
 async def test_bytes_arrive_as_they_were_sent_whatever_the_socket_takes(capacity: int, size: int) -> None:
     data = bytes(number % 251 for number in range(size))
     async with ends(capacity) as (server, client), trio.open_nursery() as nursery:
-        nursery.start_soon(client.send_parts, [data[: size // 2], data[size // 2 :]])
+        nursery.start_soon(partial(client.send_parts, [data[: size // 2], data[size // 2 :]]))
         assert await read_all(server, size) == data
         nursery.start_soon(server.send_parts, [data])
         assert await read_all(client, size, pace=777) == data
@@ -74,7 +75,7 @@ async def test_what_could_not_be_sent_at_once_is_sent_by_the_next_call_without_r
         assert sent < len(data)
         assert server.send_now(data[sent:]) == 0, "the socket is full"
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(server.send_parts, [memoryview(data)[sent:], b"end"])
+            nursery.start_soon(partial(server.send_parts, [memoryview(data)[sent:], b"end"]))
             assert await read_all(client, len(data) + 3) == data + b"end"
 
 

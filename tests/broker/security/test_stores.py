@@ -13,6 +13,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
+from kpybroker.broker.network.tls import TlsError
 from kpybroker.broker.network.tls_stream import TlsStream, new_scratch
 from kpybroker.broker.security import stores
 from kpybroker.broker.security.stores import ListenerTls
@@ -44,7 +45,8 @@ def keys(**changed: str) -> dict[str, str]:
 
 
 def running(directory: Path, transport: MemoryTransport, **changed: str) -> Any:
-    return running_broker(directory, transport=transport, **keys(**changed))
+    settings: dict[str, Any] = keys(**changed)
+    return running_broker(directory, transport=transport, **settings)
 
 
 async def connect(transport: MemoryTransport, context: ssl.SSLContext | None = None) -> RawClient:
@@ -248,7 +250,7 @@ def test_names_that_a_new_certificate_lacks_are_refused(tmp_path: Path) -> None:
     other = Authority(tmp_path)
     other.issue("server", "127.0.0.9")
     made = ListenerTls(config(), "SSL")
-    with pytest.raises(stores.TlsError, match=r"lacks 127\.0\.0\.1"):
+    with pytest.raises(TlsError, match=r"lacks 127\.0\.0\.1"):
         made.check(config(ssl_keystore_location=str(tmp_path / "server.pem")))
 
 
