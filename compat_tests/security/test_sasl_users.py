@@ -15,6 +15,7 @@ from compat_tests.security.sasl_sides import (
     broker_keys,
     configs_on_zookeeper,
     java_file,
+    make_chroot,
     may_log_in,
     set_scram,
 )
@@ -30,6 +31,7 @@ SCRAM = "SCRAM-SHA-256"
 def on_tree(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sided, str]]:
     """A broker on ZooKeeper, where the user early existed before it."""
     zookeeper = launcher.zookeeper(f"sasl-users-{next(_numbers)}")
+    make_chroot(zookeeper)
     configs_on_zookeeper(
         zookeeper, "--alter", "--entity-type", "users", "--entity-name", "early",
         "--add-config", "SCRAM-SHA-256=[iterations=8192,password=early-1],SCRAM-SHA-512=[password=early-1]",
