@@ -63,9 +63,10 @@ def ask_java(directory: Path, questions: list[tuple[str, ...]]) -> list[str]:
 
 def ours(rules: str, name: str) -> str:
     try:
-        return principal_name(parse_rules(rules), name) or "no rule"
+        made = principal_name(parse_rules(rules), name)
     except RuleError:
         return "invalid"
+    return "no rule" if made is None else made
 
 
 def test_names_rules_and_passwords_are_kafkas(tmp_path: Path) -> None:
