@@ -11,6 +11,10 @@ from typing import Any
 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.unserved import NotServed
+from tests.support.certificates import PASSWORD as STORE_PASSWORD
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -69,6 +73,28 @@ class Sided:
         set_scram(Tools("3.9.1", self.plain), USER, PASSWORD)
 
 
+def has_tls() -> bool:
+    """Whether kpybroker serves SASL_SSL listeners."""
+    try:
+        BrokerConfig({"listeners": "SASL_SSL://:9092,PLAINTEXT://:9093"})
+    except NotServed:
+        return False
+    return True
+
+
+def stores(authority: Authority) -> dict[str, str]:
+    """A broker's TLS settings, with a certificate of its own."""
+    _, store = authority.issue("broker")
+    return {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.key.password": STORE_PASSWORD,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+    }
+
+
 def set_scram(tools: Tools, user: str, password: str, mechanisms: tuple[str, ...] = MECHANISMS[1:]) -> Result:
     """By kafka-configs. Its value must not hold a comma or brackets, so such passwords are set by the admin client."""
     from confluent_kafka.admin import (
@@ -123,12 +149,12 @@ def java_file(
     return str(path)
 
 
-def may_log_in(bootstrap: str, mechanism: str, user: str, password: str) -> bool:
+def may_log_in(bootstrap: str, mechanism: str, user: str, password: str, ca: str | None = None) -> bool:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     refused: list[int] = []
-    settings = librdkafka(bootstrap, mechanism, user, password)
+    settings = librdkafka(bootstrap, mechanism, user, password, ca)
     admin = AdminClient({**settings, "error_cb": lambda error: refused.append(error.code())})
     try:
         return bool(admin.list_topics(timeout=DEADLINE_S if password == PASSWORD else 5).brokers)

@@ -15,33 +15,23 @@ from compat_tests.security.sasl_sides import (
     USER,
     Sided,
     broker_keys,
+    has_tls,
     java_file,
     set_scram,
+    stores,
 )
 from compat_tests.support.quick import create_topic
 from compat_tests.support.tools import VERSIONS, Tools
-from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.unserved import NotServed
-from tests.support.certificates import PASSWORD as STORE_PASSWORD
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
-
-
-def is_served() -> bool:
-    try:
-        BrokerConfig({"listeners": "SASL_SSL://:9092,PLAINTEXT://:9093"})
-    except NotServed:
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")
 def sided(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sided, str]]:
     """(a broker whose `sasl` listener is SASL_SSL and also that between brokers, the authority's certificate)"""
-    if launcher.kind == "kpybroker" and not is_served():
+    if launcher.kind == "kpybroker" and not has_tls():
         pytest.skip("TLS listeners are not served yet")
     authority = Authority(tmp_path_factory.mktemp("sasl-ssl"))
-    _, store = authority.issue("broker")
     one = Sided(launcher.unstarted(), free_port())
     keys = broker_keys(one.broker, one.sasl_port)
     keys = {name.replace("sasl_plaintext", "sasl_ssl"): value for name, value in keys.items()}
@@ -51,12 +41,7 @@ def sided(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "listeners": keys["listeners"].replace("SASL_PLAINTEXT", "SASL_SSL"),
             "inter.broker.listener.name": "SASL_SSL",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(store),
-            "ssl.keystore.password": STORE_PASSWORD,
-            "ssl.key.password": STORE_PASSWORD,
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(authority.certificate),
+            **stores(authority),
         }
     )
     one.broker.start()
