@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.support.tools import run_process
 from kpybroker.broker.network.distinguished_names import subject_of
-from kpybroker.config.passwords import CBC, GCM, PasswordEncoder
+from kpybroker.config.sources.passwords import CBC, GCM, PasswordEncoder
 from kpybroker.core.security.principal_rules import RuleError, parse_rules, principal_name
 from tests.broker.network.test_distinguished_names import certificate
 

@@ -15,7 +15,7 @@ from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
-from kpybroker.config.passwords import Decode, PasswordError, encoder
+from kpybroker.config.sources.passwords import Decode, PasswordError, encoder
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.unserved import is_unserved
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kpybroker.config.listeners import NONROUTABLE, Endpoint, parse_map
-from kpybroker.config.passwords import OLD_SECRET, SECRET, encoder
+from kpybroker.config.sources.passwords import OLD_SECRET, SECRET, encoder
 from kpybroker.config.values import ConfigConflict
 
 if TYPE_CHECKING:

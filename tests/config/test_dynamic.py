@@ -19,7 +19,7 @@ from kpybroker.config.dynamic import (
     usable_dynamic,
     validate_dynamic,
 )
-from kpybroker.config.passwords import decoder
+from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.values import ConfigError
 
 POLICY = "cleanup.policy"

@@ -21,7 +21,7 @@ import trio
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.config.dynamic import is_password, usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
-from kpybroker.config.passwords import decoder, renewed
+from kpybroker.config.sources.passwords import decoder, renewed
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, retry_until_connected

@@ -23,7 +23,7 @@ from kpybroker.broker.security import stores
 from kpybroker.broker.security.stores import ListenerTls
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.dynamic import AlterConfigOp, OpType, validate_dynamic
-from kpybroker.config.passwords import PasswordEncoder
+from kpybroker.config.sources.passwords import PasswordEncoder
 from kpybroker.config.values import ConfigError
 from kpybroker.wire import znodes
 from kpybroker.wire.messages.metadata import MetadataRequest

@@ -30,7 +30,7 @@ from kpybroker.config.dynamic import (
     without_encoding,
 )
 from kpybroker.config.keys.registry import BROKER_KEYS
-from kpybroker.config.passwords import decoder
+from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigConflict, ConfigError
 from kpybroker.wire import znodes

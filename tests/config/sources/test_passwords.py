@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.passwords import CBC, GCM, PasswordEncoder, PasswordError, decoder, encoder, renewed
+from kpybroker.config.sources.passwords import CBC, GCM, PasswordEncoder, PasswordError, decoder, encoder, renewed
 from kpybroker.config.values import ConfigError
 
 PASSWORD = "pässword"
