@@ -13,6 +13,7 @@ from kpybroker.broker.loop.steps import Steps, Wait, run_steps
 from kpybroker.broker.network.transport import Stream, Transport
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.server import BoundListener, Server
+from kpybroker.config.keys.synonyms import base_key
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
 from kpybroker.wire.errors import ProtocolError
@@ -32,11 +33,18 @@ class Config:
             "connections.max.idle.ms": 600_000,
             "socket.request.max.bytes": 104_857_600,
             "kpybroker.shortcuts": ["all"],
+            "max.connection.creation.rate": 2**31 - 1,
+            "quota.window.num": 11,
+            "quota.window.size.seconds": 1,
         }
         self.values.update({name.replace("_", "."): value for name, value in changed.items()})
         self.callbacks: list[Callable[[frozenset[str]], None]] = []
 
+    inter_broker_listener_name = "REPLICATION"
+
     def get_int(self, key: str) -> int:
+        if key not in self.values:
+            key = base_key(key)
         return int(self.values[key])
 
     def get_list(self, key: str) -> list[str]:
