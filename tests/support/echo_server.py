@@ -76,6 +76,8 @@ class Echo:
             return run_steps(self._answer_in_steps(body, connection))
         if body.startswith(b"now"):
             return framed(body)
+        if body.startswith(b"mute"):
+            return self._answer_and_mute(body, connection)
         if body.startswith(b"file"):
             return self._answer_from_file(int(body[4:]), connection)
         return self._answer(body, connection)
@@ -94,6 +96,20 @@ class Echo:
         context = RequestContext(connection, AllowAll(), 0, 0)
         context.on_sent = [self._count_sent]
         return [len(body).to_bytes(4, "big"), body], context
+
+    def _answer_and_mute(self, body: bytes, connection: Any) -> Any:
+        """ "mute", "mute-late" (the response waits for a task), "mute-silent" (none); 100 s, unless "/seconds"."""
+        word, _, seconds = body.partition(b"/")
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        until = trio.current_time() + float(seconds or 100)
+        context.on_sent = [lambda: connection.mute(until), self._count_sent]
+        answer = [b"" if word == b"mute-silent" else framed(body)], context
+        return self._answer_late(answer) if word == b"mute-late" else answer
+
+    @staticmethod
+    async def _answer_late(answer: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return answer
 
     def _answer_from_file(self, size: int, connection: Any) -> tuple[list[Any], RequestContext]:
         assert self.file is not None
@@ -166,6 +182,7 @@ class House:
         self.echo = Echo()
         self.server = Server(config, self.echo, SystemClock())  # type: ignore[arg-type]
         self.listeners = [transport.listen(HOST, 0, 50) for _ in range(listeners)]
+        self.names = ["PLAINTEXT"] * listeners
         self.listener = self.listeners[0]
 
     async def connect(self, listener: int = 0) -> Client:
@@ -173,7 +190,8 @@ class House:
 
     async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:
-            bound = [BoundListener("PLAINTEXT", "PLAINTEXT", listener) for listener in self.listeners]
+            names = zip(self.names, self.listeners, strict=True)
+            bound = [BoundListener(name, "PLAINTEXT", listener) for name, listener in names]
             nursery.start_soon(self.server.serve, bound)
             await scenario(self)
             nursery.cancel_scope.cancel()

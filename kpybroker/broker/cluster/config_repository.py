@@ -193,7 +193,7 @@ class ConfigRepository:
         """
         path = unused = znodes.config_path(entity_type, entity)
         user, _, client = entity.rpartition("/clients/")
-        clients_path, user_path = t.parent_path(path), znodes.config_path(entity_type, user)
+        clients_path, user_path = t.parent_path(path), znodes.config_path(entity_type, user or entity)
         children, of_clients, of_user = await self._children([path, clients_path, user_path])
         if children:
             return False

@@ -330,7 +330,9 @@ class Server:
         connection.was_active = True
         if not self._answers_inline and connection.suspended is not None:
             muted, connection.suspended = connection.suspended, None
+            connection.waiting_on_broker = True
             await muted
+            connection.waiting_on_broker = False
 
     def _serve_now(self, connection: Connection) -> bool:
         """Answer the requests that have arrived, as far as that takes no waiting. False: the task must go on."""

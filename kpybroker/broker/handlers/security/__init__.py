@@ -1,5 +1,4 @@
-"""Requests about access: ACLs, logins, credentials, tokens and client quotas.
+"""Logins, users, access and quotas as APIs.
 
-Never here: the rules themselves (`kpybroker.core.security`) and their shells (`broker.security`). The way in is
-`handlers.routes`.
+Before a login the gate of the listener answers SaslHandshake and SaslAuthenticate (`broker.security.gate`).
 """

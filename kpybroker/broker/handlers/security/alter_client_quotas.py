@@ -24,7 +24,6 @@ from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.map_order import java_hash_map_order
 from kpybroker.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ async def handle(
     budget = YieldBudget()
     for entry in request.entries:
         await budget.spend()
-        named = {part.entity_type: part.entity_name for part in entry.entity}
-        entity = {kind: named[kind] for kind in java_hash_map_order(tuple(named))}
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
         code, message = ErrorCode.NONE, None
         try:
             await _alter(broker, entity, entry.ops, validate_only=request.validate_only)

@@ -40,7 +40,7 @@ LEDGER = Ledger(
         6: "THROTTLING_QUOTA_EXCEEDED (KIP-599)",
         7: "topic id in the answer (KIP-516)",
     },
-    absent="create.topic.policy.class.name",
+    absent="policies (create.topic.policy.class.name)",
 )
 
 STRICT_FROM = 6
