@@ -101,7 +101,7 @@ class Echo:
         """ "mute", "mute-late" (the response waits for a task), "mute-silent" (none); 100 s, unless "/seconds"."""
         word, _, seconds = body.partition(b"/")
         context = RequestContext(connection, AllowAll(), 0, 0)
-        until = trio.current_time() + float(seconds or 100)
+        until = trio.current_time() + float(seconds.split()[0] if seconds else 100)
         context.on_sent = [lambda: connection.mute(until), self._count_sent]
         answer = [b"" if word == b"mute-silent" else framed(body)], context
         return self._answer_late(answer) if word == b"mute-late" else answer

@@ -371,7 +371,8 @@ class Server:
                 suspended, connection.suspended = connection.suspended, None
                 answer = suspended.resume()
             else:
-                stream.mute()  # the next request is read after this one
+                if number == 0:  # not if this very call has muted the connection: its task may have made it
+                    stream.mute()  # the next request is read after this one
                 return True
             if isinstance(answer, Suspended):
                 self._suspend(connection, answer)

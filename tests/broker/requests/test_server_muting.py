@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.broker.network.transport import SocketTransport
+from kpybroker.broker.network.transport import SocketTransport, Transport
 from tests.support.echo_server import Config, House
 from tests.support.memory_transport import MemoryTransport
 
@@ -81,6 +81,22 @@ async def test_a_muted_connection_is_not_idle_and_ends_with_the_server(
         assert [await client.receive(), await other.receive()] == [None, None]
 
     await House(MemoryTransport(), config).run(scenario)
+
+
+@INLINE
+@pytest.mark.parametrize("transport", [SocketTransport, MemoryTransport])
+async def test_a_pipeline_of_requests_that_all_mute(shortcuts: str, transport: type[Transport]) -> None:
+    """As a producer sends them: what waits in the broker is served, and muted, by the connection's own task."""
+    words = [b"mute/0.002 %d" % number if number % 3 else b"now%d" % number for number in range(60)]
+
+    async def scenario(house: House) -> None:
+        client = await house.connect()
+        for word in words:
+            await client.send(word)
+        assert [await client.receive() for _ in words] == words
+        assert await client.ask(b"x") == b"x"
+
+    await House(transport(), Config(kpybroker_shortcuts=[shortcuts])).run(scenario)
 
 
 @INLINE
