@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
+    from kpybroker.core.security.quotas import ClientQuotas
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
     from kpybroker.storage.disk.errors import LogDirError
@@ -102,6 +103,7 @@ class Broker:
         self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
+        self.quotas: ClientQuotas | None = None
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
@@ -121,6 +123,7 @@ class Broker:
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
+        self.configs.on_entity_change(self._entity_changed)
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound)
         self.peers = Peers(
@@ -321,6 +324,12 @@ class Broker:
     def _tree_event(self, event: TreeEvent) -> None:
         for listener in self._tree_listeners:
             listener(event)
+
+    def _entity_changed(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
+        """A configuration of users, client ids or addresses: imported by brokers that have one."""
+        from kpybroker.broker.security import quotas
+
+        quotas.apply(self, self.server.limits, quotas.Change(entity_type, entity, props))
 
     def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""

@@ -12,7 +12,14 @@ from typing import Final, NamedTuple
 
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
-from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS, SECURITY
+from kpybroker.config.keys.status import (
+    HONOURED,
+    HONOURED_PER_LISTENER,
+    NO_KRAFT,
+    PER_LISTENER_REASON,
+    REASONS,
+    SECURITY,
+)
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS
 from kpybroker.config.unserved import AUTHORIZER_KEYS
@@ -105,7 +112,7 @@ def _note(name: str, text: str) -> Iterable[Note]:
         return  # see _security_notes
     elif key.status != HONOURED:
         yield Note(name, f"{name} has no effect: {REASONS[key.status]}", name in _POLICIES)
-    elif key.name != name:
+    elif key.name != name and key.name not in HONOURED_PER_LISTENER:
         yield Note(name, f"{name} has no effect: {PER_LISTENER_REASON}", False)
     elif name == "replica.selector.class" and text.strip() not in ("", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
         yield Note(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def load(key: ApiKey) -> Handler:
     """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
-    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers):
+    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security):
         handler = shelf(key)
         if handler is not None:
             return handler
@@ -143,6 +143,18 @@ def _configuration(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.configuration import alter_configs as handler
         case ApiKey.INCREMENTAL_ALTER_CONFIGS:
             from kpybroker.broker.handlers.configuration import incremental_alter_configs as handler
+        case _:
+            return None
+    return handler
+
+
+def _security(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import describe_client_quotas as handler
+        case ApiKey.ALTER_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import alter_client_quotas as handler
         case _:
             return None
     return handler

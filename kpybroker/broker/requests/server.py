@@ -5,10 +5,10 @@ request, nor the handler, nor the response has to wait. Otherwise the task wakes
 while a request is suspended (`steps`), which the poller answers as soon as its wait ends; and while a large response is
 sent as the client takes it, unless a part of it must be read from the disk first.
 
-Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the new one is
-closed), `connections.max.idle.ms` (also for a client that does not read its response), `queued.max.request.bytes`
-(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
-Any failure on a connection ends that connection, never the broker.
+Limits are Kafka's: of the number and rate of connections (`connection_limits`), `connections.max.idle.ms` (also for a
+client that does not read its response), `queued.max.request.bytes` (reading pauses), `socket.request.max.bytes`.
+Running out of file descriptors pauses accepting and ends nothing. A connection whose client has exceeded a quota is
+muted after the response (`metering`). Any failure on a connection ends that connection, never the broker.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.steps import Suspended, Unfinished
+from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, Wait
 from kpybroker.broker.network.frames import FrameReader
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
 from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, FirstTimes, client_name
+from kpybroker.broker.requests.connection_limits import ConnectionLimits, idle_longest
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
@@ -120,6 +121,12 @@ class Connection:
         """As `ConnectionInfo.end`."""
         self.scope.cancel()
 
+    def mute(self, deadline: float) -> None:
+        """As `ConnectionInfo.mute`: until then a suspended request without a response is in progress."""
+        self.suspended = Suspended(_nothing(), Wait(deadline))
+        if deadline < self.timer.deadline:
+            self.timer.deadline = deadline
+
 
 class Server:
     """Serves bound listeners until stopped or cancelled."""
@@ -133,11 +140,10 @@ class Server:
         self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
         self._connections: dict[int, Connection] = {}
-        self._per_ip: dict[str, int] = {}
         self._next_number = 0
         self._first_times = FirstTimes()
-        self._slot_freed = trio.Event()
-        config.on_change(self._look_for_slots)
+        self.limits = ConnectionLimits(config, clock)
+        config.on_change(self._close_excess)
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
         self.accepted_total = 0
@@ -153,6 +159,7 @@ class Server:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                self.limits.listen(len(listeners))
                 nursery.start_soon(self._close_idle)
                 for bound in listeners:
                     nursery.start_soon(bound.listener.poll)
@@ -175,7 +182,7 @@ class Server:
 
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:
-            await self._wait_for_slot()
+            await self.limits.wait_for_slot(bound.name)
             try:
                 stream = await bound.listener.accept()
             except trio.ClosedResourceError:
@@ -188,33 +195,27 @@ class Server:
                 continue
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
-            if self._refuses(connection.client_host):
-                self.refused_total += 1
+            try:
+                delay_s = await self.limits.admit(bound.name, connection.client_host)
+            except BaseException:
                 stream.close()
+                raise
+            if delay_s is not None:
+                self.refused_total += 1
+                nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
             self.accepted_total += 1
             self._register(connection)
             nursery.start_soon(self._serve_connection, connection)
 
-    async def _wait_for_slot(self) -> None:
-        while len(self._connections) >= self._config.get_int("max.connections"):
-            await self._slot_freed.wait()
-
-    def _look_for_slots(self, _changed: frozenset[str] = frozenset()) -> None:
-        """A connection has ended, or `max.connections` may be higher: each listener at the limit looks again."""
-        self._slot_freed.set()
-        self._slot_freed = trio.Event()
-
-    def _refuses(self, host: str) -> bool:
-        limit = self._config.get_int("max.connections.per.ip")
-        for entry in self._config.get_list("max.connections.per.ip.overrides"):
-            name, _, value = entry.rpartition(":")
-            if name == host:
-                limit = int(value)
-        if self._per_ip.get(host, 0) < limit:
-            return False
-        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
-        return True
+    def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
+        """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
+        for _ in range(self.limits.excess):
+            connections = (one for one in self._connections.values() if not one.scope.cancel_called)
+            if (given_up := idle_longest(connections, self.limits)) is None:
+                return
+            logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
+            given_up.end()
 
     async def _serve_connection(self, connection: Connection) -> None:
         try:
@@ -244,16 +245,13 @@ class Server:
 
     def _register(self, connection: Connection) -> None:
         self._connections[id(connection)] = connection
-        host = connection.client_host
-        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+        self.limits.opened(connection.listener_name, connection.client_host)
+        if self.limits.is_protected(connection.listener_name):
+            self._close_excess()
 
     def _unregister(self, connection: Connection) -> None:
         del self._connections[id(connection)]
-        host = connection.client_host
-        self._per_ip[host] -= 1
-        if not self._per_ip[host]:
-            del self._per_ip[host]
-        self._look_for_slots()
+        self.limits.closed(connection.listener_name, connection.client_host)
 
     async def _serve_requests(self, connection: Connection) -> None:
         stream = connection.stream
@@ -330,6 +328,11 @@ class Server:
             if context is not None:
                 _run_on_sent(context)
         connection.was_active = True
+        if not self._answers_inline and connection.suspended is not None:
+            muted, connection.suspended = connection.suspended, None
+            connection.waiting_on_broker = True
+            await muted
+            connection.waiting_on_broker = False
 
     def _serve_now(self, connection: Connection) -> bool:
         """Answer the requests that have arrived, as far as that takes no waiting. False: the task must go on."""
@@ -368,7 +371,8 @@ class Server:
                 suspended, connection.suspended = connection.suspended, None
                 answer = suspended.resume()
             else:
-                stream.mute()  # the next request is read after this one
+                if number == 0:  # not if this very call has muted the connection: its task may have made it
+                    stream.mute()  # the next request is read after this one
                 return True
             if isinstance(answer, Suspended):
                 self._suspend(connection, answer)
@@ -446,6 +450,11 @@ class Server:
                 elif connection.last_active <= now - idle_s:
                     logger.debug("About to close the idle connection from %s", client_name(connection))
                     connection.scope.cancel()
+
+
+def _nothing() -> Steps[Answer]:
+    return b""
+    yield
 
 
 def _leave_to_the_task() -> bool:

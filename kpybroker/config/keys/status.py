@@ -12,7 +12,6 @@ from typing import Final
 HONOURED: Final = "honoured"
 REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
-WITH_QUOTAS: Final = "with-quotas"
 NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
 NO_TLS_CLIENTS: Final = "no-tls-clients"
@@ -42,7 +41,6 @@ REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
-    WITH_QUOTAS: "quotas are not available yet",
     NO_TLS: "TLS listeners are not available yet",
     NO_SASL: "SASL listeners are not available yet",
     NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
@@ -72,6 +70,9 @@ REASONS: Final[dict[str, str]] = {
 
 SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_SASL_CLIENTS, NO_AUTHORIZER, NO_DELEGATION_TOKENS})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
+
+HONOURED_PER_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate"})
+"""Keys that a listener may have of its own, as `listener.name.<listener>.<key>`."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"
 """Of a listener's own key (`listener.name.<listener>.<key>`) whose plain key is honoured."""
