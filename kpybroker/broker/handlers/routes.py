@@ -202,3 +202,19 @@ def _between_brokers(key: ApiKey) -> Handler | None:
         case _:
             return None
     return handler
+
+
+def _security(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.SASL_HANDSHAKE:
+            from kpybroker.broker.handlers.security import sasl_handshake as handler
+        case ApiKey.SASL_AUTHENTICATE:
+            from kpybroker.broker.handlers.security import sasl_authenticate as handler
+        case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
+        case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
+        case _:
+            return None
+    return handler
