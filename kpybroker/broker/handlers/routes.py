@@ -148,18 +148,6 @@ def _configuration(key: ApiKey) -> Handler | None:
     return handler
 
 
-def _security(key: ApiKey) -> Handler | None:
-    handler: Handler
-    match key:
-        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
-            from kpybroker.broker.handlers.security import describe_client_quotas as handler
-        case ApiKey.ALTER_CLIENT_QUOTAS:
-            from kpybroker.broker.handlers.security import alter_client_quotas as handler
-        case _:
-            return None
-    return handler
-
-
 def _cluster(key: ApiKey) -> Handler | None:
     handler: Handler
     match key:
@@ -215,6 +203,10 @@ def _security(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
         case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
             from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
+        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import describe_client_quotas as handler
+        case ApiKey.ALTER_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import alter_client_quotas as handler
         case _:
             return None
     return handler

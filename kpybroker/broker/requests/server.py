@@ -144,6 +144,7 @@ class Connection:
         self.suspended = Suspended(_nothing(), Wait(deadline))
         if deadline < self.timer.deadline:
             self.timer.deadline = deadline
+
     def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
         """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
         self.principal = principal
