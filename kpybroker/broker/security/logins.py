@@ -51,13 +51,16 @@ class LoginConfigError(Exception):
         self.fix = fix
 
 
+TokenOf = Callable[[str, str], "TokenLogin | None"]
+"""(mechanism, token id) -> a delegation token."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where mechanisms find credentials that are not in the configuration."""
 
     scram_users: ScramUsers
-    token_of: Callable[[str, str], TokenLogin | None] | None = None
-    """(mechanism, token id) -> a delegation token."""
+    token_of: TokenOf | None = None
     decoy_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
 

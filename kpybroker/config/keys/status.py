@@ -28,7 +28,6 @@ NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
 NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
-NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
 NO_PASSWORD_ENCODER: Final = "no-password-encoder"
 NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
@@ -57,7 +56,6 @@ REASONS: Final[dict[str, str]] = {
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
-    NO_DELEGATION_TOKENS: "delegation tokens are not available yet",
     NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none is encoded",
     NO_CNXN_SOCKET: "it names a Java class; zookeeper.ssl.client.enable alone turns TLS on here",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
@@ -68,7 +66,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_AUTHORIZER, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_AUTHORIZER})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"
