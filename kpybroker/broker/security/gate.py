@@ -174,7 +174,8 @@ class _Guard:
         if mechanism is None:
             refused = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=names)
             reason = f"Unsupported SASL mechanism {request.mechanism[:100]!a}, enabled are {', '.join(names)}"
-            return self._refuse(_frame(header, refused), reason)
+            # As Kafka: a client that logs in again gets no response to this.
+            return self._refuse(_frame(header, refused) if self._previous is None else None, reason)
         self._mechanism = mechanism
         if self._previous is not None and self._previous[0] != mechanism.name:
             self._state = State.WRONG_MECHANISM  # as Kafka: its first token is refused
@@ -343,7 +344,7 @@ def _token_frame(header: RequestHeader | None, token: bytes | None, session_ms: 
     """The response with a token of ours; bare tokens are frames of their own."""
     if header is None:
         return b"" if token is None else len(token).to_bytes(4, "big") + token
-    response = SaslAuthenticateResponse(auth_bytes=token or b"", error_message=None)
+    response = SaslAuthenticateResponse(auth_bytes=token or b"")
     if header.api_version >= 1:
         response.session_lifetime_ms = session_ms
     return _frame(header, response)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kpybroker.config.hash_order import hash_order
 from kpybroker.config.jaas import JAAS, listener_key, login_modules, mechanism_key
 from kpybroker.config.values import ConfigError
 from kpybroker.core.security.scram import BY_NAME
 from kpybroker.core.security.secret import Secret
+from kpybroker.wire.map_order import java_hash_map_order
 
 if TYPE_CHECKING:
     from kpybroker.broker.security.scram_users import ScramUsers
@@ -179,7 +179,7 @@ class ListenerLogins:
     @property
     def mechanism_names(self) -> list[str]:
         """As `gate.Logins`."""
-        return hash_order(list(self._made))
+        return list(java_hash_map_order(tuple(self._made)))
 
     @property
     def failure_delay_s(self) -> float:

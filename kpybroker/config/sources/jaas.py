@@ -119,7 +119,7 @@ def _modules(tokens: _Tokens) -> Iterator[LoginModule]:
 def _module(tokens: _Tokens, name: str) -> LoginModule:
     flag = tokens.next()
     if flag.text.lower() not in FLAGS:
-        raise tokens.error(flag, f"one of {', '.join(sorted(FLAGS))} expected after {name}")
+        raise tokens.error(flag, f"one of {', '.join(sorted(FLAGS))} expected after the class of the login module")
     options: dict[str, str] = {}
     while (key := tokens.next()).kind != _SIGN or key.text != ";":
         if key.kind in (_SIGN, _END):

@@ -114,7 +114,7 @@ def _written(upsertions: list[Upsertion]) -> Iterator[tuple[str, str]]:
 
 def _result(name: str, error: KafkaError | None) -> Result:
     if error is None:
-        return Result(user=name, error_message=None)
+        return Result(user=name)
     return Result(user=name, error_code=error.code, error_message=error.message)
 
 

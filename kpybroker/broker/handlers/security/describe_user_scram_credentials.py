@@ -67,7 +67,7 @@ def _described(name: str, props: Mapping[str, str]) -> Result | None:
     except ValueError as error:
         logger.error("A credential of user %s in /config/users cannot be read: %s", ascii(name), error)
         return _error(name, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.message)
-    return Result(user=name, error_message=None, credential_infos=infos) if infos else None
+    return Result(user=name, credential_infos=infos) if infos else None
 
 
 def _refused(name: str, count: int) -> Result:
@@ -83,7 +83,7 @@ def _error(name: str, code: ErrorCode, message: str) -> Result:
 
 
 def _response(results: list[Result]) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
 def error_response(

@@ -62,13 +62,13 @@ class PlainLogin:
 
     def step(self, response: bytes, now_ms: int) -> LoggedIn:
         """Check the token `[authzid] NUL authcid NUL passwd`."""
-        parts = response.decode("utf-8", "replace").split("\0", 2)
-        if len(parts) < 3:
-            raise LoginFailed(log_reason=f"PLAIN token of {len(parts)} parts, 3 expected")
-        authorization_id, username, password = parts[0], parts[1], parts[2].partition("\0")[0]
+        parts = response.decode("utf-8", "replace").split("\0", 3)
+        if len(parts) != 3:
+            raise LoginFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        authorization_id, username, password = parts
         if not username or not password:
             missing = "username" if not username else "password"
-            raise LoginFailed(log_reason=f"Authentication failed: {missing} not specified")
+            raise LoginFailed(f"Authentication failed: {missing} not specified")
         try:
             is_valid = self._check(username, password)
         except Exception as error:

@@ -147,7 +147,9 @@ class ScramLogin:
 
     def _final(self, response: bytes, offered: _Offered) -> LoggedIn:
         match = _matched(_CLIENT_FINAL, response, "client-final")
-        if match["nonce"] != offered.nonce:
+        # As Kafka 3.9, not "equals": librdkafka before 2.6.1 repeats its own nonce in front of the whole one. The proof
+        # covers what was sent, and what was sent must end in both nonces, so no proof can be used twice.
+        if not match["nonce"].endswith(offered.nonce):
             raise LoginFailed(log_reason="invalid nonce in the client-final message")
         auth_message = f"{offered.client_first_bare},{offered.server_first},{match['without_proof']}".encode()
         mechanism = self._server.mechanism

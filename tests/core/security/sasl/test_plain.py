@@ -33,10 +33,11 @@ def test_a_valid_login(token: bytes) -> None:
             "Authentication failed: Client requested an authorization id that is different from username",
         ),
         (b"bob\0alice\0wrong", "Authentication failed: Invalid username or password"),
-        (b"\0\0x", ""),
-        (b"\0alice\0", ""),
-        (b"alice\0secret", ""),
-        (b"", ""),
+        (b"\0\0x", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"alice\0secret", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0alice\0secret\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
     ],
 )
 def test_a_refusal_has_kafkas_text_and_no_password(token: bytes, reason: str) -> None:

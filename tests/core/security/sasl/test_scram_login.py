@@ -41,6 +41,7 @@ class Client:
         self.gs2 = gs2
         self.bare = f"n={escape_name(name)},r=client-nonce{extensions}"
         self.salted = b""
+        self.nonce_prefix = ""
         self.auth_message = b""
 
     def first(self, now_ms: int = 0) -> str:
@@ -53,7 +54,7 @@ class Client:
         assert match is not None
         salt = base64.b64decode(match[2])
         self.salted = salted_password(self.server.mechanism, self.password, salt, int(match[3]))
-        without_proof = f"c={base64.b64encode(self.gs2.encode()).decode()},r={match[1]}"
+        without_proof = f"c={base64.b64encode(self.gs2.encode()).decode()},r={self.nonce_prefix}{match[1]}"
         self.auth_message = f"{self.bare},{challenge},{without_proof}".encode()
         proof = client_proof(self.server.mechanism, self.salted, self.auth_message)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
@@ -137,6 +138,23 @@ def test_a_proof_is_good_for_one_login() -> None:
     client.login.step(final, 0)
     with pytest.raises(LoginFailed):
         client.login.step(final, 0)
+
+
+def test_librdkafka_before_2_6_1_repeats_its_nonce() -> None:
+    client = Client(server(), "alice", "secret")
+    client.nonce_prefix = "client-nonce"
+    assert client.run().principal.name == "alice"
+    other = Client(server(), "alice", "secret")
+    other.nonce_prefix = "r"
+    assert other.run().principal.name == "alice"
+
+
+@pytest.mark.parametrize("nonce", ["server-nonce", "client-nonce", "xclient-nonceserver-nonc", "other-server-nonce"])
+def test_a_nonce_without_both_parts_is_refused(nonce: str) -> None:
+    client = Client(server(), "alice", "secret")
+    challenge = client.first().replace("client-nonceserver-nonce", nonce)
+    with pytest.raises(LoginFailed):
+        client.login.step(client.final(challenge), 0)
 
 
 def test_unknown_extensions_are_ignored() -> None:
