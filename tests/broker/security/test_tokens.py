@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -26,13 +27,13 @@ from tests.support.running_broker import running_broker
 from tests.support.sasl_broker import ScramClient, authenticate, handshake, sasl_broker
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
-KEY = {"delegation_token_secret_key": "key-of-the-cluster"}
+KEY: dict[str, Any] = {"delegation_token_secret_key": "key-of-the-cluster"}
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
 @asynccontextmanager
-async def token_broker(directory: Path, **keys: str) -> AsyncIterator[tuple[Broker, DelegationTokens]]:
+async def token_broker(directory: Path, **keys: Any) -> AsyncIterator[tuple[Broker, DelegationTokens]]:
     async with running_broker(directory, **{**KEY, **keys}) as broker:
         assert broker.tokens is not None
         yield broker, broker.tokens

@@ -105,7 +105,7 @@ async def test_create(tmp_path: Path, version: int) -> None:
 
 async def test_create_for_another_needs_create_tokens(tmp_path: Path) -> None:
     async with token_broker(tmp_path) as broker:
-        owner = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+        owner: dict[str, Any] = {"owner_principal_type": "User", "owner_principal_name": "bob"}
         broker.authorizer = Permits()
         response = await create(broker, "alice", **owner)
         assert response.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -116,7 +116,7 @@ async def test_create_for_another_needs_create_tokens(tmp_path: Path) -> None:
         assert response.error_code == ErrorCode.NONE
         assert (response.principal_name, response.token_requester_principal_name) == ("bob", "alice")
         broker.authorizer = Permits()
-        own = {"owner_principal_type": "User", "owner_principal_name": "alice"}
+        own: dict[str, Any] = {"owner_principal_type": "User", "owner_principal_name": "alice"}
         assert (await create(broker, "alice", **own)).error_code == ErrorCode.NONE
 
 

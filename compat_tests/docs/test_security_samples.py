@@ -1,0 +1,62 @@
+"""The samples of docs/guides/security, run with Kafka's own tools against a broker of the sample's own settings."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compat_tests.support.services import Service, kpybroker_executable
+from compat_tests.support.tools import Tools, run_process
+from tests.support.ports import free_port
+from tests.support.samples import SAMPLES
+
+SECURITY = SAMPLES / "security"
+
+
+@contextmanager
+def broker_of(sample: str, directory: Path) -> Iterator[str]:
+    """A broker with the sample's server.properties and the sample's other files next to it; its address."""
+    shutil.copytree(SECURITY / sample, directory / "files")
+    bootstrap = f"127.0.0.1:{free_port()}"
+    for file in (directory / "files").iterdir():
+        text = file.read_text().replace("127.0.0.1:9092", bootstrap)
+        file.write_text(text.replace("/var/lib/kpybroker", str(directory / "data")))
+    command = [str(kpybroker_executable()), "server", str(directory / "files" / "server.properties")]
+    service = Service("kpybroker", command, directory)
+    service.start(lambda output: "[KafkaServer id=0] started" in output)
+    try:
+        yield bootstrap
+    finally:
+        service.kill()
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the Kafka tools that the samples run."""
+    directory = tmp_path_factory.mktemp("commands")
+    for name in ("delegation-tokens", "console-producer", "console-consumer"):
+        words = [word for word in Tools("3.9.1", "-").command(name) if word not in ("--bootstrap-server", "-")]
+        script = directory / f"kafka-{name}.sh"
+        quoted = " ".join(f"'{word}'" for word in words)
+        script.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
+        script.chmod(0o755)
+    return directory
+
+
+def test_tokens(commands: Path, tmp_path: Path) -> None:
+    with broker_of("tokens", tmp_path) as bootstrap:
+        files = tmp_path / "files"
+        script = f"cd {files} && PATH={commands}:$PATH && . ./tokens.sh"
+        out = run_process(["sh", "-ec", script]).out
+        token_id, hmac = next(line.split()[:2] for line in out.splitlines() if "User:alice" in line)
+        assert out.count(token_id) == 2
+        login = files / "token.properties"
+        login.write_text(login.read_text().replace("TOKENID", token_id).replace("HMAC", hmac))
+        tools = Tools("3.9.1", bootstrap)
+        tools.run("console-producer", "--topic", "t", "--producer.config", str(login), stdin="one\n")
+        arguments = ["--topic", "t", "--from-beginning", "--max-messages", "1", "--consumer.config", str(login)]
+        assert tools.run("console-consumer", *arguments).lines == ["one"]
