@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -51,8 +51,8 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 test: lint docs test-deps  ## everything that must pass before a change lands
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
-unit: $(VENV)/.test-stamp  ## the fast tests only
-	$(PYTEST) tests -n $(WORKERS)
+unit: $(VENV)/.test-stamp  ## the fast tests only: those of tests/ that start no other process; 80 seconds
+	$(PYTEST) tests --in-process -n $(WORKERS)
 
 compat: test-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
@@ -84,6 +84,9 @@ fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
 
 bench-start: test-deps  ## time to the first message and idle memory, next to real Kafka's
 	$(BIN)/python -m compat_tests.bench.start
+
+bench-testing: test-deps  ## what a test pays for its broker, next to real Kafka: 4 minutes
+	$(BIN)/python -m compat_tests.bench.testing --write
 
 bench: test-deps  ## both brokers' speed into docs/internals/benchmarks.md: 40 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)

@@ -7,6 +7,7 @@ its directory what all the others left there. They take longest, so they begin f
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,28 @@ APART = {
     for name in ("compaction", "compaction_files", "delivery", "log_rules", "open_transactions", "portable", "restart")
 }
 """Beside files that use the session's broker, those that start brokers of their own."""
+STARTS_PROCESSES = (
+    "cli/client/actions",
+    "cli/client/doctor",
+    "cli/test_main.py",
+    "cli/test_signals.py",
+    "coordination/test_zookeeper.py",
+    "docs/test_samples.py",
+    "docs/test_testing_samples.py",
+    "pytest_plugin",
+    "testing",
+)
+"""Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--in-process", action="store_true", help="of tests/, leave out what starts other processes")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    tests = Path(__file__).parent / "tests"
+    left_out = config.getoption("--in-process") and collection_path in {tests / name for name in STARTS_PROCESSES}
+    return True if left_out else None
 
 
 def scope_of(nodeid: str) -> str:

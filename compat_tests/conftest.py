@@ -31,6 +31,7 @@ from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 
 TEST_SECONDS_MAX = 600
+PER_VERSION = re.compile(r"(?<![\d.])3\.9\.1(?![\d.])")
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
@@ -45,7 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("COMPAT_SHORTCUTS", "all"),
         help="kpybroker.shortcuts of every broker of ours: all, none, or a list of names",
     )
-    group.addoption("--all-versions", action="store_true", help="play differential scripts in every version")
+    group.addoption(
+        "--all-versions",
+        action="store_true",
+        help="differential scripts in every version, clients and tools of every version, and the wide tests too",
+    )
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
     group.addoption("--deploy", action="store_true", help="build the image and boot the unit of docs/deploy")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
@@ -54,6 +59,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"compatibility tests run against: {config.getoption('--broker')}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --all-versions: no wide tests, and of the clients and tools of several Kafkas those of the newest."""
+    if config.getoption("--all-versions"):
+        return
+    newest = {item.nodeid for item in items if "4.x" in item.nodeid}
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("wide") or (PER_VERSION.sub("4.x", item.nodeid) in newest - {item.nodeid})
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -53,6 +53,7 @@ def test_a_program_keeps_its_promise(own_broker: StartBroker, crash: ModuleType,
     assert numbers.in_order
 
 
+@pytest.mark.wide
 def test_the_command_prints_its_numbers() -> None:
     out = run_process([sys.executable, str(CRASH), "at_least_once", "--records", "1000", "--crashes", "1"]).out
     title, numbers = out.splitlines()

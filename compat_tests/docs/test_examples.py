@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from compat_tests.deps import jars_dir
+from tests.support.pytest_runs import pytest_command, pytest_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-ROOT = EXAMPLES.parents[1]
-PLUGIN = "kpybroker.pytest_plugin"
 RUN_S_MAX = 300
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/test_*.py"))
 
@@ -29,14 +25,15 @@ def test_there_are_ten() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_tests_pass(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
-    environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environment.get('PYTHONPATH', '')}"
-    environment["SPARK_KAFKA_JARS"] = str(jars_dir("spark-4.0.0"))
-    is_installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
-    plugins = [] if is_installed else ["-p", PLUGIN]
-    command = [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-q"]
+    environment = {**pytest_environment(), "SPARK_KAFKA_JARS": str(jars_dir("spark-4.0.0"))}
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
+        pytest_command("-q"),
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S_MAX,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ passed(, \d+ warnings?)? in ", done.stdout, re.MULTILINE), done.stdout

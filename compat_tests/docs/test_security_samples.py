@@ -52,8 +52,9 @@ def test_tokens(commands: Path, tmp_path: Path) -> None:
         files = tmp_path / "files"
         script = f"cd {files} && PATH={commands}:$PATH && . ./tokens.sh"
         out = run_process(["sh", "-ec", script]).out
-        token_id, hmac = next(line.split()[:2] for line in out.splitlines() if "User:alice" in line)
-        assert out.count(token_id) == 2
+        rows = [line.split() for line in out.splitlines() if "User:alice" in line and "User:bob" in line]
+        token_id, hmac = rows[0][:2]
+        assert [row[0] for row in rows] == [token_id] * 2
         login = files / "token.properties"
         login.write_text(login.read_text().replace("TOKENID", token_id).replace("HMAC", hmac))
         tools = Tools("3.9.1", bootstrap)

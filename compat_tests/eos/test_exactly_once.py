@@ -25,6 +25,7 @@ def place(launcher: Launcher) -> Iterator[OneBroker]:
         yield one
 
 
+@pytest.mark.wide
 def test_exactly_once(seed: int, place: OneBroker) -> None:
     soak = Soak(place, seed, RECORDS // KINDER[place.broker.kind], groups=False, say=print)
     assert soak.run(KILLS // KINDER[place.broker.kind], ZOMBIES) == []

@@ -27,6 +27,7 @@ def seat(tmp_path: Path) -> Iterator[Seat]:
         zookeeper.stop()
 
 
+@pytest.mark.wide
 def test_the_brokers_take_turns_on_one_directory(seat: Seat, request: pytest.FixtureRequest) -> None:
     if request.config.option.broker == "kafka":
         pytest.skip("both brokers take part already")

@@ -11,6 +11,6 @@ STORM_S = 3.0
 FAULT_S_MAX = 2.0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.wide), 2])
 def test_nothing_is_lost_in_a_storm(launcher: Launcher, seed: int) -> None:
     assert run_seed(launcher.kind, seed, STORM_S, length_max_s=FAULT_S_MAX) == []

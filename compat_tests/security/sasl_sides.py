@@ -127,9 +127,7 @@ def confluent(bootstrap: str, mechanism: str, user: str, password: str, topic: s
     assert message is not None
     assert message.error() is None
     consumer.close()
-    data = message.value()
-    assert data is not None
-    return data.decode()
+    return str(message.value(), "utf-8")
 
 
 def kafka_python(bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str) -> str:

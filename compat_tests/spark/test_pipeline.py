@@ -192,6 +192,7 @@ def compare(spark: SparkSession, broker: Broker, options: Options, expected: Rec
             assert _sorted(from_topic(broker, options.result_topic(result))) == rows
 
 
+@pytest.mark.wide
 def test_late_events_are_dropped_and_each_window_comes_out_once(
     spark: SparkSession, broker: Broker, options: Options, name: str
 ) -> None:
@@ -355,6 +356,7 @@ def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
     compare(spark, broker, options, expected)
 
 
+@pytest.mark.wide
 def test_the_demo_shows_what_is_in_a_log(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     lines = some_lines("access", 13, 0, 300, 200)
     log = tmp_path / "access.log"

@@ -150,6 +150,7 @@ def told_to(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]
         cluster.close()
 
 
+@pytest.mark.wide
 def test_tree_and_descriptions_are_kafkas_at_every_stage(
     request: pytest.FixtureRequest, launcher: Launcher, tmp_path: Path
 ) -> None:

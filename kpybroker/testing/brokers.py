@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 START_S = 30.0
+INTERNAL_TOPICS = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
+"""Enough for three coordinators. The first group and each snapshot are faster than with Kafka's 50 of each."""
 
 
 class Brokers(Asserting):
@@ -49,7 +51,7 @@ class Brokers(Asserting):
     ) -> None:
         from kpybroker.testing.running.launch import Launch
 
-        keys = {name: text_of(value) for name, value in (config or {}).items()}
+        keys = INTERNAL_TOPICS | {name: text_of(value) for name, value in (config or {}).items()}
         if partitions is not None:
             keys["num.partitions"] = str(partitions)
         if auto_create is not None:

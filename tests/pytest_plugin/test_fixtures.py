@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.support.pytest_runs import run_pytest
 
 
@@ -205,3 +207,44 @@ def test_the_same_tests_run_on_a_cluster_that_is_there(tmp_path: Path) -> None:
     assert (run.counts["passed"], run.counts["skipped"]) == (1, 6), run.output
     assert "the clock of a real cluster cannot be moved" in run.output
     assert "`transactions` needs a broker of kpybroker" in run.output
+
+
+COROUTINES = """
+import pytest
+{head}
+
+async def test_a_group(kafka_broker, kafka_producer, kafka_consumer, kafka_topic, group_id):
+    kafka_producer.produce(kafka_topic, b"value")
+    assert await kafka_broker.aio.call(kafka_producer.flush, 10) == 0
+    message = await kafka_broker.aio.call(kafka_consumer.poll, 10)
+    assert message.value() == b"value"
+    assert (await kafka_broker.aio.wait_group(group_id, "Stable", members=1)).state == "Stable"
+
+async def test_a_broker_of_its_own(kafka_faults, seeded):
+    from kpybroker.testing import Broker
+
+    assert [record.value for record in seeded] == [b"seed"]
+    async with Broker(topics=["t"]) as broker:
+        assert list(broker.topics()) == ["t"]
+
+{fixture}
+async def seeded(kafka_broker, kafka_topic):
+    await kafka_broker.aio.call(kafka_broker.produce, kafka_topic, [b"seed"])
+    return kafka_broker.records(kafka_topic)
+"""
+ASYNC_PLUGINS = {
+    "asyncio": ("import pytest_asyncio\npytestmark = pytest.mark.asyncio", "@pytest_asyncio.fixture"),
+    "trio": ("pytestmark = pytest.mark.trio", "@pytest.fixture"),
+    "anyio": ("pytestmark = pytest.mark.anyio", "@pytest.fixture"),
+}
+
+
+@pytest.mark.parametrize("plugin", ASYNC_PLUGINS)
+def test_coroutines_use_the_same_fixtures(tmp_path: Path, plugin: str) -> None:
+    """With pytest-asyncio and pytest-trio; anyio runs each test on both loops."""
+    head, fixture = ASYNC_PLUGINS[plugin]
+    run = run_pytest(
+        tmp_path, COROUTINES.format(head=head, fixture=fixture), ini="asyncio_default_fixture_loop_scope = function\n"
+    )
+    assert run.counts == {"passed": 4 if plugin == "anyio" else 2}, run.output
+    assert brokers_of(tmp_path) == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import trio
 
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.control.catalogue import all_methods
+from kpybroker.control.errors import ControlError
 from kpybroker.control.hosted import Hosted
 from kpybroker.control.plan import BrokerPlan
 from kpybroker.control.start import open_channel
 
 Address = tuple[str, int]
+Call = Callable[..., Awaitable[Any]]
+"""`call("create_topic", name="t")`: the JSON of the result. Raises ControlError."""
 
 
 def plans(directory: Path, count: int = 1, **keys: str) -> list[BrokerPlan]:
@@ -74,9 +78,29 @@ async def controlled(directory: Path, count: int = 1, **keys: str) -> AsyncItera
         nursery.cancel_scope.cancel()
 
 
-async def call(hosted: Hosted, method: str, **arguments: Any) -> Any:
-    """A method, called without HTTP. The result has been through JSON."""
+@asynccontextmanager
+async def hosted_brokers(directory: Path, count: int = 1, **keys: str) -> AsyncIterator[tuple[Hosted, Call]]:
+    """Brokers without a channel, and a caller of its methods."""
+    data = directory / "data"
+    data.mkdir()
+    hosted = Hosted(plans(data, count, **keys), data)
+    hosted.is_controlled = True
+    async with running(hosted):
+        yield hosted, partial(call, hosted)
+
+
+async def call(hosted: Hosted, method: str, /, **arguments: Any) -> Any:
+    """A method, called without HTTP. The result has been through JSON. Raises ControlError."""
     return json.loads(json.dumps(await all_methods()[method].call(hosted, arguments)))
+
+
+async def refusal(call: Awaitable[Any]) -> str:
+    """What a call was refused for, as one text of cause and fix."""
+    try:
+        result = await call
+    except ControlError as error:
+        return f"{error.cause}; {error.fix}"
+    raise AssertionError(f"it was not refused: {result!r}")
 
 
 async def until(condition: Callable[[], bool], seconds_max: float = 30) -> None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import distributions
 from pathlib import Path
 
 RUN_S_MAX = 100
@@ -24,17 +24,33 @@ class Run:
     counts: dict[str, int]
 
 
-def run_pytest(directory: Path, tests: str, *options: str, ini: str = "") -> Run:
-    """Run a file of tests. The plugin is loaded by name unless the entry point of an installation loads it."""
-    (directory / "test_it.py").write_text(tests)
-    (directory / "pytest.ini").write_text(f"[pytest]\n{ini}")
+def pytest_command(*options: str) -> list[str]:
+    """Pytest with the plugin, which is loaded by name unless the entry point of an installation loads it."""
+    # Of each distribution: pytest looks at all, also at a second one of the same name.
+    found = {point.value for one in distributions() for point in one.entry_points if point.group == "pytest11"}
+    plugins = [] if PLUGIN in found else ["-p", PLUGIN]
+    return [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", *options]
+
+
+def pytest_environment() -> dict[str, str]:
+    """That of this process, without what this run of pytest has put there."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environment.get('PYTHONPATH', '')}"
-    is_installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
-    plugins = [] if is_installed else ["-p", PLUGIN]
-    command = [sys.executable, "-m", "pytest", *plugins, "-p", "no:cacheprovider", "-rs", *options, "test_it.py"]
+    return environment
+
+
+def run_pytest(directory: Path, tests: str, *options: str, ini: str = "") -> Run:
+    """Run a file of tests."""
+    (directory / "test_it.py").write_text(tests)
+    (directory / "pytest.ini").write_text(f"[pytest]\n{ini}")
     done = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
+        pytest_command("-rs", *options, "test_it.py"),
+        cwd=directory,
+        env=pytest_environment(),
+        capture_output=True,
+        text=True,
+        timeout=RUN_S_MAX,
+        check=False,
     )
     output = done.stdout + done.stderr
     last = done.stdout.strip().rpartition("\n")[2]

@@ -4,7 +4,7 @@
     first      -> ApiVersions (again, while one is refused), then SaslHandshake
     handshake  -> SaslHandshake; any other request ends the connection
     login      -> SaslAuthenticate after SaslHandshake 1; bare tokens, each as a frame, after SaslHandshake 0 (KIP-43)
-    logged in  -> the dispatcher. Where the session is limited, SaslHandshake starts a login anew (KIP-368), and any
+    logged in  -> the dispatcher. Where the session is limited, SaslHandshake starts another login (KIP-368), and any
                   other request after the session's end ends the connection
     ended      -> nothing
 

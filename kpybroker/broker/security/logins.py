@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kpybroker.broker.security.login_settings import LoginConfigError as LoginConfigError
 from kpybroker.config.jaas import JAAS, listener_key, login_modules, mechanism_key
 from kpybroker.config.values import ConfigError
 from kpybroker.core.security.scram import BY_NAME
@@ -40,15 +41,6 @@ PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER_PREFIX: Final = "user_"
 NONCE_BYTES: Final = 24
-
-
-class LoginConfigError(Exception):
-    """Settings of logins that cannot be used: the cause in one line, what fixes it in another."""
-
-    def __init__(self, cause: str, fix: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
 
 
 TokenOf = Callable[[str, str], "TokenLogin | None"]
@@ -161,7 +153,17 @@ def _scram(settings: MechanismSettings) -> Mechanism:
     )
 
 
-BUILDERS: Final[dict[str, Builder]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram)}
+def _oauthbearer(settings: MechanismSettings) -> Mechanism:
+    from kpybroker.broker.security.oauthbearer import make
+
+    return make(settings)
+
+
+BUILDERS: Final[dict[str, Builder]] = {
+    "PLAIN": _plain,
+    **dict.fromkeys(BY_NAME, _scram),
+    "OAUTHBEARER": _oauthbearer,
+}
 """Mechanism -> what makes it. Builders import what they need when they are called."""
 
 

@@ -131,6 +131,11 @@ def _start_error(error: BaseException) -> StartError:
     """The cause and fix of the broker, or what it failed with."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
+    from kpybroker.config.fix import fix_for
+    from kpybroker.config.values import ConfigError
+
+    if isinstance(error, ConfigError):
+        return StartError(str(error), fix_for(error))
     cause, fix = getattr(error, "cause", None), getattr(error, "fix", None)
     if isinstance(cause, str) and isinstance(fix, str):
         return StartError(cause, fix)

@@ -79,7 +79,7 @@ async def test_a_change_of_the_tree_is_seen_at_the_next_login(tmp_path: Path) ->
     async def may_log_in(password: str) -> bool:
         client = await RawClient.to(broker, transport)
         response = await scram_log_in(client, "SCRAM-SHA-256", "alice", password)
-        return response.error_code == 0
+        return bool(response.error_code == 0)
 
     async with sasl_broker(tmp_path, transport) as broker:
         assert await may_log_in("alice-secret")

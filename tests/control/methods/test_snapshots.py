@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.control.methods.test_look import join
-from tests.support.hosted_methods import hosted_brokers, refusal
+from tests.support.hosted import hosted_brokers, refusal
 
 
 async def test_a_broker_goes_back(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ def change(connection: Connection, kind: str, name: str, changes: Sequence[Chang
         else:
             cluster = Cluster(settings)
             request = [resource(_type(kind), _checked(kind, name), changes)]
+            if kind == "broker" and int(name) not in cluster.metadata().brokers:
+                raise _no_broker(name)
             futures = cluster.admin.incremental_alter_configs(request, **cluster.timeout)
             (_, _, error) = cluster.results(futures)[0]
     except CommandError as raised:
@@ -147,15 +149,24 @@ def _checked(kind: str, name: str) -> str:
     return name
 
 
+def _no_broker(name: str) -> CommandError:
+    return CommandError(f"the cluster has no broker {name}", "kpybroker cluster info shows the brokers")
+
+
 def _describe(
     settings: Settings, cluster: Cluster, kind: str, names: Iterable[str], everything: bool, failures: Failures
 ) -> dict[str, list[Row]]:
     """Settings by name, in the order of the names; what cannot be described is a failure."""
     found: dict[str, list[Row]] = {}
     wanted = list(dict.fromkeys(names))
-    resources = [
-        ConfigResource(_type(kind), _checked(kind, name)) for name in wanted if kind == "topic" or name != DEFAULT
-    ]
+    asked = [_checked(kind, name) for name in wanted if kind == "topic" or name != DEFAULT]
+    if kind == "broker":  # a client would wait for one that does not exist
+        brokers = cluster.metadata().brokers
+        for name in asked:
+            if int(name) not in brokers:
+                failures.add(f"{kind} {name}", _no_broker(name))
+        asked = [name for name in asked if int(name) in brokers]
+    resources = [ConfigResource(_type(kind), name) for name in asked]
     answers = cluster.results(cluster.admin.describe_configs(resources, **cluster.timeout)) if resources else []
     for one, entries, error in answers:
         if error is not None:

@@ -3,7 +3,7 @@
 Two steps: the client's name and nonce, answered by salt and iterations; then its proof, answered by the server's
 signature. Every refusal but that of a foreign authorization id has the same text, and an unknown user takes the same
 steps as a wrong password: it gets a salt that is always the same for its name, and is refused at its proof. (Kafka
-refuses an unknown user at the first step, which tells a client who exists.)
+refuses an unknown user at the first step, by which a client can find out who exists.)
 
 With the extension `tokenauth=true` the name is that of a delegation token, which `token_of` looks up.
 """

@@ -121,12 +121,12 @@ async def test_a_bad_change_is_refused_with_all_of_its_user_and_no_other(
 async def test_users_that_cannot_be_described(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as broker:
         await alter(broker, upsertion("alice"))
-        assert await describe(broker, "", "nobody", "alice", "alice") == [
+        assert await describe(broker, "", "ghost", "alice", "alice") == [
             ("", ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty", []),
             (
-                "nobody",
+                "ghost",
                 ErrorCode.RESOURCE_NOT_FOUND,
-                "Attempt to describe a user credential that does not exist: nobody",
+                "Attempt to describe a user credential that does not exist: ghost",
                 [],
             ),
             (

@@ -54,7 +54,9 @@ def test_failures_are_named(run: Run, name: str) -> None:
     assert run("config", "get", "topic", name, "cleanup.policy").out == b"delete\n"
     assert "has no key nope" in run("config", "get", "topic", name, "nope").err
     assert run("config", "describe", "topic", f"{name}-none").code == 1
-    assert run("config", "describe", "broker", "77").code == 1
+    missing = run("config", "describe", "broker", "0", "77")
+    assert (missing.code, "the cluster has no broker 77" in missing.err) == (1, True)
+    assert "no broker 77" in run("config", "set", "broker", "77", "log.cleaner.threads=2").err
     assert run("config", "set", "broker", "x", "a=1").code == 2
     assert run("config", "set", "broker", "default", "listeners=x").code == 1
     assert run("config", "get", "nonsense", "x", "y").code == 2
