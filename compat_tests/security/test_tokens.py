@@ -13,8 +13,8 @@ import pytest
 
 from compat_tests.conftest import Launcher
 from compat_tests.overload.raw import Raw
+from compat_tests.security.pairs import KINDS, Address, Pair, running_pair
 from compat_tests.security.token_clients import (
-    Address,
     create,
     describe,
     expire,
@@ -22,13 +22,10 @@ from compat_tests.security.token_clients import (
     renew,
     token_login,
 )
-from compat_tests.support.cluster import Cluster
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
-from tests.support.ports import free_port
 
-KINDS = {1: "kafka", 2: "kpybroker"}
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 MAX_LIFETIME_MS = 3_600_000
@@ -36,54 +33,22 @@ EXPIRY_MS = 600_000
 SLACK_MS = 60_000
 """A renewal counts from the broker's clock at the request."""
 PROPERTIES = {
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
-    "inter.broker.listener.name": "PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
     "listener.name.sasl.plain.sasl.jaas.config": f'{PLAIN} user_alice="alice-secret" user_bob="bob-secret" '
     'user_carol="carol-secret";',
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": f"{SCRAM};",
     "listener.name.sasl.scram-sha-512.sasl.jaas.config": f"{SCRAM};",
-    "offsets.topic.replication.factor": "1",
     "delegation.token.secret.key": "the key of the cluster",
     "delegation.token.max.lifetime.ms": str(MAX_LIFETIME_MS),
     "delegation.token.expiry.time.ms": str(EXPIRY_MS),
     "delegation.token.expiry.check.interval.ms": "500",
-    "connection.failed.authentication.delay.ms": "0",
 }
-
-
-class Pair:
-    """One broker of each kind on one tree. `sasl` are the addresses of their SASL listeners."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.sasl: dict[int, Address] = {}
-        for number, broker in cluster.brokers.items():
-            port = free_port()
-            self.sasl[number] = ("127.0.0.1", port)
-            broker.configure({"listeners": f"PLAINTEXT://127.0.0.1:{broker.port},SASL://127.0.0.1:{port}"})
-
-    def plain(self, number: int) -> Address:
-        return "127.0.0.1", self.cluster.brokers[number].port
-
-    def other(self, number: int) -> Address:
-        return self.sasl[3 - number]
-
-    def node(self, token_id: str) -> dict[str, Any]:
-        data, _ = self.cluster.tree.get(f"/delegation_token/tokens/{token_id}")
-        node: dict[str, Any] = json.loads(data)
-        return node
 
 
 @pytest.fixture(scope="module")
 def pair(launcher: Launcher) -> Iterator[Pair]:
-    cluster = Cluster(launcher.directory / "tokens", launcher.zookeeper("tokens"), list(KINDS.values()), PROPERTIES)
-    both = Pair(cluster)
-    try:
-        cluster.start()
+    with running_pair(launcher, "tokens", PROPERTIES) as both:
         yield both
-    finally:
-        cluster.close()
 
 
 def offsets(token: Any, issued_ms: int) -> tuple[int, int]:
@@ -200,9 +165,9 @@ def test_both_write_the_same_node(pair: Pair) -> None:
             token = create(
                 alice, [("User", "bob"), ("User", "CN=x,O=y")], owner_principal_type="User", owner_principal_name="ca:r"
             )
-        node = pair.node(token.token_id)
-        assert node["issueTimestamp"] == token.issue_timestamp_ms
         data, _ = pair.cluster.tree.get(f"/delegation_token/tokens/{token.token_id}")
+        node = json.loads(data)
+        assert node["issueTimestamp"] == token.issue_timestamp_ms
         text = data.decode().replace(token.token_id, "ID")
         for name in ("issueTimestamp", "maxTimestamp", "expiryTimestamp"):
             text = text.replace(str(node[name]), name)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compat_tests.overload.raw import Raw
+from compat_tests.security.pairs import Address
 from kpybroker.core.security.scram import BY_NAME, client_proof, salted_password
 from kpybroker.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from kpybroker.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -15,8 +16,6 @@ from kpybroker.wire.messages.expire_delegation_token import ExpireDelegationToke
 from kpybroker.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-
-Address = tuple[str, int]
 
 
 def logged_in(address: Address, name: str) -> Raw:

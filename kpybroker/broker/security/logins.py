@@ -159,10 +159,17 @@ def _oauthbearer(settings: MechanismSettings) -> Mechanism:
     return make(settings)
 
 
+def _gssapi(settings: MechanismSettings) -> Mechanism:
+    from kpybroker.broker.security.kerberos import make
+
+    return make(settings)
+
+
 BUILDERS: Final[dict[str, Builder]] = {
     "PLAIN": _plain,
     **dict.fromkeys(BY_NAME, _scram),
     "OAUTHBEARER": _oauthbearer,
+    "GSSAPI": _gssapi,
 }
 """Mechanism -> what makes it. Builders import what they need when they are called."""
 
