@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from compat_tests.security.kdc import REALM, realm
 from compat_tests.support.services import Service, kpybroker_executable
 from compat_tests.support.tools import Tools, run_process
+from tests.support.bearer import document, rsa_key, signed
 from tests.support.ports import free_port
 from tests.support.samples import SAMPLES
 
@@ -18,13 +22,20 @@ SECURITY = SAMPLES / "security"
 
 
 @contextmanager
-def broker_of(sample: str, directory: Path) -> Iterator[str]:
-    """A broker with the sample's server.properties and the sample's other files next to it; its address."""
+def broker_of(sample: str, directory: Path, **replaced: str) -> Iterator[str]:
+    """A broker with the sample's server.properties and the sample's other files next to it; its address.
+
+    `replaced` are further words of the files and what stands for them here.
+    """
     shutil.copytree(SECURITY / sample, directory / "files")
-    bootstrap = f"127.0.0.1:{free_port()}"
+    port = str(free_port())
+    bootstrap = f"127.0.0.1:{port}"
+    places = {"9092": port, "9093": str(free_port()), "/var/lib/kpybroker": str(directory / "data"), **replaced}
     for file in (directory / "files").iterdir():
-        text = file.read_text().replace("127.0.0.1:9092", bootstrap)
-        file.write_text(text.replace("/var/lib/kpybroker", str(directory / "data")))
+        text = file.read_text()
+        for theirs, ours in places.items():
+            text = text.replace(theirs, ours)
+        file.write_text(text)
     command = [str(kpybroker_executable()), "server", str(directory / "files" / "server.properties")]
     service = Service("kpybroker", command, directory)
     service.start(lambda output: "[KafkaServer id=0] started" in output)
@@ -61,3 +72,27 @@ def test_tokens(commands: Path, tmp_path: Path) -> None:
         tools.run("console-producer", "--topic", "t", "--producer.config", str(login), stdin="one\n")
         arguments = ["--topic", "t", "--from-beginning", "--max-messages", "1", "--consumer.config", str(login)]
         assert tools.run("console-consumer", *arguments).lines == ["one"]
+
+
+def test_oauthbearer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = rsa_key()
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(document(key))
+    now = int(time.time())
+    claims = {"sub": "alice", "iat": now, "exp": now + 600, "aud": "kafka", "iss": "https://login.example/"}
+    with broker_of("oauthbearer", tmp_path, **{"https://login.example/keys": keys.as_uri()}):
+        monkeypatch.setenv("TOKEN", signed(key, claims))
+        assert run_process([sys.executable, str(tmp_path / "files" / "client.py")]).lines == ["delivered"]
+
+
+def test_kerberos(tmp_path: Path) -> None:
+    (tmp_path / "kdc").mkdir()
+    with realm(tmp_path / "kdc", ["alice", "kafka/localhost"]) as kdc:
+        places = {
+            "EXAMPLE.COM": REALM,
+            "/etc/kafka/kafka.keytab": str(kdc.keytab("kafka/localhost")),
+            "/etc/kafka/alice.keytab": str(kdc.keytab("alice")),
+        }
+        with broker_of("kerberos", tmp_path, **places):
+            out = run_process(["sh", "-e", str(tmp_path / "files" / "kcat.sh")]).out
+            assert "1 brokers" in out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def forged(alg: Any, signature: str = "c2ln") -> str:
     return f"{encoded({'alg': alg, 'kid': 'one'})}.{encoded(claims())}.{signature}"
 
 
-SIGNED = {
+SIGNED: dict[str, Callable[[], bytes]] = {
     "good": lambda: message(signed(KEY, claims())),
     "good EC": lambda: message(signed(EC, claims(), "ES256")),
     "good PS": lambda: message(signed(KEY, claims(), "PS256")),
@@ -119,7 +119,7 @@ SIGNED = {
     "only a confirmation": lambda: b"\x01",
     "lower case": lambda: message(signed(KEY, claims())).replace(b"Bearer", b"bearer"),
 }
-UNSECURED = {
+UNSECURED: dict[str, Callable[[], bytes]] = {
     "good": lambda: message(unsecured(**claims(scope=["a", "b"]))),
     "poor": lambda: message(unsecured(**claims(scope="a"))),
     "no scope": lambda: message(unsecured(**claims())),
@@ -207,7 +207,7 @@ def test_confluent_with_a_bad_token_says_so(signed_pair: Pair) -> None:
         producer.poll(0.1)
 
 
-class Tokens(KafkaPythonTokenProvider):
+class Tokens(KafkaPythonTokenProvider):  # type: ignore[misc]
     def token(self) -> str:
         return signed(KEY, claims())
 
@@ -224,7 +224,7 @@ def test_kafka_python(signed_pair: Pair) -> None:
     producer.close()
 
 
-class AsyncTokens(AbstractTokenProvider):
+class AsyncTokens(AbstractTokenProvider):  # type: ignore[misc]
     async def token(self) -> str:
         return signed(KEY, claims())
 

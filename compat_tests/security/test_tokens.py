@@ -118,7 +118,7 @@ def lives(pair: Pair, number: int) -> list[tuple[str, Any]]:
                 seen.append((f"describe {version} {owners}", answer))
         seen.append(("renewed by a stranger", renew(carol, own.hmac).error_code))
         seen.append(("renewed by the requester", renew(bob, given.hmac).error_code))
-        seen.append(("renewed for ever", renew(bob, own.hmac, 10**12).expiry_timestamp_ms == own.max_timestamp_ms))
+        seen.append(("renewed without end", renew(bob, own.hmac, 10**12).expiry_timestamp_ms == own.max_timestamp_ms))
         by_default = renew(alice, own.hmac).expiry_timestamp_ms - own.issue_timestamp_ms
         seen.append(("renewed by default", EXPIRY_MS <= by_default < EXPIRY_MS + SLACK_MS))
         seen.append(("expired by a stranger", expire(carol, own.hmac).error_code))

@@ -42,7 +42,7 @@ REASONS: Final[dict[str, str]] = {
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
     WITH_QUOTAS: "quotas are not available yet",
     NO_TLS: "TLS listeners are not available yet",
-    NO_SASL: "it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not available yet",
+    NO_SASL: "it is for a Java plug-in of logins, or for the way in which Java gets tickets and tokens of its own",
     NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
     NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",

@@ -22,7 +22,7 @@ from kpybroker.core.security.scram import unescape_name
 NAME: Final = "OAUTHBEARER"
 SEPARATOR: Final = "\x01"
 CONFIRMED: Final = b"\x01"
-"""How a client ends a login that it has been told is refused."""
+"""How a client ends a login that is refused."""
 INVALID_TOKEN: Final = "invalid_token"
 INSUFFICIENT_SCOPE: Final = "insufficient_scope"
 
