@@ -88,6 +88,18 @@ def set_scram(tools: Tools, user: str, password: str, mechanisms: tuple[str, ...
     return Result([], 0, "", "")
 
 
+def make_chroot(zookeeper: str) -> None:
+    """Where users are to be before any broker has started; kafka-configs does not make it."""
+    from kazoo.client import KazooClient
+
+    address, _, chroot = zookeeper.partition("/")
+    client = KazooClient(address)
+    client.start(timeout=DEADLINE_S)
+    client.ensure_path(f"/{chroot}")
+    client.stop()
+    client.close()
+
+
 def configs_on_zookeeper(zookeeper: str, *arguments: str) -> Result:
     """`kafka-configs --zookeeper` of Kafka 3.9, the last that has it, for users alone."""
     command = Tools("3.9.1", "nowhere").command("configs", *arguments)
