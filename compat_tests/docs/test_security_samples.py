@@ -14,6 +14,9 @@ import pytest
 from compat_tests.security.kdc import REALM, realm
 from compat_tests.support.services import Service, kpybroker_executable
 from compat_tests.support.tools import Tools, run_process
+from kpybroker.broker.security.oauthbearer import MODULE
+from kpybroker.config.sources.jaas import parse_login_modules
+from kpybroker.config.sources.properties import load_properties
 from tests.support.bearer import document, rsa_key, signed
 from tests.support.ports import free_port
 from tests.support.samples import SAMPLES
@@ -61,6 +64,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tokens(commands: Path, tmp_path: Path) -> None:
     with broker_of("tokens", tmp_path) as bootstrap:
         files = tmp_path / "files"
+        assert "alice-secret" in (files / "alice.properties").read_text()
         script = f"cd {files} && PATH={commands}:$PATH && . ./tokens.sh"
         out = run_process(["sh", "-ec", script]).out
         rows = [line.split() for line in out.splitlines() if "User:alice" in line and "User:bob" in line]
@@ -96,3 +100,11 @@ def test_kerberos(tmp_path: Path) -> None:
         with broker_of("kerberos", tmp_path, **places):
             out = run_process(["sh", "-e", str(tmp_path / "files" / "kcat.sh")]).out
             assert "1 brokers" in out
+
+
+def test_unsecured_tokens() -> None:
+    unsecured = load_properties(str(SECURITY / "oauthbearer" / "unsecured.properties"))
+    (jaas,) = unsecured.values()
+    (module,) = parse_login_modules("the sample", jaas)
+    assert module.name == MODULE
+    assert module.options["unsecuredValidatorRequiredScope"] == "kafka"
