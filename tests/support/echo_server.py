@@ -165,7 +165,9 @@ class House:
 
     async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:
-            bound = [BoundListener("PLAINTEXT", "PLAINTEXT", listener) for listener in self.listeners]
+            tls = getattr(self.transport, "tls", None)
+            protocol = "PLAINTEXT" if tls is None else "SSL"
+            bound = [BoundListener(protocol, protocol, listener, tls=tls) for listener in self.listeners]
             nursery.start_soon(self.server.serve, bound)
             await scenario(self)
             nursery.cancel_scope.cancel()

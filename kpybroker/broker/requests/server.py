@@ -28,6 +28,7 @@ import trio
 from kpybroker.broker.loop.clock import Clock
 from kpybroker.broker.loop.steps import Suspended, Unfinished
 from kpybroker.broker.network.frames import FrameReader
+from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
@@ -67,12 +68,16 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """A listener of the configuration with its bound socket. `gate`: its clients must log in."""
+    """A listener of the configuration with its bound socket.
+
+    `gate`: its clients must log in. `tls`: its connections are encrypted.
+    """
 
     name: str
     security_protocol: str
     listener: Listener
     gate: Gate | None = None
+    tls: Tls | None = None
 
 
 class Connection:
@@ -210,6 +215,9 @@ class Server:
                 logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
+            tls = bound.tls
+            if tls is not None:
+                stream = tls.wrap(stream)
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
             if self._refuses(connection.client_host):
@@ -220,7 +228,7 @@ class Server:
             gate = bound.gate
             connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
-            nursery.start_soon(self._serve_connection, connection, gate)
+            nursery.start_soon(self._serve_connection, connection, gate, tls)
 
     async def _wait_for_slot(self) -> None:
         while len(self._connections) >= self._config.get_int("max.connections"):
@@ -242,16 +250,23 @@ class Server:
         logger.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
         return True
 
-    async def _serve_connection(self, connection: Connection, gate: Gate | None) -> None:
+    async def _serve_connection(self, connection: Connection, gate: Gate | None, tls: Tls | None) -> None:
         frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
         if gate is not None:
             frame_bytes_max = min(frame_bytes_max, gate.frame_bytes_max)
         connection.frames = FrameReader(connection.stream, self._buffers, frame_bytes_max, self._memory, connection)
         try:
             with connection.scope:
+                if tls is not None:
+                    await tls.shake_hands(connection)
                 await self._serve_requests(connection)
         except OtherProtocolError as error:
             self._dismiss(connection, error)
+        except HandshakeFailed as error:
+            level = logging.WARNING if self._first_times.is_first(connection, str(error)) else logging.DEBUG
+            logger.log(
+                level, "Failed authentication with %s (SSL handshake failed): %s", client_name(connection), error
+            )
         except ProtocolError as error:
             logger.warning("Closing connection %s: %s", client_name(connection), error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:

@@ -13,9 +13,8 @@ HONOURED: Final = "honoured"
 REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
 WITH_QUOTAS: Final = "with-quotas"
-NO_TLS: Final = "no-tls"
+OPENSSL: Final = "openssl"
 NO_SASL: Final = "no-sasl"
-NO_TLS_CLIENTS: Final = "no-tls-clients"
 NO_AUTHORIZER: Final = "no-authorizer"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
@@ -41,9 +40,8 @@ REASONS: Final[dict[str, str]] = {
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
     WITH_QUOTAS: "quotas are not available yet",
-    NO_TLS: "TLS listeners are not available yet",
+    OPENSSL: "it chooses a part of Java's TLS: here OpenSSL is used, with the versions of ssl.enabled.protocols",
     NO_SASL: "it is for a Java plug-in of logins, or for the way in which Java gets tickets and tokens of its own",
-    NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
     NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
@@ -66,7 +64,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_AUTHORIZER})
+SECURITY: Final = frozenset({NO_SASL, NO_AUTHORIZER})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"
