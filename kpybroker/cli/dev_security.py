@@ -1,4 +1,4 @@
-"""What `kpybroker dev --sasl` adds to a broker for development: a protocol, users, and what clients set.
+"""What `kpybroker dev --sasl` and `--tls` add to a broker for development: a protocol, users, and what clients set.
 
 The users are always the same, so that a client's settings stay valid: `dev` is for one machine and one developer.
 """
@@ -6,7 +6,10 @@ The users are always the same, so that a client's settings stay valid: `dev` is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kpybroker.cli.dev_certificates import TlsFiles
 
 USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 """The brokers log in as admin."""
@@ -28,13 +31,37 @@ class Security(NamedTuple):
     show: Callable[[str], Sequence[str]] | None = None
 
 
-def security_of(sasl: str | None) -> Security:
-    """Of the value of `--sasl`; None: no security."""
-    if sasl is None:
+def protocol_of(sasl: str | None, tls: bool) -> str:
+    """The security protocol of the listener."""
+    return ("SSL" if tls else "PLAINTEXT") if sasl is None else "SASL_SSL" if tls else "SASL_PLAINTEXT"
+
+
+def security_of(sasl: str | None, tls: TlsFiles | None = None) -> Security:
+    """Of the value of `--sasl`, and the certificates of `--tls`; None: without."""
+    protocol = protocol_of(sasl, tls is not None)
+    if protocol == "PLAINTEXT":
         return Security()
-    mechanism, protocol = MECHANISMS[sasl], "SASL_PLAINTEXT"
+    keys = {"security.inter.broker.protocol": protocol}
+    if tls is not None:
+        keys |= _tls_keys(tls)
+    if sasl is not None:
+        keys |= _sasl_keys(MECHANISMS[sasl], protocol)
+    return Security(protocol, keys, lambda at: _client_lines(at, protocol, sasl and MECHANISMS[sasl], tls))
+
+
+def _tls_keys(files: TlsFiles) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": files.broker,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": files.authority,
+        "ssl.client.auth": "requested",
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
+    }
+
+
+def _sasl_keys(mechanism: str, protocol: str) -> dict[str, str]:
     keys = {
-        "security.inter.broker.protocol": protocol,
         "sasl.enabled.mechanisms": mechanism,
         "sasl.mechanism.inter.broker.protocol": mechanism,
         f"listener.name.{protocol.lower()}.{mechanism.lower()}.sasl.jaas.config": _server_jaas(mechanism),
@@ -43,7 +70,7 @@ def security_of(sasl: str | None) -> Security:
         keys["kpybroker.scram.initial.users"] = ",".join(
             f"{mechanism}=[name={name},password={password}]" for name, password in USERS.items()
         )
-    return Security(protocol, keys, lambda at: _client_lines(at, protocol, mechanism))
+    return keys
 
 
 def _server_jaas(mechanism: str) -> str:
@@ -52,18 +79,30 @@ def _server_jaas(mechanism: str) -> str:
     return f"{login}{users if mechanism == 'PLAIN' else ''};"
 
 
-def _client_lines(at: str, protocol: str, mechanism: str) -> list[str]:
-    password = USERS["alice"]
+def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles | None) -> list[str]:
+    librdkafka = {"security.protocol": protocol}
+    java = dict(librdkafka)
+    lines = []
+    if tls is not None:
+        lines.append(f"  trust    {tls.authority}")
+        lines.append(f"  client   {tls.client} (a certificate, for those that want one)")
+        librdkafka["ssl.ca.location"] = tls.authority
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.authority}
+        if mechanism is None:
+            librdkafka |= {"ssl.certificate.location": tls.client, "ssl.key.location": tls.client}
+            java |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": tls.client}
+    if mechanism is not None:
+        password = USERS["alice"]
+        lines.append(f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}")
+        librdkafka |= {"sasl.mechanisms": mechanism, "sasl.username": "alice", "sasl.password": password}
+        java["sasl.mechanism"] = mechanism
+        java["sasl.jaas.config"] = f'{_MODULES[mechanism]} required username="alice" password="{password}";'
+    python = {"bootstrap.servers": at, **librdkafka}
     return [
-        f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}",
+        *lines,
         "  clients",
-        f"    kcat     kcat -L -b {at} -X security.protocol={protocol} -X sasl.mechanisms={mechanism} "
-        f"-X sasl.username=alice -X sasl.password={password}",
-        f"    Python   Producer({{'bootstrap.servers': '{at}', 'security.protocol': '{protocol}', "
-        f"'sasl.mechanisms': '{mechanism}', 'sasl.username': 'alice', 'sasl.password': '{password}'}})",
+        f"    kcat     kcat -L -b {at} {' '.join(f'-X {key}={value}' for key, value in librdkafka.items())}",
+        f"    Python   Producer({python!r})",
         "    Java     a properties file:",
-        f"      bootstrap.servers={at}",
-        f"      security.protocol={protocol}",
-        f"      sasl.mechanism={mechanism}",
-        f'      sasl.jaas.config={_MODULES[mechanism]} required username="alice" password="{password}";',
+        *(f"      {key}={value}" for key, value in {"bootstrap.servers": at, **java}.items()),
     ]

@@ -40,10 +40,7 @@ def fix_for(error: ConfigError) -> str:
 
 
 def _fix_of_unserved(names: list[str]) -> str:
-    removed = ", ".join(name for name in names if name != "listeners")
-    steps = [f"remove {removed}"] if removed else []
-    steps += ["use PLAINTEXT in listeners"] if "listeners" in names else []
-    return f"{' and '.join(steps)}, but only where every client that reaches this broker may do everything"
+    return f"remove {', '.join(names)}, but only where every client that reaches this broker may do everything"
 
 
 def _expected(key: Key) -> str:

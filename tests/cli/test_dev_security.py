@@ -1,9 +1,13 @@
-"""`kpybroker dev --sasl`: its settings are usable, and its banner says what a client sets."""
+"""`kpybroker dev --sasl` and `--tls`: its settings are usable, and its banner says what a client sets."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kpybroker.broker.security.stores import ListenerTls
+from kpybroker.cli.dev_certificates import certificates
 from kpybroker.cli.dev_security import MECHANISMS, USERS, security_of
 from kpybroker.config.broker import BrokerConfig
 
@@ -27,3 +31,23 @@ def test_the_banner_has_settings_for_each_kind_of_client(sasl: str) -> None:
     for word in ("kcat -L -b 127.0.0.1:9092", "'sasl.mechanisms': ", "sasl.jaas.config=", MECHANISMS[sasl]):
         assert word in text
     assert all(password in text for password in USERS.values())
+
+
+def test_certificates_stay_the_same_until_they_do_not_fit(tmp_path: Path) -> None:
+    first = certificates(tmp_path / "tls", "localhost")
+    before = [Path(file).read_bytes() for file in first]
+    assert [Path(file).read_bytes() for file in certificates(tmp_path / "tls", "0.0.0.0")] == before
+    assert [Path(file).read_bytes() for file in certificates(tmp_path / "tls", "other.example")] != before
+    assert Path(first.broker).stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize("sasl", [None, *MECHANISMS])
+def test_a_listener_serves_with_the_certificates(tmp_path: Path, sasl: str | None) -> None:
+    security = security_of(sasl, certificates(tmp_path, "localhost"))
+    assert security.protocol == ("SSL" if sasl is None else "SASL_SSL")
+    config = BrokerConfig({**security.keys, "listeners": f"{security.protocol}://127.0.0.1:9092"})
+    ListenerTls(config, security.protocol)
+    assert security.show is not None
+    text = "\n".join(security.show("127.0.0.1:9092"))
+    for word in ("-X ssl.ca.location=", "'ssl.ca.location': ", "ssl.truststore.location=", security.protocol):
+        assert word in text

@@ -54,7 +54,9 @@ def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> Non
     notes = interpret({name: value}).notes
     status = BROKER_KEYS[name].status
     # alone, without its prefix or a listener that uses it
-    needs_more = name in {*PER_MECHANISM_ONLY, "sasl.enabled.mechanisms"}
+    needs_more = name in {*PER_MECHANISM_ONLY, "sasl.enabled.mechanisms"} or (
+        name.startswith("ssl.") and status == HONOURED
+    )
     assert [note.key for note in notes] == ([] if status == HONOURED and not needs_more else [name])
     restricts = status in SECURITY or name.endswith(".policy.class.name") or needs_more
     assert any(note.serious for note in notes) is restricts
@@ -66,10 +68,11 @@ def test_a_replica_selector_that_is_not_available_is_reported() -> None:
     assert note.serious
 
 
-def test_a_limit_for_one_listener_is_reported_as_without_effect() -> None:
-    (note,) = interpret({"listener.name.internal.max.connections": "5"}).notes
-    assert note.text.startswith("listener.name.internal.max.connections has no effect: ")
-    assert interpret({"max.connections": "5"}).notes == []
+def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
+    (note,) = interpret({"listener.name.internal.queued.max.request.bytes": "5"}).notes
+    assert note.text.startswith("listener.name.internal.queued.max.request.bytes has no effect: ")
+    for key in ("max.connections", "max.connection.creation.rate"):
+        assert interpret({key: "5"}).notes == interpret({f"listener.name.internal.{key}": "5"}).notes == []
 
 
 @pytest.mark.parametrize(
