@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.clients import FirstTimes
+    from kpybroker.broker.security.tokens import DelegationTokens
 
 
 class Broker(Host, Protocol):
@@ -40,6 +41,8 @@ class Broker(Host, Protocol):
     topics: TopicAdmin
     peers: Peers
     first_times: FirstTimes
+    tokens: DelegationTokens | None
+    """None without `delegation.token.secret.key`."""
 
     @property
     def groups(self) -> GroupCoordinators:

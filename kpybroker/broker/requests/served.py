@@ -40,12 +40,18 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_LOG_DIRS: (0, 4),
     ApiKey.SASL_AUTHENTICATE: (0, 2),
     ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: (0, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: (0, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (0, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (0, 3),
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_PARTITION: (0, 3),
@@ -73,7 +79,9 @@ LARGE_RESPONSES = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
     }
 )
 """APIs whose responses may be large though the request is small."""

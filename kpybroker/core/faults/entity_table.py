@@ -262,6 +262,8 @@ _CONFIGURATION: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (Shape(ALL),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Shape(ALL, (array("entries"),), (array("entries", ERROR),)),),
 }
 
 _LOG_DIR_TOPICS = array("topics", topic="topic"), array("partitions", partition="")
@@ -334,6 +336,10 @@ _SECURITY: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.SASL_HANDSHAKE: (Shape(ALL),),
     ApiKey.SASL_AUTHENTICATE: (Shape(ALL),),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Shape(ALL),),
+    ApiKey.CREATE_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.RENEW_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (Shape(ALL),),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
         Shape(ALL, (array("upsertions", user="name"),), (array("results", ERROR, user="user"),)),
     ),
