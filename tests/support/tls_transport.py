@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
 import trio
 
+from kpybroker.broker.network.handshakes import HandshakeFailed
+from kpybroker.broker.network.sending import Part
 from kpybroker.broker.network.tls_stream import TlsStream, new_scratch
 from kpybroker.broker.network.transport import Listener, Stream, Transport
 from tests.support.certificates import Authority
@@ -53,18 +56,41 @@ class EchoTls:
         await stream.handshake(self.slot)
 
 
+class ShakesLater(TlsStream):
+    """A client's stream that shakes hands when it is first used: a server may accept it much later, or never."""
+
+    def __init__(self, inner: Stream, host: str) -> None:
+        super().__init__(inner, client_context(), new_scratch(), host)
+        self.once = trio.Lock()
+        self.has_shaken = False
+
+    async def shake(self) -> None:
+        async with self.once:
+            if not self.has_shaken:
+                try:
+                    await self.handshake(trio.Lock())
+                except HandshakeFailed as error:
+                    raise OSError(str(error)) from error
+                self.has_shaken = True
+
+    async def send_parts(self, parts: Sequence[Part]) -> None:
+        await self.shake()
+        await super().send_parts(parts)
+
+    async def receive_into(self, buffer: memoryview) -> int:
+        await self.shake()
+        return await super().receive_into(buffer)
+
+
 class TlsTransport:
-    """Listeners of `inner`, whose server must use `tls`; streams that are connected and have shaken hands."""
+    """Listeners of `inner`, whose server must use `tls`, and clients of them."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
         self.tls = EchoTls()
-        self.context = client_context()
 
     def listen(self, host: str, port: int, backlog: int) -> Listener:
         return self.inner.listen(host, port, backlog)
 
     async def connect(self, host: str, port: int, timeout_s: float) -> Stream:
-        stream = TlsStream(await self.inner.connect(host, port, timeout_s), self.context, new_scratch(), host)
-        await stream.handshake(trio.Lock())
-        return stream
+        return ShakesLater(await self.inner.connect(host, port, timeout_s), host)

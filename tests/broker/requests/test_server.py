@@ -22,6 +22,13 @@ def held_sockets() -> HeldTransport:
     return HeldTransport(SocketTransport(), 0, Network())
 
 
+@pytest.fixture(params=[SocketTransport, MemoryTransport, held_sockets])
+def plain_transport(request: pytest.FixtureRequest) -> Transport:
+    """For tests whose clients send before they are accepted, or something that is not TLS."""
+    made: Transport = request.param()
+    return made
+
+
 def encrypted_sockets() -> TlsTransport:
     return TlsTransport(SocketTransport())
 
@@ -142,11 +149,8 @@ async def send_and_read_to_the_end(house: House, sent: bytes) -> bytes:
 
 
 async def test_clients_of_other_protocols_are_logged_once_and_http_is_answered(
-    transport: Transport, caplog: pytest.LogCaptureFixture
+    plain_transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if isinstance(transport, TlsTransport):
-        pytest.skip("on an encrypted listener they are recognized in the handshake: test_tls_stream.py")
-
     async def scenario(house: House) -> None:
         for _ in range(2):
             answer = await send_and_read_to_the_end(house, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -160,7 +164,7 @@ async def test_clients_of_other_protocols_are_logged_once_and_http_is_answered(
         assert first.endswith(": HTTP request on a Kafka port: connect with a Kafka client")
         assert "TLS handshake on a PLAINTEXT listener: set security.protocol=PLAINTEXT in the client" in second
 
-    await House(transport, Config()).run(scenario)
+    await House(plain_transport, Config()).run(scenario)
 
 
 async def test_a_warning_names_the_client(transport: Transport, caplog: pytest.LogCaptureFixture) -> None:
@@ -197,7 +201,7 @@ async def test_an_address_may_have_its_own_limit(transport: Transport) -> None:
     await House(transport, config).run(scenario)
 
 
-async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Transport) -> None:
+async def test_accepting_pauses_at_the_limit_of_all_connections(plain_transport: Transport) -> None:
     async def scenario(house: House) -> None:
         first = await house.connect()
         assert await first.ask(b"x") == b"x"
@@ -208,10 +212,10 @@ async def test_accepting_pauses_at_the_limit_of_all_connections(transport: Trans
         first.stream.close()
         assert await second.receive() == b"y"
 
-    await House(transport, Config(max_connections=1)).run(scenario)
+    await House(plain_transport, Config(max_connections=1)).run(scenario)
 
 
-async def test_each_listener_accepts_again_after_the_limit_was_reached(transport: Transport) -> None:
+async def test_each_listener_accepts_again_after_the_limit_was_reached(plain_transport: Transport) -> None:
     async def scenario(house: House) -> None:
         await trio.testing.wait_all_tasks_blocked(0.01)  # both listeners accept
         first = [await house.connect(listener) for listener in (0, 1)]
@@ -233,10 +237,10 @@ async def test_each_listener_accepts_again_after_the_limit_was_reached(transport
                 for client in waiting:  # in either order
                     nursery.start_soon(finish, client)
 
-    await House(transport, Config(max_connections=1), listeners=2).run(scenario)
+    await House(plain_transport, Config(max_connections=1), listeners=2).run(scenario)
 
 
-async def test_a_higher_limit_of_connections_applies_at_once(transport: Transport) -> None:
+async def test_a_higher_limit_of_connections_applies_at_once(plain_transport: Transport) -> None:
     config = Config(max_connections=1)
 
     async def scenario(house: House) -> None:
@@ -250,7 +254,7 @@ async def test_a_higher_limit_of_connections_applies_at_once(transport: Transpor
         with trio.fail_after(5):
             assert await second.receive() == b"y"
 
-    await House(transport, config).run(scenario)
+    await House(plain_transport, config).run(scenario)
 
 
 async def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(
