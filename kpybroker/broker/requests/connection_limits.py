@@ -52,6 +52,8 @@ class ConnectionLimits:
         self._address_rates: dict[str, Rate] = {}
         self._default_ip_rate: int | None = None
         self._ip_rates: dict[str, int] = {}
+        self.host_rates: dict[str, int | None] = {}
+        """The rates of addresses and hosts as they are configured; None for one that had a rate."""
         self._delayed = 0
         config.on_change(self._look_for_slots)
 
