@@ -1,6 +1,6 @@
 """`make bench-quotas`: how near clients come to the rate that a quota sets, on Kafka and on kpybroker.
 
-    python -m compat_tests.bench.quotas [--rate 4000000] [--seconds 30]
+    python -m compat_tests.bench.quotas [--rate 1000000] [--seconds 30]
 
 Kafka's producer-perf-test and consumer-perf-test and confluent-kafka, each alone on a topic of one partition, with a
 client id that has `producer_byte_rate` and `consumer_byte_rate`. The bytes of records are counted: acknowledged ones by
@@ -9,9 +9,11 @@ a little below the quota. Both brokers are measured at the same time, and are mo
 
 Offered is a quarter more than the quota. Both brokers keep the quota over ten to twelve seconds: a client that could
 do much more would use all of that at once, and then wait until the samples of its burst are old, so that one window of
-thirty seconds has two bursts or three. The first seconds do not count. Printed is the mean rate of all windows of
-thirty seconds that begin within two such periods, and the lowest and highest. Exits with 1 when a mean of ours is
-further from the quota than 5 percent.
+thirty seconds has two bursts or three. Consumers fetch 100 KB at a time: a fetch that exceeds the quota is empty, and
+with the usual 1 MB it would be a whole second's worth.
+
+The first seconds do not count. Printed is the mean rate of all windows of thirty seconds that begin within two such
+periods, and the lowest and highest. Exits with 1 when a mean of ours is further from the quota than 5 percent.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ CLIENT_ID = "limited"
 RECORD_BYTES = 2_000
 WARM_S = 15.0
 OFFERED = 1.25
+FETCH_BYTES = 100_000
 PERIODS_S = 24.0
 SAMPLE_S = 0.25
 OFF_MAX = 0.05
@@ -122,6 +125,7 @@ def java_consumer(load: Load) -> Iterator[Count]:
     settings = load.directory / f"{load.topic}.properties"
     settings.write_text(f"client.id={CLIENT_ID}\n")
     arguments = ["--topic", load.topic, "--messages", "100000000", "--timeout", "600000", "--show-detailed-stats"]
+    arguments += ["--fetch-size", str(FETCH_BYTES)]
     command = Tools("3.9.1", load.bootstrap).command(
         "consumer-perf-test", *arguments, "--reporting-interval", "1000", "--consumer.config", str(settings)
     )
@@ -150,7 +154,9 @@ def java_consumer(load: Load) -> Iterator[Count]:
 
 @contextmanager
 def confluent_consumer(load: Load) -> Iterator[Count]:
-    consumer = Consumer(load.client(**{"group.id": load.topic, "auto.offset.reset": "earliest"}))
+    consumer = Consumer(
+        load.client(**{"group.id": load.topic, "auto.offset.reset": "earliest", "fetch.message.max.bytes": FETCH_BYTES})
+    )
     consumer.subscribe([load.topic])
     stop = threading.Event()
     read = 0
@@ -210,7 +216,7 @@ def described(rates: list[float]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rate", type=int, default=4_000_000, help="bytes a second [4000000]")
+    parser.add_argument("--rate", type=int, default=1_000_000, help="bytes a second [1000000]")
     parser.add_argument("--seconds", type=float, default=30.0, help="that count, of each client [30]")
     parser.add_argument("--only", default="", help="only the clients with this in their name")
     parser.add_argument("--dir", help="where the brokers keep their files [the system's temporary directory]")
