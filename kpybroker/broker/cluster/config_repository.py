@@ -5,8 +5,8 @@ Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZk
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-What clients, users and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`) is
-passed on to listeners, and not kept.
+What users, client ids and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`)
+is passed on to those who `follow` it, and not kept.
 
 Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
 allowed (`kpybroker.config`).
@@ -47,7 +47,7 @@ TOPIC_COST: Final = 10
 
 TopicListener = Callable[[str, LogConfig], None]
 BrokerListener = Callable[[frozenset[str]], None]
-EntityListener = Callable[[str, str, Mapping[str, str]], None]
+EntityListener = Callable[[str, Mapping[str, str]], None]
 
 CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
 """Entities that are not of the broker's own: their nodes are removed when nothing is set (KAFKA-12632)."""
@@ -62,7 +62,7 @@ class ConfigRepository:
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
-        self._entity_listeners: list[EntityListener] = []
+        self._followers: dict[str, list[EntityListener]] = {}
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
@@ -82,8 +82,8 @@ class ConfigRepository:
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
-        for entity_type in CLIENT_TYPES:
-            await self._load_clients(entity_type, await self.entities(entity_type))
+        for entity_type in self._followers:
+            await self._announce(entity_type, await self.entities_and_pairs(entity_type))
         host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
@@ -123,16 +123,22 @@ class ConfigRepository:
         """`listener(names)` runs after values of the broker's keys have changed."""
         self._broker_listeners.append(listener)
 
-    def on_entity_change(self, listener: EntityListener) -> None:
-        """`listener(entity_type, entity, overrides)` runs at the start for each of CLIENT_TYPES that has a
-        configuration, and after each change; without overrides when there are none any more."""
-        self._entity_listeners.append(listener)
+    def follow(self, entity_type: str, listener: EntityListener) -> None:
+        """`listener(entity, props)` runs for every entity of a type but topics and brokers: in `start`, which must come
+        later, and after each change. `entity` is as in `znodes.config_path`.
+        """
+        self._followers.setdefault(entity_type, []).append(listener)
 
     # --- the tree
 
     async def entities(self, entity_type: str) -> list[str]:
-        """The names, sanitized, of the entities of one type; of `users` also those that are pairs with a client id."""
+        """The entities of a type that have a configuration, as in `znodes.config_path`. Raises TreeError."""
         (names,) = await self._children([znodes.config_type_path(entity_type)])
+        return names
+
+    async def entities_and_pairs(self, entity_type: str) -> list[str]:
+        """The same, and of users also those that are pairs with a client id."""
+        names = await self.entities(entity_type)
         if entity_type != znodes.CONFIG_USERS:
             return names
         clients = await self._children([znodes.config_path(entity_type, f"{name}/clients") for name in names])
@@ -277,16 +283,16 @@ class ConfigRepository:
             self._apply(entity, self._host.logs.logs_of(entity))
         elif entity_type == znodes.CONFIG_BROKERS:
             await self._load_brokers()
-        else:
-            await self._load_clients(entity_type, [entity])
+        elif entity_type in self._followers:
+            await self._announce(entity_type, [entity])
 
-    async def _load_clients(self, entity_type: str, entities: Sequence[str]) -> None:
+    async def _announce(self, entity_type: str, entities: Sequence[str]) -> None:
         if not entities:
             return
         async with self._loading:
             for entity, props in zip(entities, await self.read_many(entity_type, entities), strict=True):
-                for listener in self._entity_listeners:
-                    listener(entity_type, entity, props)
+                for listener in self._followers[entity_type]:
+                    listener(entity, props)
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
         async with self._loading:

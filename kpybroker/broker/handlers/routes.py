@@ -148,18 +148,6 @@ def _configuration(key: ApiKey) -> Handler | None:
     return handler
 
 
-def _security(key: ApiKey) -> Handler | None:
-    handler: Handler
-    match key:
-        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
-            from kpybroker.broker.handlers.security import describe_client_quotas as handler
-        case ApiKey.ALTER_CLIENT_QUOTAS:
-            from kpybroker.broker.handlers.security import alter_client_quotas as handler
-        case _:
-            return None
-    return handler
-
-
 def _cluster(key: ApiKey) -> Handler | None:
     handler: Handler
     match key:
@@ -199,6 +187,26 @@ def _between_brokers(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.between_brokers import alter_partition as handler
         case ApiKey.ALLOCATE_PRODUCER_IDS:
             from kpybroker.broker.handlers.between_brokers import allocate_producer_ids as handler
+        case _:
+            return None
+    return handler
+
+
+def _security(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.SASL_HANDSHAKE:
+            from kpybroker.broker.handlers.security import sasl_handshake as handler
+        case ApiKey.SASL_AUTHENTICATE:
+            from kpybroker.broker.handlers.security import sasl_authenticate as handler
+        case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
+        case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
+        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import describe_client_quotas as handler
+        case ApiKey.ALTER_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import alter_client_quotas as handler
         case _:
             return None
     return handler

@@ -54,9 +54,6 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
-NO_SASL = "; listeners have no SASL yet: set security.protocol=PLAINTEXT in the client"
-HINTS: dict[int, str] = {ApiKey.SASL_HANDSHAKE: NO_SASL, ApiKey.SASL_AUTHENTICATE: NO_SASL}
-"""What a client can do about an API that is not served."""
 
 
 class Handler(Protocol):
@@ -134,7 +131,7 @@ class Dispatcher:
         except ValueError:
             raise ProtocolError(f"API key {api_key} is not served here") from None
         except KeyError:
-            raise ProtocolError(f"{ApiKey(api_key).name} is not served here{HINTS.get(api_key, '')}") from None
+            raise ProtocolError(f"{ApiKey(api_key).name} is not served here") from None
         if not oldest <= version <= newest:
             if key is not ApiKey.API_VERSIONS:
                 raise ProtocolError(f"{key.name} version {version} is not served; {oldest} to {newest} are")

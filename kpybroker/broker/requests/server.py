@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -33,9 +33,9 @@ from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemor
 from kpybroker.broker.network.sending import Part, Progress
 from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, FirstTimes, client_name
-from kpybroker.broker.requests.connection_limits import ConnectionLimits, idle_longest
+from kpybroker.broker.requests.connection_limits import ConnectionLimits
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import Answer, Dispatcher
+from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
 from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
 from kpybroker.core.authorizer import ANONYMOUS, Principal
@@ -53,25 +53,41 @@ IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
+class Gate(Protocol):
+    """What a SASL listener puts before the dispatcher of each connection until its client has logged in."""
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """The largest frame before the login."""
+
+    def guard(self, connection: Connection) -> AnswerNow:
+        """What answers the connection's requests from its first one on. After the login the gate calls
+        `Connection.admit`.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """A listener of the configuration with its bound socket."""
+    """A listener of the configuration with its bound socket. `gate`: its clients must log in."""
 
     name: str
     security_protocol: str
     listener: Listener
+    gate: Gate | None = None
 
 
 class Connection:
     """What is known about one client connection (a `ConnectionInfo`)."""
 
     __slots__ = (
+        "answer_now",
         "client_host",
         "client_id",
         "client_port",
         "client_software_name",
         "client_software_version",
         "connection_id",
+        "frame_bytes_max",
         "frames",
         "last_active",
         "listener_name",
@@ -107,7 +123,9 @@ class Connection:
         self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
         self.waiting_on_broker = False
         self.scope = trio.CancelScope()
+        self.answer_now: AnswerNow
         self.frames: FrameReader
+        self.frame_bytes_max = 0  # of a client that has logged in
         # What `_serve_now` leaves to the task: bytes, and then a response that has to be awaited.
         self.unsent = b""
         self.unfinished: Unfinished[Answer] | None = None
@@ -126,6 +144,12 @@ class Connection:
         self.suspended = Suspended(_nothing(), Wait(deadline))
         if deadline < self.timer.deadline:
             self.timer.deadline = deadline
+
+    def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
+        """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
+        self.principal = principal
+        self.answer_now = answer_now
+        self.frames.allow(self.frame_bytes_max)
 
 
 class Server:
@@ -195,29 +219,27 @@ class Server:
                 continue
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
-            try:
-                delay_s = await self.limits.admit(bound.name, connection.client_host)
-            except BaseException:
-                stream.close()
-                raise
-            if delay_s is not None:
+            if (delay_s := await self.limits.admit(bound.name, connection.client_host, stream)) is not None:
                 self.refused_total += 1
                 nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
             self.accepted_total += 1
+            gate = bound.gate
+            connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
-            nursery.start_soon(self._serve_connection, connection)
+            nursery.start_soon(self._serve_connection, connection, gate)
 
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
-        for _ in range(self.limits.excess):
-            connections = (one for one in self._connections.values() if not one.scope.cancel_called)
-            if (given_up := idle_longest(connections, self.limits)) is None:
-                return
+        for given_up in self.limits.to_give_up(self._connections.values()):
             logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
             given_up.end()
 
-    async def _serve_connection(self, connection: Connection) -> None:
+    async def _serve_connection(self, connection: Connection, gate: Gate | None) -> None:
+        frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
+        if gate is not None:
+            frame_bytes_max = min(frame_bytes_max, gate.frame_bytes_max)
+        connection.frames = FrameReader(connection.stream, self._buffers, frame_bytes_max, self._memory, connection)
         try:
             with connection.scope:
                 await self._serve_requests(connection)
@@ -254,10 +276,7 @@ class Server:
         self.limits.closed(connection.listener_name, connection.client_host)
 
     async def _serve_requests(self, connection: Connection) -> None:
-        stream = connection.stream
-        frames = connection.frames = FrameReader(
-            stream, self._buffers, self._config.get_int("socket.request.max.bytes"), self._memory, connection
-        )
+        stream, frames = connection.stream, connection.frames
         serve_now = partial(self._serve_now, connection) if self._answers_inline else _leave_to_the_task
         try:
             while True:
@@ -287,7 +306,7 @@ class Server:
                     frame = await frames.next_frame()
                     if frame is None:
                         return
-                    answer = self._dispatcher.answer_now(frame, connection)
+                    answer = connection.answer_now(frame, connection)
                     del frame
                 await self._finish(connection, answer)
                 del answer
@@ -362,7 +381,7 @@ class Server:
                 frame = frames.frame_now()
                 if frame is None:
                     return True
-                answer = self._dispatcher.answer_now(frame, connection)
+                answer = connection.answer_now(frame, connection)
                 if isinstance(answer, bytes):
                     answers.append(answer)
                     continue

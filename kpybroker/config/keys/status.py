@@ -15,7 +15,6 @@ SYSTEM_BUFFER: Final = "system-buffer"
 NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
 NO_TLS_CLIENTS: Final = "no-tls-clients"
-NO_SASL_CLIENTS: Final = "no-sasl-clients"
 NO_AUTHORIZER: Final = "no-authorizer"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
@@ -42,9 +41,8 @@ REASONS: Final[dict[str, str]] = {
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
     NO_TLS: "TLS listeners are not available yet",
-    NO_SASL: "SASL listeners are not available yet",
+    NO_SASL: "it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not available yet",
     NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
-    NO_SASL_CLIENTS: "SASL listeners are not available yet: the start is refused where it is set",
     NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
@@ -68,11 +66,8 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_SASL_CLIENTS, NO_AUTHORIZER, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_AUTHORIZER, NO_DELEGATION_TOKENS})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
-
-HONOURED_PER_LISTENER: Final = frozenset({"max.connections", "max.connection.creation.rate"})
-"""Keys that a listener may have of its own, as `listener.name.<listener>.<key>`."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"
 """Of a listener's own key (`listener.name.<listener>.<key>`) whose plain key is honoured."""

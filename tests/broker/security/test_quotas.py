@@ -121,4 +121,4 @@ async def test_a_node_without_quotas_is_removed_with_those_above_it(tmp_path: Pa
         assert (await tree.children("/config/users/v")).names == ()
         await write("clients", "never there", {})
         assert (await tree.children("/config/clients")).names == ()
-        assert await broker.configs.entities("users") == ["v"]
+        assert await broker.configs.entities_and_pairs("users") == ["v"]
