@@ -26,7 +26,6 @@ NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
 NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
-NO_PASSWORD_ENCODER: Final = "no-password-encoder"
 NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
@@ -52,7 +51,6 @@ REASONS: Final[dict[str, str]] = {
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
-    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none is encoded",
     NO_CNXN_SOCKET: "it names a Java class; zookeeper.ssl.client.enable alone turns TLS on here",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
     NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",
