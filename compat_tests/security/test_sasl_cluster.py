@@ -15,9 +15,9 @@ from compat_tests.conftest import Launcher
 from compat_tests.security.sasl_sides import (
     DEADLINE_S,
     configs_on_zookeeper,
+    has_tls,
     jaas,
     librdkafka,
-    has_tls,
     may_log_in,
     protocol,
     set_scram,
