@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.security.acls import Acls
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.tree import TreeEvent
@@ -102,6 +103,7 @@ class Broker:
         self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
+        self.acls: Acls | None = None
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
@@ -182,6 +184,10 @@ class Broker:
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
         self.metadata.local_broker_id = self.node_id
         await self.configs.start()
+        if self.config.get_str("authorizer.class.name"):
+            from kpybroker.broker.lifecycle.authorizer import open_authorizer
+
+            self.acls, self.authorizer = await open_authorizer(self)
         await startup.load_logs(self, self.configs)
         self.bound = startup.bind(self.config, self.transport)
         await startup.register(self.registration)

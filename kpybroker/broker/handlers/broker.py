@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.clients import FirstTimes
+    from kpybroker.broker.security.acls import Acls
 
 
 class Broker(Host, Protocol):
@@ -40,6 +41,8 @@ class Broker(Host, Protocol):
     topics: TopicAdmin
     peers: Peers
     first_times: FirstTimes
+    acls: Acls | None
+    """None without `authorizer.class.name`."""
 
     @property
     def groups(self) -> GroupCoordinators:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def load(key: ApiKey) -> Handler:
     """The handler of a served API; KeyError for one that is not in `served.SERVED`."""
-    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers):
+    for shelf in (_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security):
         handler = shelf(key)
         if handler is not None:
             return handler
@@ -187,6 +187,20 @@ def _between_brokers(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.between_brokers import alter_partition as handler
         case ApiKey.ALLOCATE_PRODUCER_IDS:
             from kpybroker.broker.handlers.between_brokers import allocate_producer_ids as handler
+        case _:
+            return None
+    return handler
+
+
+def _security(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.DESCRIBE_ACLS:
+            from kpybroker.broker.handlers.security import describe_acls as handler
+        case ApiKey.CREATE_ACLS:
+            from kpybroker.broker.handlers.security import create_acls as handler
+        case ApiKey.DELETE_ACLS:
+            from kpybroker.broker.handlers.security import delete_acls as handler
         case _:
             return None
     return handler

@@ -15,7 +15,7 @@ from kpybroker.config.keys.definition import (
     Row,
 )
 from kpybroker.config.keys.status import (
-    NO_AUTHORIZER,
+    HONOURED,
     NO_DELEGATION_TOKENS,
     NO_JVM_PLUGIN,
     NO_PASSWORD_ENCODER,
@@ -42,7 +42,7 @@ from kpybroker.config.values import (
 
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
-    ("authorizer.class.name", STRING, "", NON_NULL, LOW, READ_ONLY, NO_AUTHORIZER),
+    ("authorizer.class.name", STRING, "", NON_NULL, LOW, READ_ONLY, HONOURED),
     ("connection.failed.authentication.delay.ms", INT, "100", at_least(0), LOW, READ_ONLY, NO_SASL),
     ("connections.max.reauth.ms", LONG, "0", ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
     ("sasl.server.max.receive.size", INT, "524288", ANYTHING, MEDIUM, READ_ONLY, NO_SASL),

@@ -17,7 +17,6 @@ NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
 NO_TLS_CLIENTS: Final = "no-tls-clients"
 NO_SASL_CLIENTS: Final = "no-sasl-clients"
-NO_AUTHORIZER: Final = "no-authorizer"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
@@ -47,7 +46,6 @@ REASONS: Final[dict[str, str]] = {
     NO_SASL: "SASL listeners are not available yet",
     NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
     NO_SASL_CLIENTS: "SASL listeners are not available yet: the start is refused where it is set",
-    NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
@@ -70,7 +68,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_SASL_CLIENTS, NO_AUTHORIZER, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_SASL_CLIENTS, NO_DELEGATION_TOKENS})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"

@@ -69,6 +69,8 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
         return response
     partitions = _partitions(request.topics)
     fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
+    if context.api_version < GROUP_ERROR_FROM and fetched.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return OffsetFetchResponse()  # no partition is named, so no error either
     if context.api_version < GROUP_ERROR_FROM and fetched.error is not ErrorCode.NONE:
         raise KafkaError(fetched.error)
     return OffsetFetchResponse(error_code=fetched.error, topics=_topics(fetched.offsets))

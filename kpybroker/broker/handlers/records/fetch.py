@@ -59,8 +59,6 @@ CONSUMER = -1
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
     """Read the dirty partitions of the session, waiting for `min_bytes` up to `max_wait_ms`."""
     params = _params(broker, request, context)
-    if params.is_follower:
-        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     now_ms = broker.clock.time_ms()
     fetches = broker.fetch_service
     try:
@@ -101,6 +99,7 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
     max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
     if replica_id < 0:
         max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
+    may_replicate = replica_id >= 0 and context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     return FetchParams(
         version=version,
         replica_id=replica_id,
@@ -110,7 +109,9 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
         isolation_level=request.isolation_level,
         client=context,
         rack_id=request.rack_id if version >= 11 else "",
-        readable=lambda name: replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name),
+        readable=lambda name: (
+            may_replicate if replica_id >= 0 else context.authorized(Operation.READ, ResourceType.TOPIC, name)
+        ),
     )
 
 
