@@ -15,12 +15,12 @@ from compat_tests.security.acl_callers import ADMIN_HOST, CALLERS, Caller, all_a
 from compat_tests.security.acl_requests import GROUP, TOPIC, TXN, Names, Request
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
-from kpybroker.wire.api import API_INFO, ApiKey
+from kpybroker.wire.api import ApiKey
 
-DEADLINE_S: Final = 120.0
-AUDIT_LINE: Final = re.compile(r"Principal = .*? with resourceRefCount = \d+")
-AUDIT_LOGGER: Final = "kafka.authorizer.logger"
-BROKER_LOGGERS: Final = 8
+_DEADLINE_S: Final = 120.0
+_AUDIT_LINE: Final = re.compile(r"Principal = .*? with resourceRefCount = \d+")
+_AUDIT_LOGGER: Final = "kafka.authorizer.logger"
+_BROKER_LOGGERS: Final = 8
 CLOSED: Final = {"the broker": "closed the connection"}
 _KEPT: Final = re.compile(
     r"(?:.*_)?error_code|error_message|.*authorized_operations|name|topic|topic_name|group_id|transactional_id"
@@ -41,7 +41,7 @@ class Asker:
         """The response as plain values; CLOSED where there is none."""
         if self._socket is None:
             self._socket = socket.create_connection(
-                ("127.0.0.1", self._port), DEADLINE_S, source_address=(self._host, 0)
+                ("127.0.0.1", self._port), _DEADLINE_S, source_address=(self._host, 0)
             )
         self._correlation_id += 1
         frame = request_frame(api, version, self._correlation_id, fields)
@@ -102,9 +102,9 @@ class Side:
                 found[str(caller)] = compared(asker.ask(request.api, request.version, request.fields(names)))
         return found
 
-    def audit(self) -> Counter[tuple[str, str]]:
-        """(request, line) of what callers were denied so far."""
-        lines = AUDIT_LINE.findall(self.broker.service.output())
+    def audit(self) -> Counter[str]:
+        """The lines about what callers were denied so far."""
+        lines = _AUDIT_LINE.findall(self.broker.service.output())
         return Counter(line for line in lines if f"host = {ADMIN_HOST} " not in line)
 
     def _ask(self, api: ApiKey, version: int, **fields: Any) -> dict[str, Any]:
@@ -137,8 +137,8 @@ class Side:
         eventually(init, "the transaction's coordinator")
 
     def _log_audit(self) -> None:
-        config = {"name": AUDIT_LOGGER, "config_operation": 0, "value": "INFO"}
-        resource = {"resource_type": BROKER_LOGGERS, "resource_name": str(self.broker.node_id), "configs": [config]}
+        config = {"name": _AUDIT_LOGGER, "config_operation": 0, "value": "INFO"}
+        resource = {"resource_type": _BROKER_LOGGERS, "resource_name": str(self.broker.node_id), "configs": [config]}
         answer = self._ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
         assert answer["responses"][0]["error_code"] == 0, answer
 
@@ -166,8 +166,3 @@ def compared(answer: Any) -> Any:
         elif _KEPT.fullmatch(name) or answer is CLOSED:
             kept[name] = value
     return kept
-
-
-def api_name(api: ApiKey) -> str:
-    """As the audit log names it."""
-    return API_INFO[api].name

@@ -13,7 +13,7 @@ from kpybroker.wire.api import ApiKey
 
 TOPIC, GROUP, TXN = "acl-topic", "acl-group", "acl-txn"
 JOINED, MISSING = "acl-joined", "acl-missing"
-OLD_CONTROLLER = {"controller_id": 0, "controller_epoch": 0, "broker_epoch": -1}
+OLD_CONTROLLER: Final[dict[str, Any]] = {"controller_id": 0, "controller_epoch": 0, "broker_epoch": -1}
 NOT_A_BROKER = 99
 CONFIG_TOPIC, CONFIG_BROKER, CONFIG_LOGGER = 2, 4, 8
 LATEST = -1
@@ -47,8 +47,9 @@ def _fixed(api: ApiKey, version: int, label: str = "", **fields: Any) -> Request
 
 
 def _batch(*, transactional: bool) -> bytes:
-    fields = {"producer_id": 1, "producer_epoch": 0, "sequence": 0} if transactional else {}
-    return Batch([b"value"], transactional=transactional, **fields).build({})
+    if transactional:
+        return Batch([b"value"], producer_id=1, producer_epoch=0, sequence=0, transactional=True).build({})
+    return Batch([b"value"]).build({})
 
 
 def _produce(version: int, label: str, *, topics: tuple[str, ...] = (TOPIC,), transactional_id: str | None) -> Request:
@@ -87,14 +88,14 @@ def _describe_config(label: str, kind: int, name: str) -> Request:
 
 
 def _alter_config(api: ApiKey, version: int, label: str, kind: int, name: str) -> Request:
-    config = {"name": "retention.ms" if kind == CONFIG_TOPIC else "log.retention.ms", "value": "1000"}
+    config: dict[str, Any] = {"name": "retention.ms" if kind == CONFIG_TOPIC else "log.retention.ms", "value": "1000"}
     if api is ApiKey.INCREMENTAL_ALTER_CONFIGS:
-        config["config_operation"] = 0  # type: ignore[assignment]
+        config["config_operation"] = 0
     resource = {"resource_type": kind, "resource_name": name, "configs": [config]}
     return _fixed(api, version, label, resources=[resource], validate_only=True)
 
 
-_NOBODYS_ACL = {
+_NOBODYS_ACL: Final = {
     "resource_type": 3,
     "resource_name": "nobodys",
     "resource_pattern_type": 3,
@@ -103,7 +104,7 @@ _NOBODYS_ACL = {
     "operation": 3,
     "permission_type": 3,
 }
-_FILTER = {
+_FILTER: Final[dict[str, Any]] = {
     "resource_type_filter": 3,
     "resource_name_filter": "nobodys",
     "pattern_type_filter": 3,
@@ -149,7 +150,7 @@ def _records() -> list[Request]:
 
 
 def _topics() -> list[Request]:
-    asked = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    asked: dict[str, Any] = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
     new = {"name": "acl-new", "num_partitions": 1, "replication_factor": 1}
     return [
         _fixed(ApiKey.METADATA, 0, "named", topics=[{"name": TOPIC}]),
@@ -185,8 +186,8 @@ def _topics() -> list[Request]:
 
 
 def _groups() -> list[Request]:
-    asked = {"group_id": GROUP, "topics": _PARTITIONS}
-    several = {"group_id": GROUP, "topics": [*_PARTITIONS, {"name": MISSING, "partition_indexes": [0]}]}
+    asked: dict[str, Any] = {"group_id": GROUP, "topics": _PARTITIONS}
+    several: dict[str, Any] = {"group_id": GROUP, "topics": [*_PARTITIONS, {"name": MISSING, "partition_indexes": [0]}]}
     protocol = {"name": "range", "metadata": b""}
     delete = [{"name": name, "partitions": [{"partition_index": n} for n in (0, 1)]} for name in (TOPIC, MISSING)]
     return [
@@ -222,18 +223,20 @@ def _groups() -> list[Request]:
 
 
 def _transactions() -> list[Request]:
-    wrong = {"producer_id": 12345, "producer_epoch": 3}
-    txn = {"transactional_id": TXN, **wrong}
-    old = {f"v3_and_below_{name}": value for name, value in txn.items()} | {"v3_and_below_topics": _TXN_TOPICS[:1]}
-    two = dict(old, v3_and_below_topics=_TXN_TOPICS)
-    between = {**txn, "verify_only": True, "topics": _TXN_TOPICS[:1]}
-    marker = {
+    wrong: dict[str, Any] = {"producer_id": 12345, "producer_epoch": 3}
+    txn: dict[str, Any] = {"transactional_id": TXN, **wrong}
+    old: dict[str, Any] = {f"v3_and_below_{name}": value for name, value in txn.items()} | {
+        "v3_and_below_topics": _TXN_TOPICS[:1]
+    }
+    two: dict[str, Any] = dict(old, v3_and_below_topics=_TXN_TOPICS)
+    between: dict[str, Any] = {**txn, "verify_only": True, "topics": _TXN_TOPICS[:1]}
+    marker: dict[str, Any] = {
         "producer_id": 1,
         "producer_epoch": 0,
         "transaction_result": True,
         "topics": [{"name": MISSING, "partition_indexes": [0]}],
     }
-    init = {"transaction_timeout_ms": 1000, "producer_id": -1, "producer_epoch": -1}
+    init: dict[str, Any] = {"transaction_timeout_ms": 1000, "producer_id": -1, "producer_epoch": -1}
     return [
         _fixed(ApiKey.INIT_PRODUCER_ID, 5, "idempotent", transactional_id=None, **init),
         _fixed(ApiKey.INIT_PRODUCER_ID, 5, "transactional", transactional_id=TXN, **init | {"producer_id": 12345}),

@@ -119,6 +119,10 @@ class Authorizer(Protocol):
     """Decides whether a principal may perform an operation; Kafka's `Authorizer` plug-in."""
 
     @property
+    def generation(self) -> int:
+        """It grows whenever what is allowed may have changed."""
+
+    @property
     def audits_allowed(self) -> bool:
         """Whether `audit` wants to know of what is allowed, too. Of what is denied it is always called."""
 
@@ -139,6 +143,7 @@ class Authorizer(Protocol):
 class AllowAll:
     """No `authorizer.class.name`: everything is allowed, and nothing is audited."""
 
+    generation = 0
     audits_allowed = False
 
     def authorize(

@@ -216,6 +216,7 @@ class Denying:
 
     denied: Iterable[tuple[Operation, ResourceType, str | None]]
     audits_allowed: bool = False
+    generation: int = 0
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str

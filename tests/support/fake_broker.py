@@ -178,6 +178,7 @@ class FakeMetadata:
 class Denying:
     """Allows everything but the operations in `denied`, by (operation, resource type, name)."""
 
+    generation = 0
     audits_allowed = False
 
     def __init__(self, denied: Collection[tuple[Operation, ResourceType, str]] = ()) -> None:

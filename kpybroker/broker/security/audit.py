@@ -31,6 +31,11 @@ class AclAuthorizer:
         self.authorize_by_resource_type = index.authorize_by_resource_type
 
     @property
+    def generation(self) -> int:
+        """It grows with every change of an ACL."""
+        return self._index.generation
+
+    @property
     def audits_allowed(self) -> bool:
         """Whether the log is at DEBUG."""
         return logger.isEnabledFor(logging.DEBUG)

@@ -69,6 +69,7 @@ class AclIndex:
 
     def __init__(self, rules: AuthorizerRules) -> None:
         self.rules = rules
+        self.generation = 1
         self._acls: dict[Pattern, VersionedAcls] = {}
         self._by_name: dict[PatternType, dict[tuple[ResourceType, str], tuple[_Rule, ...]]] = {
             PatternType.LITERAL: {},
@@ -226,6 +227,7 @@ class AclIndex:
             self._count_prefix(pattern, bool(rules) - (before is not None))
         self._decisions.clear()
         self._names = None
+        self.generation += 1
 
     def _count_prefix(self, pattern: Pattern, change: int) -> None:
         lengths = self._prefix_lengths.setdefault(pattern.resource_type, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,6 @@ from kpybroker.wire.messages.delete_acls import DeleteAclsRequest
 from kpybroker.wire.messages.describe_acls import DescribeAclsRequest
 from tests.support.running_broker import ask, running_broker
 
-AUTHORIZED = {
-    "authorizer_class_name": "kafka.security.authorizer.AclAuthorizer",
-    "super_users": "User:ANONYMOUS",
-}
-NOT_SUPER = AUTHORIZED | {"super_users": "User:admin"}
 Creation = CreateAclsRequest.AclCreation
 ACL_FILTER: dict[str, Any] = {
     "resource_type_filter": ResourceType.ANY,
@@ -33,8 +29,14 @@ ACL_FILTER: dict[str, Any] = {
 }
 
 
+def authorized_broker(directory: Path, super_users: str = "User:ANONYMOUS") -> AbstractAsyncContextManager[Broker]:
+    """A broker with an authorizer."""
+    name = "kafka.security.authorizer.AclAuthorizer"
+    return running_broker(directory, authorizer_class_name=name, super_users=super_users)
+
+
 def creation(name: str = "orders", **changes: Any) -> Creation:
-    fields = {
+    fields: dict[str, Any] = {
         "resource_type": ResourceType.TOPIC,
         "resource_name": name,
         "resource_pattern_type": PatternType.LITERAL,
@@ -71,7 +73,7 @@ async def described(broker: Broker, version: int = 3, **changes: Any) -> list[tu
 
 @pytest.mark.parametrize("version", range(4))
 async def test_an_acl_is_created_described_and_deleted(tmp_path: Path, version: int) -> None:
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         second = creation(operation=Operation.WRITE, permission_type=Permission.DENY)
         creations = [creation(), second, creation("other")]
         if version == 0:
@@ -91,7 +93,7 @@ async def test_an_acl_is_created_described_and_deleted(tmp_path: Path, version: 
 
 
 async def test_one_filter_by_match_finds_prefixes_and_wildcards(tmp_path: Path) -> None:
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         await create(
             broker,
             creation("ord", resource_pattern_type=PatternType.PREFIXED),
@@ -122,7 +124,7 @@ INVALID, UNKNOWN = ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR
 async def test_a_bad_acl_is_refused_alone(
     tmp_path: Path, refused: Creation, answer: tuple[ErrorCode, str | None]
 ) -> None:
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         assert await create(broker, refused, creation("fine")) == [answer, (0, "")]
         assert await described(broker) == [("fine", 3, 1)]
 
@@ -138,7 +140,7 @@ async def test_a_bad_acl_is_refused_alone(
     ],
 )
 async def test_what_only_a_filter_may_hold_fails_the_request(tmp_path: Path, refused: Creation) -> None:
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         answers = await create(broker, refused, creation())
         assert [code for code, _ in answers] == [UNKNOWN, UNKNOWN]
         assert await described(broker) == []
@@ -159,7 +161,7 @@ async def test_what_only_a_filter_may_hold_fails_the_request(tmp_path: Path, ref
     ],
 )
 async def test_unknown_elements_end_the_connection(tmp_path: Path, request_: Any, version: int) -> None:
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         with pytest.raises(ProtocolError, match="UNKNOWN"):
             await ask(broker, request_, version)
 
@@ -178,7 +180,7 @@ async def test_without_an_authorizer_there_are_no_acls(tmp_path: Path) -> None:
 
 
 async def test_a_client_needs_the_cluster(tmp_path: Path) -> None:
-    async with running_broker(tmp_path, **NOT_SUPER) as broker:
+    async with authorized_broker(tmp_path, super_users="User:admin") as broker:
         denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert [code for code, _ in await create(broker, creation(), creation())] == [denied, denied]
         response = await ask(broker, DescribeAclsRequest(**ACL_FILTER), 3)
@@ -187,7 +189,7 @@ async def test_a_client_needs_the_cluster(tmp_path: Path) -> None:
 
 async def test_a_change_counts_at_the_next_request(tmp_path: Path) -> None:
     """On the same connection: no decision of before is used."""
-    async with running_broker(tmp_path, **AUTHORIZED) as broker:
+    async with authorized_broker(tmp_path) as broker:
         decide = broker.authorizer.authorize
         question = (Principal("User", "alice"), "10.0.0.1", Operation.READ, ResourceType.TOPIC, "orders")
         assert not decide(*question)
