@@ -31,7 +31,7 @@ Fields = Callable[[Names], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of the matrix; `label` tells several of one API apart."""
+    """A request of the matrix; `label` distinguishes several of one API."""
 
     api: ApiKey
     version: int
@@ -95,18 +95,18 @@ def _alter_config(api: ApiKey, version: int, label: str, kind: int, name: str) -
     return _fixed(api, version, label, resources=[resource], validate_only=True)
 
 
-_NOBODYS_ACL: Final = {
+_CAROLS_ACL: Final = {
     "resource_type": 3,
-    "resource_name": "nobodys",
+    "resource_name": "carols",
     "resource_pattern_type": 3,
-    "principal": "User:nobody",
+    "principal": "User:carol",
     "host": "*",
     "operation": 3,
     "permission_type": 3,
 }
 _FILTER: Final[dict[str, Any]] = {
     "resource_type_filter": 3,
-    "resource_name_filter": "nobodys",
+    "resource_name_filter": "carols",
     "pattern_type_filter": 3,
     "principal_filter": None,
     "host_filter": None,
@@ -288,7 +288,7 @@ def _cluster() -> list[Request]:
         _fixed(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, timeout_ms=1000, topics=reassigned),
         _fixed(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, timeout_ms=1000, topics=None),
         _fixed(ApiKey.DESCRIBE_ACLS, 3, **_FILTER),
-        _fixed(ApiKey.CREATE_ACLS, 3, creations=[_NOBODYS_ACL]),
+        _fixed(ApiKey.CREATE_ACLS, 3, creations=[_CAROLS_ACL]),
         _fixed(ApiKey.DELETE_ACLS, 3, filters=[_FILTER]),
     ]
 

@@ -122,10 +122,14 @@ class FetchSession:
         self.on_dirty: Callable[[int], None] | None = None
         self.access_generation = 0
 
-    def access_changed(self, generation: int) -> None:
-        """What clients may read has changed: visit every partition, since an idle one may be closed to it now."""
+    def access_changed(self, generation: int, *, visits_all: bool) -> None:
+        """What clients may read has changed: visit every partition, since an idle one may be closed to it now.
+
+        `visits_all`: the request does so by itself.
+        """
         self.access_generation = generation
-        self.dirty.update(dict.fromkeys(self.partitions))
+        if not visits_all:
+            self.dirty.update(dict.fromkeys(self.partitions))
 
     def put(self, partition: CachedPartition) -> bool:
         """Add or move one partition; True when it is new to the session."""

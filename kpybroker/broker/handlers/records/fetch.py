@@ -78,8 +78,9 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
     _update_session(broker, session, request, params.version)
     readable.session = session
-    if session.access_generation != broker.authorizer.generation:
-        session.access_changed(broker.authorizer.generation)
+    generation = broker.authorizer.generation
+    if session.access_generation != generation:
+        session.access_changed(generation, visits_all=is_full)
     if not is_full and not session.partitions:
         fetches.sessions.remove(session.session_id)
         session.session_id = 0
