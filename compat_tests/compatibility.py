@@ -65,7 +65,6 @@ REASONS = {
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     ),
-    "quotas are not there yet": (ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS),
     "SCRAM is not there yet": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
     "no feature is finalized": (ApiKey.UPDATE_FEATURES,),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +62,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             broker.service.start(lambda output: "started" in output)
         tree = KazooClient(connect)
         tree.start()
-        yield Cluster(*brokers, tree, connect)
+        kafka, ours = brokers
+        yield Cluster(kafka, ours, tree, connect)
     finally:
         if tree is not None:
             tree.stop()
@@ -171,6 +173,10 @@ def test_both_brokers_write_the_same_nodes(cluster: Cluster) -> None:
     assert kafka == nodes_about(cluster.tree, "written-by-ours")
 
 
+def found_by_both(cluster: Cluster, wanted: dict[str, Any]) -> bool:
+    return described(cluster.kafka, **wanted) == described(cluster.ours, **wanted)
+
+
 def test_both_brokers_find_the_same_acls(cluster: Cluster) -> None:
     create(cluster.ours, acl("found"), acl("fou", resource_pattern_type=PREFIXED), acl("*", DESCRIBE))
     filters = [
@@ -181,11 +187,7 @@ def test_both_brokers_find_the_same_acls(cluster: Cluster) -> None:
         acl_filter(None, LITERAL, DESCRIBE),
     ]
     for wanted in filters:
-        eventually(
-            lambda wanted=wanted: described(cluster.kafka, **wanted) == described(cluster.ours, **wanted),
-            f"{wanted} on both",
-            10,
-        )
+        eventually(partial(found_by_both, cluster, wanted), f"{wanted} on both", 10)
 
 
 @pytest.mark.parametrize("changed_by", ["kafka", "ours"])

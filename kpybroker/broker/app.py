@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
@@ -42,7 +42,7 @@ from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
-from kpybroker.broker.requests.server import BoundListener, Server
+from kpybroker.broker.requests.server import BoundListener, Gate, Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.security.acls import Acls
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
+    from kpybroker.core.security.quotas import ClientQuotas
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
     from kpybroker.storage.disk.errors import LogDirError
@@ -104,6 +105,7 @@ class Broker:
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
         self.acls: Acls | None = None
+        self.quotas: ClientQuotas | None = None
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
@@ -123,6 +125,8 @@ class Broker:
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
+        for entity_type in CLIENT_TYPES:
+            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound)
         self.peers = Peers(
@@ -179,6 +183,7 @@ class Broker:
 
     async def _start(self) -> None:
         measure(self.stall)
+        gates = self._make_gates()
         self.logs = startup.lock_log_dirs(self)
         self.tree = await self._open_tree()
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
@@ -188,8 +193,12 @@ class Broker:
             from kpybroker.broker.lifecycle.authorizer import open_authorizer
 
             self.acls, self.authorizer = await open_authorizer(self)
+        if self.config.get_str("kpybroker.scram.initial.users"):
+            from kpybroker.broker.lifecycle.logins import create_users
+
+            await create_users(self, self.configs)
         await startup.load_logs(self, self.configs)
-        self.bound = startup.bind(self.config, self.transport)
+        self.bound = startup.bind(self.config, self.transport, gates)
         await startup.register(self.registration)
         await startup.elect(self.controller)
         background.start(self, self.replicas, lambda: self.log_cleaner)
@@ -198,6 +207,15 @@ class Broker:
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
         logger.info("[KafkaServer id=%d] started", self.node_id)
+
+    def _make_gates(self) -> Mapping[str, Gate]:
+        """Of the listeners whose clients log in by SASL; only they need what is imported here."""
+        if not any(protocol.startswith("SASL_") for _, protocol, *_ in self.config.listeners):
+            return {}
+        from kpybroker.broker.lifecycle.logins import login_on, make_gates
+
+        self.peers.login_on = partial(login_on, self.config)
+        return make_gates(self, self.dispatcher, self.configs)
 
     async def _open_tree(self) -> Tree:
         tree = self._given_tree
@@ -327,6 +345,12 @@ class Broker:
     def _tree_event(self, event: TreeEvent) -> None:
         for listener in self._tree_listeners:
             listener(event)
+
+    def _entity_changed(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
+        """A configuration of users, client ids or addresses: imported by brokers that have one."""
+        from kpybroker.broker.security import quotas
+
+        quotas.apply(self, self.server.limits, quotas.Change(entity_type, entity, props))
 
     def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""

@@ -37,6 +37,7 @@ class Facts(NamedTuple):
     """What is known of the brokers of this process.
 
     `fsync_each`: every message is fsynced. `control`: where the control channel is, if there is one.
+    `clients`: the lines on what clients set, where that is more than an address.
     """
 
     nodes: Sequence[Node]
@@ -47,6 +48,7 @@ class Facts(NamedTuple):
     ephemeral: bool
     fsync_each: bool
     control: str | None = None
+    clients: Sequence[str] = ()
 
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1", "": "127.0.0.1"}
@@ -107,6 +109,14 @@ def banner(facts: Facts) -> str:
         f"  data     {', '.join(facts.log_dirs)}",
         f"  tree     {facts.coordination}",
         f"  durable  {durability(facts.ephemeral, facts.fsync_each)}",
+        *(facts.clients or _plain_clients(at)),
+        "  stop     Ctrl-C",
+    ]
+    return "\n".join(lines)
+
+
+def _plain_clients(at: str) -> list[str]:
+    return [
         "  try",
         f"    kcat     echo hello | kcat -P -b {at} -t demo && kcat -C -b {at} -t demo -e",
         "    Python   "
@@ -114,9 +124,7 @@ def banner(facts: Facts) -> str:
         "p.produce('demo', 'hello'); p.flush()\"",
         f'    PySpark  spark.read.format("kafka").option("kafka.bootstrap.servers", "{at}")'
         '.option("subscribe", "demo").load()',
-        "  stop     Ctrl-C",
     ]
-    return "\n".join(lines)
 
 
 def _brokers(nodes: Sequence[Node]) -> str:

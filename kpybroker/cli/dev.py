@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
+from kpybroker.cli.dev_security import security_of
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
@@ -60,21 +61,23 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
 
 
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
-    defaults = development_defaults(options.brokers)
+    security = security_of(options.sasl)
+    defaults = development_defaults(options.brokers) | dict(security.keys)
+    extras = run.Extras(f"{data_dir}-more", options.control, options.exit_with, security.show)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
         dev_cluster.check(options, given, data_dir)
         plans = dev_cluster.plans({**defaults, **given}, options, data_dir, temporary)
-        return run.run(plans, run.Extras(data_dir, options.control, options.exit_with))
+        return run.run(plans, extras._replace(directory=data_dir))
     if "node.id" in given:
         del defaults["broker.id"]  # another name of the same value
     if not any(key in given for key in DIRECTORY_KEYS):
         _check_no_cluster(data_dir)
         defaults["log.dirs"] = data_dir
-    props = {**defaults, "listeners": listener(options.host, options.port), **given}
+    props = {**defaults, "listeners": listener(options.host, options.port, security.protocol), **given}
     plan = run.plan(props, "from the command line", temporary)
-    return run.run([plan], run.Extras(f"{data_dir}-more", options.control, options.exit_with))
+    return run.run([plan], extras)
 
 
 def _check_no_cluster(data_dir: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
+from kpybroker.cli.dev_security import security_of
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener
 
@@ -64,10 +65,11 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
     """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
     Path(data_dir).mkdir(parents=True, exist_ok=True)
     wanted = []
+    protocol = security_of(options.sasl).protocol
     for broker_id in range(options.brokers):
         own = {
             "broker.id": str(broker_id),
-            "listeners": listener(options.host, options.port + broker_id if options.port else 0),
+            "listeners": listener(options.host, options.port + broker_id if options.port else 0, protocol),
             "log.dirs": str(Path(data_dir) / f"broker-{broker_id}"),
         }
         wanted.append(run.plan({**props, **own}, "from the command line", temporary))

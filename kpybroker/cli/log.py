@@ -48,9 +48,9 @@ def dump(
     paths: tuple[str, ...], records: bool, offset: int, max_batches: int | None, decoder: str, output: str
 ) -> None:
     """Show batches, records, index entries, snapshots, checkpoints and metadata."""
-    from kpybroker.cli import log_commands
+    from kpybroker.cli.dump import commands
 
-    raise SystemExit(log_commands.run_dump(paths, records, offset, max_batches, decoder, output))
+    raise SystemExit(commands.run_dump(paths, records, offset, max_batches, decoder, output))
 
 
 @log.command(epilog=EXIT_CODES)
@@ -63,6 +63,6 @@ def verify(paths: tuple[str, ...], shallow: bool, output: str) -> None:
     One line for each error or note: file, position, offset, and what is wrong. A note is no error: a gap that
     compaction leaves, a batch that is being written.
     """
-    from kpybroker.cli import log_commands
+    from kpybroker.cli.dump import commands
 
-    raise SystemExit(log_commands.run_verify(paths, shallow, output))
+    raise SystemExit(commands.run_verify(paths, shallow, output))

@@ -54,6 +54,7 @@ def cli() -> None:
     metavar="PORT",
     help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
 )
+@click.option("--sasl", type=click.Choice(("plain", "scram")), help="Clients log in; the settings are printed.")
 @click.option("--exit-with", type=Number(1), metavar="PID", help="Stop when this process ends, such as one that tests.")
 @click.option("--ephemeral-dir", type=click.Path(), hidden=True, help="The name of the directory of --ephemeral.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing: a fresh directory, removed at the end.")

@@ -22,6 +22,7 @@ class DevOptions(NamedTuple):
     control: int | None = None
     exit_with: int | None = None
     ephemeral_dir: str | None = None
+    sasl: str | None = None
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
@@ -40,6 +41,6 @@ def python_level(level: str) -> str:
     return "WARNING" if level == "WARN" else level
 
 
-def listener(host: str, port: int) -> str:
-    """The value of `listeners` for one PLAINTEXT listener; an IPv6 host is put in brackets."""
-    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
+def listener(host: str, port: int, protocol: str = "PLAINTEXT") -> str:
+    """The value of `listeners` for one listener; an IPv6 host is put in brackets."""
+    return f"{protocol}://[{host}]:{port}" if ":" in host else f"{protocol}://{host}:{port}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from kpybroker import __version__
 from kpybroker.cli import garbage
-from kpybroker.cli.banner import Address, Facts, Node, banner, ready_json, ready_line
+from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, ready_json, ready_line
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health.notify import STOPPING, notify, ready
 from kpybroker.cli.logs import is_json
@@ -67,11 +67,12 @@ def plan(props: Mapping[str, str], source: str, temporary: str | None = None) ->
 
 class Extras(NamedTuple):
     """What `dev` adds: a directory for files that belong to no single broker of them, the port of the control channel,
-    the id of a process to end with."""
+    the id of a process to end with, and what makes the banner's lines on clients for an address."""
 
     directory: str = ""
     control_port: int | None = None
     exit_with: int | None = None
+    clients: Callable[[str], Sequence[str]] | None = None
 
 
 NO_EXTRAS = Extras()
@@ -132,6 +133,8 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
 
         async def on_ready() -> None:
             facts = _facts(list(hosted.brokers.values()), plans[0], control)
+            if extras.clients is not None:
+                facts = facts._replace(clients=extras.clients(bootstrap_servers(facts.nodes)))
             announce(facts, to_a_person=extras.exit_with is None)
 
         await hosted.run(on_ready)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from kpybroker.config.keys.security import PER_LISTENER, PER_MECHANISM_ONLY
 from kpybroker.config.keys.status import HONOURED, NO_KRAFT, PER_LISTENER_REASON, REASONS, SECURITY
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.config.keys.topic import TOPIC_ROWS
@@ -47,7 +48,16 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
     for name, text in props.items():
         if name not in mapped and name not in served:
             notes += _note(name, text)
+    if "sasl.enabled.mechanisms" in props and not _mentions_sasl(result):
+        text = (
+            "sasl.enabled.mechanisms has no effect: no listener is SASL_PLAINTEXT or SASL_SSL, no client has to log in"
+        )
+        notes.append(Note("sasl.enabled.mechanisms", text, True))
     return Interpreted(result, [*notes, *_security_notes(props)])
+
+
+def _mentions_sasl(props: Mapping[str, str]) -> bool:
+    return any("SASL_" in props.get(key, "").upper() for key in ("listeners", "listener.security.protocol.map"))
 
 
 # --- KRaft
@@ -106,7 +116,9 @@ def _note(name: str, text: str) -> Iterable[Note]:
         return  # see _security_notes
     elif key.status != HONOURED:
         yield Note(name, f"{name} has no effect: {REASONS[key.status]}", name in _POLICIES)
-    elif key.name != name:
+    elif name in PER_MECHANISM_ONLY:
+        yield Note(name, f"{name} has no effect on a broker: set listener.name.<listener>.<mechanism>.{name}", True)
+    elif key.name != name and key.name not in PER_LISTENER:
         yield Note(name, f"{name} has no effect: {PER_LISTENER_REASON}", False)
     elif name == "replica.selector.class" and text.strip() not in ("", LEADER_SELECTOR, RACK_AWARE_SELECTOR):
         yield Note(

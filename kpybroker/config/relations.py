@@ -139,6 +139,19 @@ def _check_inter_broker(config: ConfigLookup, advertised_names: set[str], shown:
         "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid "
         f"options based on currently configured listeners are {shown}",
     )
+    _check_inter_broker_mechanism(config)
+
+
+def _check_inter_broker_mechanism(config: ConfigLookup) -> None:
+    listener = config.inter_broker_listener_name
+    if config.security_protocols[listener].startswith("SASL_"):
+        _require(
+            config.get_str("sasl.mechanism.inter.broker.protocol")
+            in config.get_list(f"listener.name.{listener.lower()}.sasl.enabled.mechanisms"),
+            "sasl.mechanism.inter.broker.protocol",
+            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when SASL is used for "
+            "inter-broker communication",
+        )
 
 
 def _check_connections(config: ConfigLookup) -> None:

@@ -1,9 +1,9 @@
 """Security that a user asks for and that is not served yet: the start is refused, so that nothing is less safe than it
 looks.
 
-Refused is what demands something of clients: that they encrypt, that they log in or show a certificate, or that another
-authorizer than ours decides. The keys that only say how (stores, passwords, timeouts) demand nothing while no listener
-uses them; `interpret` reports them as without effect.
+Refused is what demands something of clients: that they encrypt or show a certificate, or that another authorizer than
+ours decides. The keys that only say how (stores, passwords, timeouts) demand nothing while no listener uses them;
+`interpret` reports them as without effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kpybroker.config.values import ConfigTextError
 if TYPE_CHECKING:
     from kpybroker.config.config_lookup import ConfigLookup
 
-USABLE_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
+USABLE_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
 
 EVERYONE = "every client may do everything"
 
@@ -34,7 +34,6 @@ _DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
     "authorizer.zookeeper.url": (bool, "ACLs are kept where the cluster's other data is"),
     "super.users": (bool, EVERYONE),
     "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
-    "sasl.enabled.mechanisms": (bool, "no client has to log in"),
     "ssl.client.auth": (lambda value: value.lower() != "none", "no client shows a certificate"),
     "security.inter.broker.protocol": (
         lambda value: value.upper() not in USABLE_PROTOCOLS,
@@ -66,12 +65,10 @@ def is_unserved(name: str, text: str) -> bool:
 
 
 def _listeners(config: ConfigLookup) -> Iterator[tuple[str, str]]:
+    usable = ", ".join(sorted(USABLE_PROTOCOLS))
     for endpoint in config.listeners:
         if endpoint.security_protocol not in USABLE_PROTOCOLS:
-            yield (
-                "listeners",
-                f"listener {endpoint} ({endpoint.security_protocol}, where only PLAINTEXT is available)",
-            )
+            yield "listeners", f"listener {endpoint} ({endpoint.security_protocol}, where only {usable} are available)"
 
 
 def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:

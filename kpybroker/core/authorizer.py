@@ -7,7 +7,7 @@ authorized-operations bit fields of Metadata and DescribeGroups. `AllowAll` is K
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -77,10 +77,14 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`User:ANONYMOUS` on a plain listener, as Kafka prints it."""
+    """`User:ANONYMOUS` on a plain listener, as Kafka prints it.
+
+    `token_authenticated`: the client logged in with a delegation token; no part of who it is, so no part of equality.
+    """
 
     type: str = "User"
     name: str = "ANONYMOUS"
+    token_authenticated: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"

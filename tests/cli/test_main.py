@@ -228,7 +228,6 @@ def test_an_error_blames_what_is_wrong(arguments: list[str], cause: str, fix: st
     [
         "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
         "super.users=User:admin",
-        "sasl.enabled.mechanisms=SCRAM-SHA-512",
         "ssl.client.auth=required",
         "listeners=SASL_SSL://127.0.0.1:9093",
         "security.inter.broker.protocol=SSL",

@@ -8,6 +8,7 @@ from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.interpret import did_you_mean, interpret
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.replication import RACK_AWARE_SELECTOR
+from kpybroker.config.keys.security import PER_MECHANISM_ONLY
 from kpybroker.config.keys.status import HONOURED, SECURITY
 from kpybroker.config.values import ConfigTextError
 
@@ -52,8 +53,10 @@ def test_a_known_key_is_reported_exactly_when_it_has_no_effect(name: str) -> Non
     value = {"process.roles": "broker", "replica.selector.class": RACK_AWARE_SELECTOR}.get(name, "1")
     notes = interpret({name: value}).notes
     status = BROKER_KEYS[name].status
-    assert [note.key for note in notes] == ([] if status == HONOURED else [name])
-    restricts = status in SECURITY or name.endswith(".policy.class.name")
+    # alone, without its prefix or a listener that uses it
+    needs_more = name in {*PER_MECHANISM_ONLY, "sasl.enabled.mechanisms"}
+    assert [note.key for note in notes] == ([] if status == HONOURED and not needs_more else [name])
+    restricts = status in SECURITY or name.endswith(".policy.class.name") or needs_more
     assert any(note.serious for note in notes) is restricts
 
 
@@ -63,10 +66,11 @@ def test_a_replica_selector_that_is_not_available_is_reported() -> None:
     assert note.serious
 
 
-def test_a_limit_for_one_listener_is_reported_as_without_effect() -> None:
-    (note,) = interpret({"listener.name.internal.max.connections": "5"}).notes
-    assert note.text.startswith("listener.name.internal.max.connections has no effect: ")
-    assert interpret({"max.connections": "5"}).notes == []
+def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
+    (note,) = interpret({"listener.name.internal.queued.max.request.bytes": "5"}).notes
+    assert note.text.startswith("listener.name.internal.queued.max.request.bytes has no effect: ")
+    for key in ("max.connections", "max.connection.creation.rate"):
+        assert interpret({key: "5"}).notes == interpret({f"listener.name.internal.{key}": "5"}).notes == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
-from kpybroker.config.keys.status import NO_SASL_CLIENTS, NO_TLS_CLIENTS, SECURITY
+from kpybroker.config.keys.status import HONOURED, NO_TLS_CLIENTS, SECURITY
 from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed, is_unserved
 from kpybroker.config.values import ConfigError
 
@@ -19,8 +19,6 @@ from kpybroker.config.values import ConfigError
     [
         ("super.users", "User:admin", "every client may do everything"),
         ("allow.everyone.if.no.acl.found", "FALSE", "every client may do everything"),
-        ("sasl.enabled.mechanisms", "SCRAM-SHA-256", "no client has to log in"),
-        ("listener.name.plaintext.sasl.enabled.mechanisms", "PLAIN", "no client has to log in"),
         ("ssl.client.auth", "required", "no client shows a certificate"),
         ("ssl.client.auth", "requested", "no client shows a certificate"),
         ("security.inter.broker.protocol", "SASL_SSL", "brokers talk in plain text"),
@@ -34,9 +32,9 @@ def test_a_demand_is_refused_with_what_is_the_case_instead(name: str, value: str
     assert fix_for(caught.value).startswith(f"remove {name}, but only where every client")
 
 
-@pytest.mark.parametrize("listeners", ["SSL://:9093", "PLAINTEXT://:9092,SASL_SSL://:9093", "SASL_PLAINTEXT://:1"])
-def test_a_listener_that_encrypts_or_asks_for_a_login_is_refused(listeners: str) -> None:
-    with pytest.raises(NotServed, match=r"\(S.*, where only PLAINTEXT is available\)") as caught:
+@pytest.mark.parametrize("listeners", ["SSL://:9093", "PLAINTEXT://:9092,SASL_SSL://:9093", "SASL_SSL://:1"])
+def test_a_listener_that_encrypts_is_refused(listeners: str) -> None:
+    with pytest.raises(NotServed, match=r"\(S.*, where only PLAINTEXT, SASL_PLAINTEXT are available\)") as caught:
         BrokerConfig({"listeners": listeners})
     assert fix_for(caught.value).startswith("use PLAINTEXT in listeners, but only where")
 
@@ -77,7 +75,8 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
     notes = interpret(props).notes
     assert [note.text for note in notes] == [
         "ssl.keystore.location, ssl.keystore.password have no effect: TLS listeners are not available yet",
-        "sasl.login.class has no effect: SASL listeners are not available yet",
+        "sasl.login.class has no effect: it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not "
+        "available yet",
     ]
     assert all(note.serious for note in notes)
 
@@ -85,9 +84,26 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
 def test_every_key_of_tls_and_sasl_is_refused_or_a_warning() -> None:
     for name, *_, status in security.ROWS:
         if name.startswith(("ssl.", "sasl.", "delegation.")):
-            assert status in SECURITY
-        if status in (NO_SASL_CLIENTS, NO_TLS_CLIENTS):
+            assert status in SECURITY | {HONOURED}
+        if status == NO_TLS_CLIENTS:
             assert is_unserved(name, "required")
+
+
+def test_mechanisms_without_a_listener_that_uses_them_are_a_warning() -> None:
+    props = {"sasl.enabled.mechanisms": "PLAIN", "listeners": "PLAINTEXT://:9092"}
+    (note,) = interpret(props).notes
+    assert note.serious
+    assert note.text.endswith("no client has to log in")
+    assert not interpret(props | {"listeners": "SASL_PLAINTEXT://:9092"}).notes
+    assert not interpret(props | {"listeners": "A://:1", "listener.security.protocol.map": "A:SASL_PLAINTEXT"}).notes
+
+
+@pytest.mark.parametrize("name", ["sasl.jaas.config", "sasl.server.callback.handler.class"])
+def test_a_key_of_one_mechanism_has_no_effect_without_its_prefix(name: str) -> None:
+    (note,) = interpret({name: "secret"}).notes
+    assert note.serious
+    assert note.text == f"{name} has no effect on a broker: set listener.name.<listener>.<mechanism>.{name}"
+    assert not interpret({f"listener.name.sasl.plain.{name}": "secret"}).notes
 
 
 @pytest.mark.parametrize("name", ["create.topic.policy.class.name", "alter.config.policy.class.name"])

@@ -58,6 +58,7 @@ TWO_OF: Mapping[str, Sequence[Any]] = {
     "transactional_id": ("tx-1", "tx-2"),
     "coordinator_key": ("group-1", "group-2"),
     "producer_id": (1001, 1002),
+    "user": ("alice", "bob"),
     "resource_type": (2, 2),
     "resource_name": ("orders", "others"),
 }

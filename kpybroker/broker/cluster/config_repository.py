@@ -5,8 +5,11 @@ Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZk
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-Not here: what the configuration requests mean (`handlers.configuration`), which values are allowed
-(`kpybroker.config`), and configurations of clients, users and addresses, which nothing uses yet.
+What clients, users and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`) is
+passed on to those who `follow` it, and not kept.
+
+Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
+allowed (`kpybroker.config`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from kpybroker.config.dynamic import usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
-from kpybroker.coordination.tree import create_recursive, retry_until_connected
+from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
@@ -44,6 +47,10 @@ TOPIC_COST: Final = 10
 
 TopicListener = Callable[[str, LogConfig], None]
 BrokerListener = Callable[[frozenset[str]], None]
+EntityListener = Callable[[str, Mapping[str, str]], None]
+
+CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
+"""Entities that are not of the broker's own: their nodes are removed when nothing is set (KAFKA-12632)."""
 
 
 class ConfigRepository:
@@ -55,6 +62,7 @@ class ConfigRepository:
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
+        self._followers: dict[str, list[EntityListener]] = {}
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
         self._last_change = -1
@@ -74,6 +82,8 @@ class ConfigRepository:
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
+        for entity_type in self._followers:
+            await self._announce(entity_type, await self.entities(entity_type))
         host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
@@ -113,7 +123,33 @@ class ConfigRepository:
         """`listener(names)` runs after values of the broker's keys have changed."""
         self._broker_listeners.append(listener)
 
+    def follow(self, entity_type: str, listener: EntityListener) -> None:
+        """`listener(entity, props)` runs for every entity of a type but topics and brokers: in `start`, which must come
+        later, and after each change. `entity` is as in `znodes.config_path`.
+        """
+        self._followers.setdefault(entity_type, []).append(listener)
+
     # --- the tree
+
+    async def entities(self, entity_type: str) -> list[str]:
+        """The names, sanitized, of the entities of one type; of `users` also those that are pairs with a client id."""
+        (names,) = await self._children([znodes.config_type_path(entity_type)])
+        if entity_type != znodes.CONFIG_USERS:
+            return names
+        clients = await self._children([znodes.config_path(entity_type, f"{name}/clients") for name in names])
+        return names + [
+            znodes.user_client_entity(name, client)
+            for name, below in zip(names, clients, strict=True)
+            for client in below
+        ]
+
+    async def _children(self, paths: Sequence[str]) -> list[list[str]]:
+        """Of each; none where the node is missing."""
+        found: list[list[str]] = []
+        for start in range(0, len(paths), READS_PER_BATCH):
+            answers = await self._submit([t.Children(path) for path in paths[start : start + READS_PER_BATCH]])
+            found += [sorted(a.names) if isinstance(a, t.NodeChildren) else [] for a in answers]
+        return found
 
     async def read(self, entity_type: str, entity: str) -> dict[str, str]:
         """What the tree holds for the entity now; empty when it holds nothing."""
@@ -135,13 +171,8 @@ class ConfigRepository:
         Kafka's broker applies its own change when it sees the notification. Here a client sees its change in its next
         request.
         """
-        path = znodes.config_path(entity_type, entity)
-        data = znodes.encode_config(props)
-        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
-        if isinstance(answer, t.NoNode):
-            await create_recursive(self._host.tree, path, data)
-        elif isinstance(answer, t.TreeError):
-            raise answer
+        if props or entity_type not in CLIENT_TYPES or not await self._remove_unused(entity_type, entity):
+            await self._store(znodes.config_path(entity_type, entity), znodes.encode_config(props))
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
         )
@@ -149,6 +180,31 @@ class ConfigRepository:
         if isinstance(answer, t.TreeError):
             raise answer
         await self._reload(entity_type, entity)
+
+    async def _store(self, path: str, data: bytes) -> None:
+        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
+        if isinstance(answer, t.NoNode):
+            await create_recursive(self._host.tree, path, data)
+        elif isinstance(answer, t.TreeError):
+            raise answer
+
+    async def _remove_unused(self, entity_type: str, entity: str) -> bool:
+        """Remove the node of an entity that has nothing left, and those above it that were only there for it
+        (AdminZkClient.tryCleanQuotaNodes). False: it has children, and stays.
+        """
+        path = unused = znodes.config_path(entity_type, entity)
+        user, _, client = entity.rpartition("/clients/")
+        clients_path, user_path = t.parent_path(path), znodes.config_path(entity_type, user or entity)
+        children, of_clients, of_user = await self._children([path, clients_path, user_path])
+        if children:
+            return False
+        if user and of_clients == [client]:
+            unused = clients_path
+            if of_user == [znodes.CONFIG_CLIENTS] and not await self.read(entity_type, user):
+                unused = user_path
+        logger.info("Deleting %s, since nothing is configured there any more", unused)
+        await delete_recursive(self._host.tree, unused)
+        return True
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
         """Perform all; a missing node is a result, any other failure is raised."""
@@ -222,6 +278,14 @@ class ConfigRepository:
             self._apply(entity, self._host.logs.logs_of(entity))
         elif entity_type == znodes.CONFIG_BROKERS:
             await self._load_brokers()
+        elif entity_type in self._followers:
+            await self._announce(entity_type, [entity])
+
+    async def _announce(self, entity_type: str, entities: Sequence[str]) -> None:
+        async with self._loading:
+            for entity, props in zip(entities, await self.read_many(entity_type, entities), strict=True):
+                for listener in self._followers[entity_type]:
+                    listener(entity, props)
 
     async def _load_topics(self, topics: Sequence[str]) -> None:
         async with self._loading:

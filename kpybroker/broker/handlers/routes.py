@@ -201,6 +201,18 @@ def _security(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.security import create_acls as handler
         case ApiKey.DELETE_ACLS:
             from kpybroker.broker.handlers.security import delete_acls as handler
+        case ApiKey.SASL_HANDSHAKE:
+            from kpybroker.broker.handlers.security import sasl_handshake as handler
+        case ApiKey.SASL_AUTHENTICATE:
+            from kpybroker.broker.handlers.security import sasl_authenticate as handler
+        case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
+        case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
+        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import describe_client_quotas as handler
+        case ApiKey.ALTER_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import alter_client_quotas as handler
         case _:
             return None
     return handler

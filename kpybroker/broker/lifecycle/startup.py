@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.cluster.registration import BrokerIdTaken, generate_broker_id
@@ -18,7 +19,7 @@ from kpybroker.broker.lifecycle.errors import (
     EXIT_STORAGE,
     StartupError,
 )
-from kpybroker.broker.requests.server import BoundListener
+from kpybroker.broker.requests.server import BoundListener, Gate
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (
@@ -124,8 +125,8 @@ def _follow_producer_rules(host: Host, configs: ConfigRepository) -> None:
     configs.on_broker_change(apply)
 
 
-def bind(config: BrokerConfig, transport: Transport) -> list[BoundListener]:
-    """Bind every listener; nothing is accepted yet."""
+def bind(config: BrokerConfig, transport: Transport, gates: Mapping[str, Gate]) -> list[BoundListener]:
+    """Bind every listener; nothing is accepted yet. `gates`: of the listeners that need a login, by their names."""
     bound: list[BoundListener] = []
     backlog = config.get_int("socket.listen.backlog.size")
     for endpoint in config.listeners:
@@ -135,7 +136,8 @@ def bind(config: BrokerConfig, transport: Transport) -> list[BoundListener]:
             for other in bound:
                 other.listener.close()
             raise _bind_error(endpoint.host, endpoint.port, error) from error
-        bound.append(BoundListener(endpoint.listener_name, endpoint.security_protocol, listener))
+        gate = gates.get(endpoint.listener_name)
+        bound.append(BoundListener(endpoint.listener_name, endpoint.security_protocol, listener, gate=gate))
     return bound
 
 

@@ -178,6 +178,10 @@ class FrameReader:
         self.hold(len(owned))
         return owned
 
+    def allow(self, frame_bytes_max: int) -> None:
+        """Accept frames up to this size from the next one on."""
+        self._frame_bytes_max = frame_bytes_max
+
     def receive_now(self) -> bool:
         """Receive what has arrived, without waiting. False for nothing, or the end of the stream (`has_ended`)."""
         received = self._stream.receive_now(self._room())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, PeerConnection, Request
+from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, LoginOn, PeerConnection, Request
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
@@ -53,12 +53,16 @@ Deliver = Callable[[ControlRequest], Awaitable[Any]]
 class _PeerChannel:
     """To another broker: reconnects, and repeats a request until it has a response."""
 
-    def __init__(self, host: Host, transport: Transport, broker_id: int, registration: BrokerRegistration) -> None:
+    def __init__(
+        self, host: Host, transport: Transport, broker_id: int, registration: BrokerRegistration, login_on: LoginOn
+    ) -> None:
         self._host = host
         self._transport = transport
         self._broker_id = broker_id
         self._registration = registration
-        self._connection = PeerConnection(self._connect, str(host.node_id))
+        self._login_on = login_on
+        self._listener = ""
+        self._connection = PeerConnection(self._connect, str(host.node_id), self._log_in)
 
     async def send(self, request: ControlRequest) -> Any:
         api_key = API_OF_REQUEST[type(request.message)]
@@ -89,8 +93,13 @@ class _PeerChannel:
         for name in filter(None, names):
             for endpoint in self._registration.endpoints:
                 if endpoint.listener_name == name:
+                    self._listener = name
                     return await self._transport.connect(endpoint.host, endpoint.port, timeout_s)
         raise OSError(f"broker {self._broker_id} has no listener {names[-1]}")
+
+    async def _log_in(self, stream: Stream, timeout_s: float) -> float:
+        login = self._login_on(self._listener)
+        return math.inf if login is None else await login.log_in(stream, str(self._host.node_id), timeout_s)
 
 
 class _Queue(NamedTuple):
@@ -118,11 +127,13 @@ class BrokerChannels:
         transport: Transport,
         answer_locally: AnswerLocally,
         on_response: OnResponse,
+        login_on: LoginOn = lambda listener: None,
     ) -> None:
         self._host = host
         self._transport = transport
         self._answer_locally = answer_locally
         self._on_response = on_response
+        self._login_on = login_on
         self._queues: dict[int, _Queue] = {}
 
     def add(self, broker_id: int, registration: BrokerRegistration, nursery: trio.Nursery) -> None:
@@ -172,7 +183,7 @@ class BrokerChannels:
         requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event],
         scope: trio.CancelScope,
     ) -> None:
-        peer = _PeerChannel(self._host, self._transport, broker_id, registration)
+        peer = _PeerChannel(self._host, self._transport, broker_id, registration, self._login_on)
         deliver = self._send_locally if broker_id == self._host.node_id else peer.send
         with scope:
             try:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import trio
 
@@ -50,13 +51,36 @@ borrowed from the connection's buffer: valid until the next request.
 Connect = Callable[[float], Awaitable["Stream"]]
 """Opens a stream to the peer within this many seconds. Raises OSError."""
 
+LogIn = Callable[["Stream", float], Awaitable[float]]
+"""Logs in on a stream where nothing is in flight, within this many seconds; returns when to do so again, on trio's
+clock. Raises PEER_FAILURES.
+"""
+
+
+class Login(Protocol):
+    """How this broker logs in on a listener of others (`security.client_logins.PeerLogin`)."""
+
+    async def log_in(self, stream: Stream, client_id: str, timeout_s: float) -> float:
+        """As `LogIn`."""
+
+
+LoginOn = Callable[[str], Login | None]
+"""The login on a listener, by its name; None where none is needed."""
+
+
+async def no_login(stream: Stream, timeout_s: float) -> float:
+    """A `LogIn` for peers that need none."""
+    return inf
+
 
 class PeerConnection:
     """Reconnects by itself: after a failure the next request opens a new stream."""
 
-    def __init__(self, connect: Connect, client_id: str) -> None:
+    def __init__(self, connect: Connect, client_id: str, log_in: LogIn = no_login) -> None:
         self._connect = connect
         self._client_id = client_id
+        self._log_in = log_in
+        self._log_in_at = inf
         self._stream: Stream | None = None
         self._correlation_id = 0
 
@@ -72,15 +96,27 @@ class PeerConnection:
         `timeout_s` applies to each response. Raises PEER_FAILURES, and what `on_answer` raises.
         """
         try:
-            stream = self._stream = self._stream or await self._connect(timeout_s)
-            conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
-            try:
-                await conversation.run(request)
-            finally:
-                self._correlation_id = conversation.correlation_id
+            following: Request | None = request
+            while following is not None:
+                stream = await self._logged_in(timeout_s)
+                conversation = _Conversation(stream, self._correlation_id, self._client_id, on_answer, timeout_s)
+                conversation.ends_at = self._log_in_at
+                try:
+                    following = await conversation.run(following)
+                finally:
+                    self._correlation_id = conversation.correlation_id
         except BaseException:  # cancellation included: half a response may be in flight
             self.close()
             raise
+
+    async def _logged_in(self, timeout_s: float) -> Stream:
+        """The stream, opened and logged in where that is necessary."""
+        if self._stream is None:
+            self._stream = await self._connect(timeout_s)
+        elif trio.current_time() < self._log_in_at:
+            return self._stream
+        self._log_in_at = await self._log_in(self._stream, timeout_s)
+        return self._stream
 
     def close(self) -> None:
         """Close the stream, if there is one. The connection may be used again."""
@@ -106,8 +142,11 @@ class _Conversation:
         self._filled = 0
         self._unsent = b""
         self._decoding: Generator[None, None, Any] | None = None
+        self.ends_at = inf
+        self._postponed: Request | None = None
 
-    async def run(self, request: Request) -> None:
+    async def run(self, request: Request) -> Request | None:
+        """None at the end of the conversation; a request if the session is to be renewed before it is sent."""
         following: Request | None = request
         while following is not None:
             self._unsent = self._frame(following)
@@ -119,6 +158,11 @@ class _Conversation:
             following = None
             if self._decoding is not None:
                 following = self._on_answer(await self._decode_in_slices(self._decoding))
+                if following is not None and self._asked_at >= self.ends_at:
+                    self._postponed = following
+            if self._postponed is not None:
+                return self._postponed
+        return None
 
     async def _watch(self) -> None:
         while True:
@@ -141,6 +185,9 @@ class _Conversation:
             self._decoding = steps
             return False
         if following is None:
+            return False
+        if self._asked_at >= self.ends_at:  # of the last request: the next one is sent after a login
+            self._postponed = following
             return False
         frame = self._frame(following)
         self._unsent = frame[self._stream.send_now(frame) :]

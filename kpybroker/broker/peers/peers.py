@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
 from kpybroker.broker.peers.broker_channels import BrokerChannels, OnResponse
-from kpybroker.broker.peers.connection import AnswerLocally, PeerConnection, Request
+from kpybroker.broker.peers.connection import AnswerLocally, LoginOn, PeerConnection, Request
 from kpybroker.broker.peers.controller_channel import ControllerChannel
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Peers:
         self._transport = transport
         self._directory = directory
         self._answer_locally = answer_locally
+        self.login_on: LoginOn = lambda listener: None
+        """Set at the start where a listener between brokers needs logins."""
 
     async def ask(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Send one request on a connection of its own and return the response, within `request.timeout.ms`.
@@ -70,7 +73,11 @@ class Peers:
                 raise OSError(f"broker {broker_id} is not available" if broker_id >= 0 else "there is no controller")
             return await self._transport.connect(*address, timeout_s)
 
-        return PeerConnection(connect, client_id)
+        async def log_in(stream: Stream, timeout_s: float) -> float:
+            login = self.login_on(self._host.config.inter_broker_listener_name)
+            return inf if login is None else await login.log_in(stream, client_id, timeout_s)
+
+        return PeerConnection(connect, client_id, log_in)
 
     def controller_channel(self, name: str) -> ControllerChannel:
         """A channel to whichever broker is the controller; `name` is for the log."""
@@ -80,4 +87,6 @@ class Peers:
 
     def broker_channels(self, on_response: OnResponse) -> BrokerChannels:
         """The controller's channels, one a broker, without any broker yet."""
-        return BrokerChannels(self._host, self._transport, self._answer_locally, on_response)
+        return BrokerChannels(
+            self._host, self._transport, self._answer_locally, on_response, lambda listener: self.login_on(listener)
+        )

@@ -9,6 +9,9 @@ DOCS: Final[dict[str, str]] = {
     "records are read only where the response depends on them; batch headers and checksums are always checked.",
     "kpybroker.shortcuts": "Which shortcuts for speed are taken: all, none, or a list of names. The plain paths "
     "next to them give the same results. For tests, for measuring, and to find the cause of an error.",
-    "kpybroker.jaas.config.file": "JAAS login file with the credentials for ZooKeeper, in its Client context. "
-    "KAFKA_OPTS can name it too, with -Djava.security.auth.login.config.",
+    "kpybroker.jaas.config.file": "JAAS login file: the credentials for ZooKeeper in its Client context, those of SASL "
+    "listeners in KafkaServer or <listener>.KafkaServer. KAFKA_OPTS can name it too, with "
+    "-Djava.security.auth.login.config.",
+    "kpybroker.scram.initial.users": "SCRAM users that a start creates if they have no credential yet, as "
+    "SCRAM-SHA-256=[name=alice,password=...],... For embedded coordination, out of reach of kafka-configs --zookeeper.",
 }

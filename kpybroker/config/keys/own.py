@@ -12,7 +12,7 @@ from typing import Final
 
 from kpybroker.config.keys.definition import LOW, READ_ONLY, Row
 from kpybroker.config.keys.status import HONOURED
-from kpybroker.config.values import ANYTHING, BOOLEAN, LIST, STRING, list_of
+from kpybroker.config.values import ANYTHING, BOOLEAN, LIST, PASSWORD, STRING, list_of
 
 POLLER: Final = "poller"
 """One epoll serves all connections in trio's place."""
@@ -30,6 +30,7 @@ SHORTCUTS: Final = frozenset((POLLER, INLINE_REQUESTS, FAST_PRODUCE, SENDFILE, R
 ROWS: Final[tuple[Row, ...]] = (
     ("kpybroker.validate.records", BOOLEAN, "false", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.jaas.config.file", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
+    ("kpybroker.scram.initial.users", PASSWORD, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("kpybroker.shortcuts", LIST, "all", list_of("all", "none", *sorted(SHORTCUTS)), LOW, READ_ONLY, HONOURED),
 )
 

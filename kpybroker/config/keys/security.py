@@ -20,7 +20,6 @@ from kpybroker.config.keys.status import (
     NO_JVM_PLUGIN,
     NO_PASSWORD_ENCODER,
     NO_SASL,
-    NO_SASL_CLIENTS,
     NO_TLS,
     NO_TLS_CLIENTS,
 )
@@ -43,9 +42,9 @@ from kpybroker.config.values import (
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
     ("authorizer.class.name", STRING, "", NON_NULL, LOW, READ_ONLY, HONOURED),
-    ("connection.failed.authentication.delay.ms", INT, "100", at_least(0), LOW, READ_ONLY, NO_SASL),
-    ("connections.max.reauth.ms", LONG, "0", ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
-    ("sasl.server.max.receive.size", INT, "524288", ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
+    ("connection.failed.authentication.delay.ms", INT, "100", at_least(0), LOW, READ_ONLY, HONOURED),
+    ("connections.max.reauth.ms", LONG, "0", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
+    ("sasl.server.max.receive.size", INT, "524288", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("security.providers", STRING, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("principal.builder.class", CLASS,
      "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -73,11 +72,11 @@ ROWS: Final[tuple[Row, ...]] = (
     ("ssl.secure.random.implementation", STRING, None, ANYTHING, LOW, PER_BROKER, NO_TLS),
     ("ssl.cipher.suites", LIST, "", ANYTHING, MEDIUM, PER_BROKER, NO_TLS),
     ("ssl.engine.factory.class", CLASS, None, ANYTHING, LOW, PER_BROKER, NO_TLS),
-    ("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
-    ("sasl.enabled.mechanisms", LIST, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, NO_SASL_CLIENTS),
-    ("sasl.server.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
+    ("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, HONOURED),
+    ("sasl.enabled.mechanisms", LIST, "GSSAPI", ANYTHING, MEDIUM, PER_BROKER, HONOURED),
+    ("sasl.server.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("sasl.kerberos.principal.to.local.rules", LIST, "DEFAULT", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
-    ("sasl.jaas.config", PASSWORD, None, ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
+    ("sasl.jaas.config", PASSWORD, None, ANYTHING, MEDIUM, PER_BROKER, HONOURED),
     ("sasl.client.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
     ("sasl.login.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
     ("sasl.login.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
@@ -121,3 +120,19 @@ ROWS: Final[tuple[Row, ...]] = (
     ("password.encoder.iterations", INT, "4096", at_least(1024), LOW, READ_ONLY, NO_PASSWORD_ENCODER),
 )
 # fmt: on
+
+PER_LISTENER: Final = frozenset(
+    {
+        "connections.max.reauth.ms",
+        "max.connection.creation.rate",
+        "max.connections",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.server.callback.handler.class",
+        "sasl.server.max.receive.size",
+    }
+)
+"""Keys that have an effect of their own for one listener."""
+
+PER_MECHANISM_ONLY: Final = frozenset({"sasl.jaas.config", "sasl.server.callback.handler.class"})
+"""Keys that a broker reads only as `listener.name.<listener>.<mechanism>.<key>`."""

@@ -12,11 +12,9 @@ from typing import Final
 HONOURED: Final = "honoured"
 REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
-WITH_QUOTAS: Final = "with-quotas"
 NO_TLS: Final = "no-tls"
 NO_SASL: Final = "no-sasl"
 NO_TLS_CLIENTS: Final = "no-tls-clients"
-NO_SASL_CLIENTS: Final = "no-sasl-clients"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
@@ -41,11 +39,9 @@ REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
-    WITH_QUOTAS: "quotas are not available yet",
     NO_TLS: "TLS listeners are not available yet",
-    NO_SASL: "SASL listeners are not available yet",
+    NO_SASL: "it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not available yet",
     NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
-    NO_SASL_CLIENTS: "SASL listeners are not available yet: the start is refused where it is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
@@ -68,7 +64,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_SASL_CLIENTS, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_DELEGATION_TOKENS})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"

@@ -262,6 +262,8 @@ _CONFIGURATION: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (Shape(ALL),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Shape(ALL, (array("entries"),), (array("entries", ERROR),)),),
 }
 
 _LOG_DIR_TOPICS = array("topics", topic="topic"), array("partitions", partition="")
@@ -330,6 +332,15 @@ _BETWEEN_BROKERS: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: (Shape(ALL),),
 }
 
+_SECURITY: dict[ApiKey, tuple[Shape, ...]] = {
+    ApiKey.SASL_HANDSHAKE: (Shape(ALL),),
+    ApiKey.SASL_AUTHENTICATE: (Shape(ALL),),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Shape(ALL),),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
+        Shape(ALL, (array("upsertions", user="name"),), (array("results", ERROR, user="user"),)),
+    ),
+}
+
 SHAPES: dict[ApiKey, tuple[Shape, ...]] = {
     **_RECORDS,
     **_GROUPS,
@@ -338,6 +349,7 @@ SHAPES: dict[ApiKey, tuple[Shape, ...]] = {
     **_CONFIGURATION,
     **_CLUSTER,
     **_BETWEEN_BROKERS,
+    **_SECURITY,
 }
 
 NO_ENTITIES = Shape(ALL)

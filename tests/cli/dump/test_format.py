@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.cli.log_format import TEXT_MAX, as_json, finding_line, moment, summary_line, summary_row, table
+from kpybroker.cli.dump.format import TEXT_MAX, as_json, finding_line, moment, summary_line, summary_row, table
 from kpybroker.storage.inspection.dump_segment import Row, shown
 from kpybroker.storage.inspection.verify import NOTE, Finding, Totals
 

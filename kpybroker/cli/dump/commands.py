@@ -7,8 +7,8 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpybroker.cli.dump.format import as_json, finding_line, finding_row, summary_line, summary_row, table
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_OK, fail
-from kpybroker.cli.log_format import as_json, finding_line, finding_row, summary_line, summary_row, table
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.inspection.dump import NotALogError, check_path, dump
