@@ -1,4 +1,4 @@
-"""What `kpybroker dev --sasl` adds to a broker for development: a protocol, users, and what clients set.
+"""What `kpybroker dev --sasl` and `--acl` add to a broker for development: a protocol, users, and what clients set.
 
 The users are always the same, so that a client's settings stay valid: `dev` is for one machine and one developer.
 """
@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kpybroker.config.unserved import ACL_AUTHORIZER
+
 USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 """The brokers log in as admin."""
 
 MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256"}
 """What `--sasl` takes -> the mechanism."""
+
+DEFAULT_SASL = "scram"
+"""With `--acl` alone: who has no name cannot be allowed anything."""
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -66,4 +71,28 @@ def _client_lines(at: str, protocol: str, mechanism: str) -> list[str]:
         f"      security.protocol={protocol}",
         f"      sasl.mechanism={mechanism}",
         f'      sasl.jaas.config={_MODULES[mechanism]} required username="alice" password="{password}";',
+    ]
+
+
+def with_acls(security: Security) -> Security:
+    """With an authorizer whose super user is admin; the banner has the command that allows alice something."""
+    keys = {
+        **security.keys,
+        "authorizer.class.name": ACL_AUTHORIZER,
+        "super.users": "User:admin",
+    }
+    return security._replace(keys=keys, show=lambda at: [*_shown(security, at), *_acl_lines(at, security)])
+
+
+def _shown(security: Security, at: str) -> Sequence[str]:
+    return () if security.show is None else security.show(at)
+
+
+def _acl_lines(at: str, security: Security) -> list[str]:
+    mechanism = security.keys["sasl.enabled.mechanisms"]
+    return [
+        "  acls     alice may do nothing yet; admin may do everything, such as",
+        "    kpybroker acl create --allow-principal alice --topic '*' --group '*' --producer --consumer "
+        f"-b {at} -X security.protocol={security.protocol} -X sasl.mechanisms={mechanism} "
+        f"-X sasl.username=admin -X sasl.password={USERS['admin']}",
     ]
