@@ -16,7 +16,6 @@ from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Tools
-from kpybroker.config.unserved import USABLE_PROTOCOLS
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.ports import free_port
 
@@ -59,10 +58,7 @@ def test_a_doctor_finds_nothing(cli: CommandLine) -> None:
 
 
 class Secured(NamedTuple):
-    """A broker with a listener of each protocol; anonymous clients and `admin` may do everything.
-
-    `ssl` and `sasl_ssl` are empty where TLS is not served.
-    """
+    """A broker with a listener of each protocol; anonymous clients and `admin` may do everything."""
 
     plain: str
     ssl: str
@@ -82,32 +78,24 @@ def jaas(mechanism: str, user: str, password: str, more: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def secured(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    has_tls = launcher.kind == "kafka" or "SSL" in USABLE_PROTOCOLS
     authority = Authority(tmp_path_factory.mktemp("ca"))
     _, store = authority.issue("broker")
     broker = launcher.unstarted()
-    ports = {"PLAINTEXT": broker.port, "SASL_PLAINTEXT": free_port()}
-    stores = {}
-    if has_tls:
-        ports |= {"SSL": free_port(), "SASL_SSL": free_port()}
-        stores = {
-            "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(store),
-            "ssl.keystore.password": PASSWORD,
-            "ssl.key.password": PASSWORD,
-        }
+    ports = {"PLAINTEXT": broker.port, "SSL": free_port(), "SASL_PLAINTEXT": free_port(), "SASL_SSL": free_port()}
     logins = {
         f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": jaas(
             mechanism, "admin", "admin-secret", ' user_alice="alice-secret"' if mechanism == "PLAIN" else ""
         )
-        for name in map(str.lower, ports)
-        if name.startswith("sasl_")
+        for name in ("sasl_plaintext", "sasl_ssl")
         for mechanism in MODULES
     }
     broker.configure(
         {
             "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
-            **stores,
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(store),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.key.password": PASSWORD,
             "sasl.enabled.mechanisms": ",".join(MODULES),
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": "User:ANONYMOUS;User:admin",
@@ -115,8 +103,8 @@ def secured(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Ite
         }
     )
     broker.start()
-    at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
-    yield Secured(at["PLAINTEXT"], at.get("SSL", ""), at["SASL_PLAINTEXT"], at.get("SASL_SSL", ""), authority)
+    plain, encrypted, sasl, sasl_ssl = (f"127.0.0.1:{port}" for port in ports.values())
+    yield Secured(plain, encrypted, sasl, sasl_ssl, authority)
     broker.service.kill()
 
 
@@ -203,8 +191,6 @@ def test_acls_decide_what_a_user_may_do(secured: Secured, tmp_path: Path) -> Non
 
 
 def test_a_doctor_says_what_each_listener_speaks(secured: Secured, tmp_path: Path) -> None:
-    if not secured.ssl:
-        pytest.skip("kpybroker does not serve TLS yet")
     cli = CommandLine(secured.plain)
     for address, words, expected in (
         (secured.ssl, (), "is encrypted, and the client speaks PLAINTEXT"),
@@ -219,11 +205,7 @@ def test_a_doctor_says_what_each_listener_speaks(secured: Secured, tmp_path: Pat
     assert cli.json("cluster", "info", "-b", secured.ssl, *ok)["brokers"][0]["looks_like"] == "3.9"
 
 
-def test_a_broker_without_acls_and_users_says_so(cli: CommandLine, broker: Broker) -> None:
+def test_a_broker_without_acls_says_so(cli: CommandLine) -> None:
     refused = cli.run("acl", "list", code=1)
-    if broker.kind == "kafka":
-        assert "SECURITY_DISABLED" in refused.err
-        assert "authorizer.class.name" in refused.err
-    else:
-        assert "not supported by broker" in refused.err
-        assert "not supported by broker" in cli.run("user", "list", code=1).err
+    assert "SECURITY_DISABLED" in refused.err
+    assert "authorizer.class.name" in refused.err

@@ -15,8 +15,8 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Final, Protocol
 
 IS_PORTABLE: Final = os.environ.get("KPYBROKER_PORTABLE") == "1"
@@ -294,3 +294,31 @@ def one_heap_for_all_threads() -> None:
     arena_max = -8
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(arena_max, 1)
+
+
+# --- secrets
+
+
+@contextmanager
+def private_file(data: bytes) -> Iterator[str]:
+    """The path of a file with these bytes, for libraries that read secrets from files alone.
+
+    On Linux it is in memory and has no name in any directory. Elsewhere it is in a directory of this user's, while
+    the block runs.
+    """
+    memfd_create = _of_the_system(os, "memfd_create")
+    if memfd_create is None:
+        import tempfile  # not needed by most starts
+
+        with tempfile.TemporaryDirectory(prefix="kpybroker-") as directory:  # its mode is 0700
+            path = os.path.join(directory, "private")
+            with open(path, "wb") as file:
+                file.write(data)
+            yield path
+        return
+    descriptor = memfd_create("private", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, data)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

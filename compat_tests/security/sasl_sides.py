@@ -88,6 +88,26 @@ def set_scram(tools: Tools, user: str, password: str, mechanisms: tuple[str, ...
     return Result([], 0, "", "")
 
 
+def make_chroot(zookeeper: str) -> None:
+    """Where users are to be before any broker has started; kafka-configs does not make it."""
+    from kazoo.client import KazooClient
+
+    address, _, chroot = zookeeper.partition("/")
+    client = KazooClient(address)
+    client.start(timeout=DEADLINE_S)
+    client.ensure_path(f"/{chroot}")
+    client.stop()
+    client.close()
+
+
+def configs_on_zookeeper(zookeeper: str, *arguments: str) -> Result:
+    """`kafka-configs --zookeeper` of Kafka 3.9, the last that has it, for users alone."""
+    command = Tools("3.9.1", "nowhere").command("configs", *arguments)
+    at = command.index("--bootstrap-server")
+    command[at : at + 2] = ["--zookeeper", zookeeper]
+    return run_process(command)
+
+
 def java_file(directory: Path, mechanism: str, user: str = USER, password: str = PASSWORD) -> str:
     """The client configuration of the Java tools."""
     path = directory / f"{mechanism}-{user}.properties"
@@ -97,6 +117,23 @@ def java_file(directory: Path, mechanism: str, user: str = USER, password: str =
         "request.timeout.ms=30000\ndefault.api.timeout.ms=30000\n"
     )
     return str(path)
+
+
+def may_log_in(bootstrap: str, mechanism: str, user: str, password: str) -> bool:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    refused: list[int] = []
+    settings = librdkafka(bootstrap, mechanism, user, password)
+    admin = AdminClient({**settings, "error_cb": lambda error: refused.append(error.code())})
+    try:
+        return bool(admin.list_topics(timeout=DEADLINE_S if password == PASSWORD else 5).brokers)
+    except KafkaException:
+        admin.poll(0)
+        from confluent_kafka import KafkaError
+
+        assert KafkaError._AUTHENTICATION in refused
+        return False
 
 
 def librdkafka(bootstrap: str, mechanism: str, user: str = USER, password: str = PASSWORD) -> dict[str, Any]:

@@ -36,13 +36,15 @@ from kpybroker.broker.loop.poller import measure, measure_no_more
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.maintenance import background
 from kpybroker.broker.maintenance.roll_flusher import RollFlusher
+from kpybroker.broker.network.handshakes import Tls
 from kpybroker.broker.network.transport import Transport, socket_transport
 from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
+from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
-from kpybroker.broker.requests.server import BoundListener, Gate, Server
+from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
@@ -193,12 +195,13 @@ class Broker:
             from kpybroker.broker.lifecycle.authorizer import open_authorizer
 
             self.acls, self.authorizer = await open_authorizer(self)
+        tls = self._make_tls()
         if self.config.get_str("kpybroker.scram.initial.users"):
             from kpybroker.broker.lifecycle.logins import create_users
 
             await create_users(self, self.configs)
         await startup.load_logs(self, self.configs)
-        self.bound = startup.bind(self.config, self.transport, gates)
+        self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
         await startup.elect(self.controller)
         background.start(self, self.replicas, lambda: self.log_cleaner)
@@ -207,6 +210,15 @@ class Broker:
         self._nursery.start_soon(self.server.serve, self.bound)
         self._is_serving = True
         logger.info("[KafkaServer id=%d] started", self.node_id)
+
+    def _make_tls(self) -> Mapping[str, Tls]:
+        """Of the listeners with TLS; only they need what is imported here."""
+        if not any(protocol.endswith("SSL") for _, protocol, *_ in self.config.listeners):
+            return {}
+        from kpybroker.broker.lifecycle.encryption import make_peer_tls, make_tls
+
+        self.peers.secure = make_peer_tls(self.config, self.configs)
+        return make_tls(self.config, self.configs)
 
     def _make_gates(self) -> Mapping[str, Gate]:
         """Of the listeners whose clients log in by SASL; only they need what is imported here."""

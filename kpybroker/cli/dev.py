@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
@@ -16,6 +17,9 @@ from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
 from kpybroker.control.process.ephemeral import ephemeral_directory
+
+if TYPE_CHECKING:
+    from kpybroker.cli.dev_certificates import TlsFiles
 
 DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
@@ -63,7 +67,7 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
 
 
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
-    security = security_of(options.sasl)
+    security = security_of(options.sasl, _certificates(options, data_dir, temporary) if options.tls else None)
     if options.acl:
         security = with_acls(security)
     defaults = development_defaults(options.brokers) | dict(security.keys)
@@ -82,6 +86,22 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     props = {**defaults, "listeners": listener(options.host, options.port, security.protocol), **given}
     plan = run.plan(props, "from the command line", temporary)
     return run.run([plan], extras)
+
+
+def _certificates(options: DevOptions, data_dir: str, temporary: str | None) -> TlsFiles:
+    """Next to the data: they live as long."""
+    try:
+        from kpybroker.cli.dev_certificates import certificates
+
+        return certificates(Path(temporary) / "tls" if temporary else Path(f"{data_dir}-tls"), options.host)
+    except ModuleNotFoundError:
+        fail("--tls needs the package cryptography", "pip install 'kpybroker[security]'", EXIT_CONFIG)
+    except OSError as error:
+        fail(
+            f"the certificates of --tls cannot be written: {error}",
+            "choose another place with --data-dir",
+            EXIT_STORAGE,
+        )
 
 
 def _check_no_cluster(data_dir: str) -> None:

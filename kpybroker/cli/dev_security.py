@@ -1,4 +1,4 @@
-"""What `kpybroker dev --sasl` and `--acl` add to a broker for development: a protocol, users, and what clients set.
+"""What `kpybroker dev --sasl`, `--tls` and `--acl` add for development: a protocol, users, and what clients set.
 
 The users are always the same, so that a client's settings stay valid: `dev` is for one machine and one developer.
 """
@@ -6,9 +6,12 @@ The users are always the same, so that a client's settings stay valid: `dev` is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.config.unserved import ACL_AUTHORIZER
+
+if TYPE_CHECKING:
+    from kpybroker.cli.dev_certificates import TlsFiles
 
 USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 """The brokers log in as admin."""
@@ -33,13 +36,37 @@ class Security(NamedTuple):
     show: Callable[[str], Sequence[str]] | None = None
 
 
-def security_of(sasl: str | None) -> Security:
-    """Of the value of `--sasl`; None: no security."""
-    if sasl is None:
+def protocol_of(sasl: str | None, tls: bool) -> str:
+    """The security protocol of the listener."""
+    return ("SSL" if tls else "PLAINTEXT") if sasl is None else "SASL_SSL" if tls else "SASL_PLAINTEXT"
+
+
+def security_of(sasl: str | None, tls: TlsFiles | None = None) -> Security:
+    """Of the value of `--sasl`, and the certificates of `--tls`; None: without."""
+    protocol = protocol_of(sasl, tls is not None)
+    if protocol == "PLAINTEXT":
         return Security()
-    mechanism, protocol = MECHANISMS[sasl], "SASL_PLAINTEXT"
+    keys = {"security.inter.broker.protocol": protocol}
+    if tls is not None:
+        keys |= _tls_keys(tls)
+    if sasl is not None:
+        keys |= _sasl_keys(MECHANISMS[sasl], protocol)
+    return Security(protocol, keys, lambda at: _client_lines(at, protocol, sasl and MECHANISMS[sasl], tls))
+
+
+def _tls_keys(files: TlsFiles) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": files.broker,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": files.authority,
+        "ssl.client.auth": "requested",
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
+    }
+
+
+def _sasl_keys(mechanism: str, protocol: str) -> dict[str, str]:
     keys = {
-        "security.inter.broker.protocol": protocol,
         "sasl.enabled.mechanisms": mechanism,
         "sasl.mechanism.inter.broker.protocol": mechanism,
         f"listener.name.{protocol.lower()}.{mechanism.lower()}.sasl.jaas.config": _server_jaas(mechanism),
@@ -48,7 +75,7 @@ def security_of(sasl: str | None) -> Security:
         keys["kpybroker.scram.initial.users"] = ",".join(
             f"{mechanism}=[name={name},password={password}]" for name, password in USERS.items()
         )
-    return Security(protocol, keys, lambda at: _client_lines(at, protocol, mechanism))
+    return keys
 
 
 def _server_jaas(mechanism: str) -> str:
@@ -57,20 +84,32 @@ def _server_jaas(mechanism: str) -> str:
     return f"{login}{users if mechanism == 'PLAIN' else ''};"
 
 
-def _client_lines(at: str, protocol: str, mechanism: str) -> list[str]:
-    password = USERS["alice"]
+def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles | None) -> list[str]:
+    librdkafka = {"security.protocol": protocol}
+    java = dict(librdkafka)
+    lines = []
+    if tls is not None:
+        lines.append(f"  trust    {tls.authority}")
+        lines.append(f"  client   {tls.client} (a certificate, for those that want one)")
+        librdkafka["ssl.ca.location"] = tls.authority
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": tls.authority}
+        if mechanism is None:
+            librdkafka |= {"ssl.certificate.location": tls.client, "ssl.key.location": tls.client}
+            java |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": tls.client}
+    if mechanism is not None:
+        password = USERS["alice"]
+        lines.append(f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}")
+        librdkafka |= {"sasl.mechanisms": mechanism, "sasl.username": "alice", "sasl.password": password}
+        java["sasl.mechanism"] = mechanism
+        java["sasl.jaas.config"] = f'{_MODULES[mechanism]} required username="alice" password="{password}";'
+    python = {"bootstrap.servers": at, **librdkafka}
     return [
-        f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}",
+        *lines,
         "  clients",
-        f"    kcat     kcat -L -b {at} -X security.protocol={protocol} -X sasl.mechanisms={mechanism} "
-        f"-X sasl.username=alice -X sasl.password={password}",
-        f"    Python   Producer({{'bootstrap.servers': '{at}', 'security.protocol': '{protocol}', "
-        f"'sasl.mechanisms': '{mechanism}', 'sasl.username': 'alice', 'sasl.password': '{password}'}})",
+        f"    kcat     kcat -L -b {at} {' '.join(f'-X {key}={value}' for key, value in librdkafka.items())}",
+        f"    Python   Producer({python!r})",
         "    Java     a properties file:",
-        f"      bootstrap.servers={at}",
-        f"      security.protocol={protocol}",
-        f"      sasl.mechanism={mechanism}",
-        f'      sasl.jaas.config={_MODULES[mechanism]} required username="alice" password="{password}";',
+        *(f"      {key}={value}" for key, value in {"bootstrap.servers": at, **java}.items()),
     ]
 
 
@@ -89,10 +128,16 @@ def _shown(security: Security, at: str) -> Sequence[str]:
 
 
 def _acl_lines(at: str, security: Security) -> list[str]:
-    mechanism = security.keys["sasl.enabled.mechanisms"]
+    client = {
+        "security.protocol": security.protocol,
+        "sasl.mechanisms": security.keys["sasl.enabled.mechanisms"],
+        "sasl.username": "admin",
+        "sasl.password": USERS["admin"],
+    }
+    if "ssl.truststore.location" in security.keys:
+        client["ssl.ca.location"] = security.keys["ssl.truststore.location"]
     return [
         "  acls     alice may do nothing yet; admin may do everything, such as",
         "    kpybroker acl create --allow-principal alice --topic '*' --group '*' --producer --consumer "
-        f"-b {at} -X security.protocol={security.protocol} -X sasl.mechanisms={mechanism} "
-        f"-X sasl.username=admin -X sasl.password={USERS['admin']}",
+        f"-b {at} {' '.join(f'-X {key}={value}' for key, value in client.items())}",
     ]

@@ -24,6 +24,7 @@ class DevOptions(NamedTuple):
     ephemeral_dir: str | None = None
     sasl: str | None = None
     acl: bool = False
+    tls: bool = False
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

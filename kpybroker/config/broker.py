@@ -28,6 +28,8 @@ from kpybroker.config.unserved import check_served
 from kpybroker.config.values import ConfigError, Value
 
 ChangeCallback = Callable[[frozenset[str]], None]
+CheckCallback = Callable[["BrokerConfig"], None]
+"""Raises `ConfigError` for a configuration that a part of the broker could not apply."""
 
 
 class BrokerConfig:
@@ -41,6 +43,7 @@ class BrokerConfig:
         self._values: dict[str, Value] = {}
         self._log_defaults: LogConfig | None = None
         self._callbacks: list[ChangeCallback] = []
+        self.checks: list[CheckCallback] = []
         check_props(self.static)
         check_served(self)
         check_relations(self)
@@ -141,6 +144,10 @@ class BrokerConfig:
     def on_change(self, callback: ChangeCallback) -> None:
         """`callback(names)` runs after a dynamic change, with the keys whose layer changed."""
         self._callbacks.append(callback)
+
+    def on_check(self, check: CheckCallback) -> None:
+        """`check(new)` runs before a dynamic change of this broker is accepted."""
+        self.checks.append(check)
 
     def set_dynamic(self, broker: Mapping[str, str], default: Mapping[str, str]) -> frozenset[str]:
         """Replace both dynamic layers and return the keys that changed. If it raises `ConfigError`, nothing changed."""

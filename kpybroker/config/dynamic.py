@@ -238,6 +238,8 @@ def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
         for name in FIXED_AT_START:
             if new.get(name) != old.get(name):
                 raise ConfigTextError(name, f"{name} cannot be changed while this broker runs")
+        for check in old.checks:
+            check(new)
     except ConfigError as error:
         # Kafka puts the cause in the place of the value, under this name; clients see this text.
         raise ConfigTextError(

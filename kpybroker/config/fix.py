@@ -44,10 +44,7 @@ def _fix_of_unserved(names: list[str]) -> str:
         return f"set authorizer.class.name={ACL_AUTHORIZER}, whose ACLs are in the tree, or leave it out"
     if names == ["authorizer.zookeeper.url"]:
         return "remove authorizer.zookeeper.url, and copy the ACLs into the tree of zookeeper.connect"
-    removed = ", ".join(name for name in names if name != "listeners")
-    steps = [f"remove {removed}"] if removed else []
-    steps += ["use PLAINTEXT in listeners"] if "listeners" in names else []
-    return f"{' and '.join(steps)}, but only where every client that reaches this broker may do everything"
+    return f"remove {', '.join(names)}, but only where every client that reaches this broker may do everything"
 
 
 def _expected(key: Key) -> str:

@@ -48,16 +48,27 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
     for name, text in props.items():
         if name not in mapped and name not in served:
             notes += _note(name, text)
-    if "sasl.enabled.mechanisms" in props and not _mentions_sasl(result):
+    if "sasl.enabled.mechanisms" in props and not _mentions(result, "SASL_"):
         text = (
             "sasl.enabled.mechanisms has no effect: no listener is SASL_PLAINTEXT or SASL_SSL, no client has to log in"
         )
         notes.append(Note("sasl.enabled.mechanisms", text, True))
+    encrypting = [name for name in props if _is_tls_key(name)]
+    if encrypting and not _mentions(result, "SSL"):
+        has = "have" if len(encrypting) > 1 else "has"
+        text = f"{', '.join(encrypting)} {has} no effect: no listener is SSL or SASL_SSL, nothing is encrypted"
+        notes.append(Note(encrypting[0], text, True))
     return Interpreted(result, [*notes, *_security_notes(props)])
 
 
-def _mentions_sasl(props: Mapping[str, str]) -> bool:
-    return any("SASL_" in props.get(key, "").upper() for key in ("listeners", "listener.security.protocol.map"))
+def _is_tls_key(name: str) -> bool:
+    key = BROKER_KEYS.get(base_key(name))
+    return key is not None and key.name.startswith("ssl.") and key.status == HONOURED
+
+
+def _mentions(props: Mapping[str, str], protocol: str) -> bool:
+    """Whether a listener may be of this protocol, as far as that can be seen without parsing them."""
+    return any(protocol in props.get(key, "").upper() for key in ("listeners", "listener.security.protocol.map"))
 
 
 # --- KRaft

@@ -1,9 +1,8 @@
 """Security that a user asks for and that is not served yet: the start is refused, so that nothing is less safe than it
 looks.
 
-Refused is what demands something of clients: that they encrypt or show a certificate, or that another authorizer than
-ours decides. The keys that only say how (stores, passwords, timeouts) demand nothing while no listener uses them;
-`interpret` reports them as without effect.
+Refused is what demands that another authorizer than ours decides, or what says how without one. The keys of TLS and
+logins demand nothing while no listener uses them; `interpret` reports that they have no effect.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from kpybroker.config.values import ConfigTextError
 
 if TYPE_CHECKING:
     from kpybroker.config.config_lookup import ConfigLookup
-
-USABLE_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
 
 EVERYONE = "every client may do everything"
 
@@ -34,11 +31,6 @@ _DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
     "authorizer.zookeeper.url": (bool, "ACLs are kept where the cluster's other data is"),
     "super.users": (bool, EVERYONE),
     "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
-    "ssl.client.auth": (lambda value: value.lower() != "none", "no client shows a certificate"),
-    "security.inter.broker.protocol": (
-        lambda value: value.upper() not in USABLE_PROTOCOLS,
-        "brokers talk in plain text",
-    ),
 }
 """Key -> whether a value demands something that is not served, and what is the case instead."""
 
@@ -53,22 +45,15 @@ class NotServed(ConfigTextError):
 
 def check_served(config: ConfigLookup) -> None:
     """Raise one `NotServed` for all settings that demand security which is not served."""
-    found = [*_listeners(config), *_keys(config)]
+    found = list(_keys(config))
     if found:
         raise NotServed(found)
 
 
 def is_unserved(name: str, text: str) -> bool:
-    """Whether this value of a key demands security that is not served; listeners have their own check."""
+    """Whether this value of a key demands security that is not served."""
     demands = _DEMANDS.get(base_key(name))
     return demands is not None and demands[0](text.strip())
-
-
-def _listeners(config: ConfigLookup) -> Iterator[tuple[str, str]]:
-    usable = ", ".join(sorted(USABLE_PROTOCOLS))
-    for endpoint in config.listeners:
-        if endpoint.security_protocol not in USABLE_PROTOCOLS:
-            yield "listeners", f"listener {endpoint} ({endpoint.security_protocol}, where only {usable} are available)"
 
 
 def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:

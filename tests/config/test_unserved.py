@@ -9,8 +9,8 @@ from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
-from kpybroker.config.keys.status import HONOURED, NO_TLS_CLIENTS, SECURITY
-from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed, is_unserved
+from kpybroker.config.keys.status import HONOURED, NO_JVM_PLUGIN, OPENSSL, SECURITY
+from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import ConfigError
 
 
@@ -19,9 +19,6 @@ from kpybroker.config.values import ConfigError
     [
         ("super.users", "User:admin", "every client may do everything"),
         ("allow.everyone.if.no.acl.found", "FALSE", "every client may do everything"),
-        ("ssl.client.auth", "required", "no client shows a certificate"),
-        ("ssl.client.auth", "requested", "no client shows a certificate"),
-        ("security.inter.broker.protocol", "SASL_SSL", "brokers talk in plain text"),
     ],
 )
 def test_a_demand_is_refused_with_what_is_the_case_instead(name: str, value: str, instead: str) -> None:
@@ -32,25 +29,11 @@ def test_a_demand_is_refused_with_what_is_the_case_instead(name: str, value: str
     assert fix_for(caught.value).startswith(f"remove {name}, but only where every client")
 
 
-@pytest.mark.parametrize("listeners", ["SSL://:9093", "PLAINTEXT://:9092,SASL_SSL://:9093", "SASL_SSL://:1"])
-def test_a_listener_that_encrypts_is_refused(listeners: str) -> None:
-    with pytest.raises(NotServed, match=r"\(S.*, where only PLAINTEXT, SASL_PLAINTEXT are available\)") as caught:
-        BrokerConfig({"listeners": listeners})
-    assert fix_for(caught.value).startswith("use PLAINTEXT in listeners, but only where")
-
-
-def test_a_listener_is_refused_for_its_protocol_not_its_name() -> None:
-    props = {"listeners": "PLAINTEXT://:9092", "listener.security.protocol.map": "PLAINTEXT:SASL_SSL"}
-    with pytest.raises(NotServed, match=r"PLAINTEXT://:9092 \(SASL_SSL, where"):
-        BrokerConfig(props)
-
-
 def test_one_error_names_everything_that_is_refused() -> None:
-    props = {"listeners": "SASL_SSL://:9", "super.users": "User:a", "authorizer.class.name": "a.B"}
     with pytest.raises(NotServed) as caught:
-        BrokerConfig(props)
-    assert caught.value.names == ["listeners", "super.users", "authorizer.class.name"]
-    assert fix_for(caught.value).startswith("remove super.users, authorizer.class.name and use PLAINTEXT in listeners,")
+        BrokerConfig({"super.users": "User:a", "authorizer.class.name": "a.B"})
+    assert caught.value.names == ["super.users", "authorizer.class.name"]
+    assert fix_for(caught.value).startswith("remove super.users, authorizer.class.name, but only where")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +57,8 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
     props = {"ssl.keystore.location": "/s", "ssl.keystore.password": "geheim", "sasl.login.class": "a.B"}
     notes = interpret(props).notes
     assert [note.text for note in notes] == [
-        "ssl.keystore.location, ssl.keystore.password have no effect: TLS listeners are not available yet",
+        "ssl.keystore.location, ssl.keystore.password have no effect: no listener is SSL or SASL_SSL, nothing is "
+        "encrypted",
         "sasl.login.class has no effect: it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not "
         "available yet",
     ]
@@ -84,9 +68,7 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
 def test_every_key_of_tls_and_sasl_is_refused_or_a_warning() -> None:
     for name, *_, status in security.ROWS:
         if name.startswith(("ssl.", "sasl.", "delegation.")):
-            assert status in SECURITY | {HONOURED}
-        if status == NO_TLS_CLIENTS:
-            assert is_unserved(name, "required")
+            assert status in SECURITY | {HONOURED, OPENSSL, NO_JVM_PLUGIN}
 
 
 def test_mechanisms_without_a_listener_that_uses_them_are_a_warning() -> None:
@@ -140,8 +122,8 @@ def test_keys_of_the_authorizer_are_served_with_it() -> None:
 
 def test_a_dynamic_demand_is_refused_and_one_in_the_tree_is_ignored_with_its_reason() -> None:
     config = BrokerConfig()
-    with pytest.raises(ConfigError, match="no client shows a certificate"):
-        validate_dynamic(config, {"ssl.client.auth": "required"}, per_broker=True)
-    usable, ignored = usable_dynamic({"ssl.client.auth": "required", "num.io.threads": "9"}, per_broker=True)
+    with pytest.raises(ConfigError, match="every client may do everything"):
+        validate_dynamic(config, {"super.users": "User:a"}, per_broker=True)
+    usable, ignored = usable_dynamic({"super.users": "User:a", "num.io.threads": "9"}, per_broker=True)
     assert usable == {"num.io.threads": "9"}
-    assert ignored == {"ssl.client.auth": "it demands security that is not served yet"}
+    assert ignored == {"super.users": "it demands security that is not served yet"}

@@ -82,6 +82,40 @@ def test_acls_decide_what_alice_may_write(tmp_path: Path) -> None:
     ]
 
 
+def test_certificates_by_an_authority_of_ones_own_let_a_client_in(tmp_path: Path) -> None:
+    run_sample("security/certificates.sh", tmp_path, {})
+    port = free_port()
+    place = {"127.0.0.1:9093": f"127.0.0.1:{port}"}
+    file = tmp_path / "server.properties"
+    file.write_text(f"{text_of('security/tls.properties', place)}log.dirs={tmp_path / 'data'}\n")
+    command = [sys.executable, "-m", "kpybroker", "server", str(file)]
+    env = environment(tmp_path / "home")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith(READY)
+            assert run_sample("security/tls_client.py", tmp_path, place) == "sealed\n"
+        finally:
+            os.kill(process.pid, signal.SIGTERM)
+
+
+def test_every_key_of_the_samples_of_tls_has_an_effect() -> None:
+    assert unknown_or_without_effect(load_properties(str(SAMPLES / "security" / "tls.properties"))) == []
+    client = load_properties(str(SAMPLES / "security" / "tls-client.properties"))
+    assert client.pop("security.protocol") == "SSL", "a key of clients alone; the others are a broker's too"
+    assert unknown_or_without_effect(client | {"listeners": "SSL://:9"}) == []
+
+
+def test_dev_with_tls_prints_settings_that_work(tmp_path: Path) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    with dev_broker(tmp_path / "data", "--tls") as running:
+        files = tmp_path / "data-tls"
+        settings = {"bootstrap.servers": running.bootstrap, "security.protocol": "SSL"}
+        settings |= {"ssl.ca.location": str(files / "ca.pem")}
+        assert AdminClient(settings).list_topics(timeout=30).cluster_id
+
+
 def test_the_check_of_passwords_knows_its_user() -> None:
     check = module_of(SAMPLES / "security" / "check_passwords.py").check
     assert check("dora", "dora-secret")

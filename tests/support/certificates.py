@@ -31,10 +31,15 @@ class Authority:
             *("-out", self.trust_p12),
         )
 
-    def issue(self, name: str, address: str = "127.0.0.1") -> tuple[Path, Path]:
-        """(PEM file with key and certificate, PKCS12 store with both) for the name and address."""
+    def issue(self, name: str, address: str = "127.0.0.1", subject: str | None = None) -> tuple[Path, Path]:
+        """(PEM file with key and certificate, PKCS12 store with both) for the name and address.
+
+        `subject`: as in `openssl req -subj`, in place of the name.
+        """
         key, request, certificate = (self.directory / f"{name}.{suffix}" for suffix in ("key", "csr", "crt"))
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        openssl(
+            "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject or f"/CN={name}", "-keyout", key, "-out", request
+        )
         extensions = self.directory / f"{name}.ext"
         extensions.write_text(f"subjectAltName=IP:{address}\n")
         openssl(

@@ -11,8 +11,9 @@ import trio
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.loop.steps import Steps, Wait, run_steps
 from kpybroker.broker.network.transport import Stream, Transport
+from kpybroker.broker.requests.connection import BoundListener
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.server import BoundListener, Server
+from kpybroker.broker.requests.server import Server
 from kpybroker.config.keys.synonyms import base_key
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
@@ -190,8 +191,10 @@ class House:
 
     async def run(self, scenario: Callable[[House], Any]) -> None:
         async with trio.open_nursery() as nursery:
+            tls = getattr(self.transport, "tls", None)
+            protocol = "PLAINTEXT" if tls is None else "SSL"
             names = zip(self.names, self.listeners, strict=True)
-            bound = [BoundListener(name, "PLAINTEXT", listener) for name, listener in names]
+            bound = [BoundListener(name, protocol, listener, tls=tls) for name, listener in names]
             nursery.start_soon(self.server.serve, bound)
             await scenario(self)
             nursery.cancel_scope.cancel()

@@ -29,7 +29,7 @@ class Pipe:
         while view := view[self.write_now(view) :]:
             await self.changed.park()
 
-    def write_now(self, data: bytes | memoryview) -> int:
+    def write_now(self, data: bytes | bytearray | memoryview) -> int:
         if self.closed:
             raise BrokenPipeError(errno.EPIPE, "the peer has closed")
         count = min(max(self.capacity - len(self.data), 0), len(data))
@@ -93,6 +93,7 @@ class MemoryStream:
         self.incoming, self.outgoing = incoming, outgoing
         self.local_address, self.remote_address = local, remote
         self.is_muted = False
+        self.is_poked = False
         self.wants_room = False
         self.wait = trio.CancelScope()
 
@@ -103,12 +104,15 @@ class MemoryStream:
         self.is_muted = False
         while True:
             with trio.CancelScope() as self.wait:
-                if self.is_muted:
+                if self.is_poked:
+                    await trio.lowlevel.checkpoint()
+                elif self.is_muted:
                     await trio.sleep_forever()
                 elif self.wants_room:
                     await self.outgoing.wait_writable()
                 else:
                     await self.incoming.wait_readable()
+            self.is_poked = False
             if not on_ready():
                 return
 
@@ -123,6 +127,7 @@ class MemoryStream:
 
     def poke(self) -> None:
         self.is_muted = False
+        self.is_poked = True
         self.wait.cancel()
 
     def receive_now(self, buffer: memoryview) -> int | None:
@@ -132,7 +137,7 @@ class MemoryStream:
         data = _joined(parts)
         return data if len(data) <= SMALL_SLICE_BYTES else None
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
         return self.outgoing.write_now(data)
 
     async def send_parts(self, parts: Sequence[Part]) -> None:

@@ -62,6 +62,7 @@ class ConfigRepository:
         self._log_configs: dict[str, LogConfig] = {}
         self._listeners: list[TopicListener] = []
         self._broker_listeners: list[BrokerListener] = []
+        self._read_listeners: list[BrokerListener] = []
         self._followers: dict[str, list[EntityListener]] = {}
         # What is read later must be kept later, and either of two responses that arrive together may be taken first.
         self._loading = trio.Lock()
@@ -122,6 +123,12 @@ class ConfigRepository:
     def on_broker_change(self, listener: BrokerListener) -> None:
         """`listener(names)` runs after values of the broker's keys have changed."""
         self._broker_listeners.append(listener)
+
+    def on_broker_read(self, listener: BrokerListener) -> None:
+        """`listener(names)` runs whenever the broker's keys were read, also if none has changed: for files that keys
+        name, and that may have changed.
+        """
+        self._read_listeners.append(listener)
 
     def follow(self, entity_type: str, listener: EntityListener) -> None:
         """`listener(entity, props)` runs for every entity of a type but topics and brokers: in `start`, which must come
@@ -298,7 +305,7 @@ class ConfigRepository:
         """Both dynamic layers at once, so that no one sees only one of them changed."""
         async with self._loading:
             changed = await self._read_brokers()
-        for listener in self._broker_listeners if changed else ():
+        for listener in (*self._read_listeners, *(self._broker_listeners if changed else ())):
             listener(frozenset(changed))
         if not TOPIC_DEFAULT_KEYS.isdisjoint(changed):
             await self._apply_defaults()

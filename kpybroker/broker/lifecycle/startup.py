@@ -19,7 +19,8 @@ from kpybroker.broker.lifecycle.errors import (
     EXIT_STORAGE,
     StartupError,
 )
-from kpybroker.broker.requests.server import BoundListener, Gate
+from kpybroker.broker.network.handshakes import Tls
+from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (
@@ -125,8 +126,13 @@ def _follow_producer_rules(host: Host, configs: ConfigRepository) -> None:
     configs.on_broker_change(apply)
 
 
-def bind(config: BrokerConfig, transport: Transport, gates: Mapping[str, Gate]) -> list[BoundListener]:
-    """Bind every listener; nothing is accepted yet. `gates`: of the listeners that need a login, by their names."""
+def bind(
+    config: BrokerConfig, transport: Transport, gates: Mapping[str, Gate], tls: Mapping[str, Tls]
+) -> list[BoundListener]:
+    """Bind every listener; nothing is accepted yet.
+
+    `gates`: of the listeners that need a login, by their names. `tls`: of those that are encrypted.
+    """
     bound: list[BoundListener] = []
     backlog = config.get_int("socket.listen.backlog.size")
     for endpoint in config.listeners:
@@ -136,8 +142,8 @@ def bind(config: BrokerConfig, transport: Transport, gates: Mapping[str, Gate]) 
             for other in bound:
                 other.listener.close()
             raise _bind_error(endpoint.host, endpoint.port, error) from error
-        gate = gates.get(endpoint.listener_name)
-        bound.append(BoundListener(endpoint.listener_name, endpoint.security_protocol, listener, gate=gate))
+        name = endpoint.listener_name
+        bound.append(BoundListener(name, endpoint.security_protocol, listener, gates.get(name), tls.get(name)))
     return bound
 
 

@@ -275,6 +275,7 @@ class Alone:
 
     def __init__(self) -> None:
         self._is_muted = False
+        self._is_poked = False
         self._wants_room = False
         self._wait = trio.CancelScope()
 
@@ -284,12 +285,15 @@ class Alone:
         self._wants_room = for_room
         while True:
             with trio.CancelScope() as self._wait:
-                if self._is_muted:
+                if self._is_poked:
+                    await trio.lowlevel.checkpoint()
+                elif self._is_muted:
                     await trio.sleep_forever()
                 elif self._wants_room:
                     await trio.lowlevel.wait_writable(sock)
                 else:
                     await trio.lowlevel.wait_readable(sock)
+            self._is_poked = False
             if not on_ready():
                 return
 
@@ -306,6 +310,7 @@ class Alone:
         self._is_muted = True
 
     def poke(self, _: socket.socket) -> None:
-        """Call `on_ready` in the task that watches."""
+        """Call `on_ready` in the task that watches, or that will."""
         self._is_muted = False
+        self._is_poked = True
         self._wait.cancel()

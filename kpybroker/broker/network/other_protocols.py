@@ -1,4 +1,5 @@
-"""Clients of other protocols, recognized by their first four bytes, where a Kafka client has the size of a frame.
+"""Clients of other protocols, recognized by their first four bytes, where a Kafka client has the size of a frame, and
+on a listener with TLS the header of a record.
 
 Only a size that is refused anyway is looked at, so no request costs more. A protocol whose first bytes are a small
 number (PostgreSQL) or whose server speaks first (MySQL) is not recognized.
@@ -29,6 +30,13 @@ class OtherProtocol:
 TLS = OtherProtocol(
     "TLS handshake on a {listener} listener: set security.protocol={listener} in the client, or connect to a listener "
     "with TLS"
+)
+PLAIN_KAFKA = OtherProtocol(
+    "plain-text Kafka request on a {listener} listener, which is encrypted: set security.protocol={listener} in the "
+    "client, or connect to a listener without TLS"
+)
+NOT_TLS = OtherProtocol(
+    "what was sent on a {listener} listener is not a TLS handshake: set security.protocol={listener}"
 )
 HTTP = OtherProtocol("HTTP request on a Kafka port: connect with a Kafka client", HTTP_REPLY)
 HTTP_2 = OtherProtocol("HTTP/2 request on a Kafka port: connect with a Kafka client")
@@ -83,3 +91,10 @@ def recognized(first: bytes) -> OtherProtocol | None:
     if first[0] == _MQTT_CONNECT and first[2:] == _MQTT_NAME_LENGTH:
         return MQTT
     return _BY_FIRST_BYTES.get(first)
+
+
+def instead_of_tls(first: bytes) -> OtherProtocol:
+    """What a client speaks whose first bytes, up to four, are not those of a TLS handshake."""
+    if first[:1] == b"\0":
+        return PLAIN_KAFKA
+    return (recognized(first) if len(first) == 4 else None) or NOT_TLS

@@ -79,7 +79,7 @@ class Stream(Protocol):
     def read_now(self, parts: Sequence[Part]) -> bytes | None:
         """All parts in one, if that takes no waiting and they are small; None: use `send_parts`."""
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Buffer) -> int:
         """How many of these bytes could be sent without waiting. Raises OSError when the peer is gone."""
 
     def close(self) -> None:
@@ -281,7 +281,7 @@ class SocketStream:
                 buffers.append(data)
         return b"".join(buffers)
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: Buffer) -> int:
         """As `Stream.send_now`."""
         try:
             return self._sock.send(data)

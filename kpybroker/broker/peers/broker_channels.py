@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, LoginOn, PeerConnection, Request
+from kpybroker.broker.peers.connection import PEER_FAILURES, AnswerLocally, LoginOn, Open, PeerConnection, Request
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
@@ -22,7 +22,7 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.broker.network.transport import Stream, Transport
+    from kpybroker.broker.network.transport import Stream
     from kpybroker.wire.znodes import BrokerRegistration
 
 logger = logging.getLogger("kafka.controller.RequestSendThread")
@@ -54,10 +54,10 @@ class _PeerChannel:
     """To another broker: reconnects, and repeats a request until it has a response."""
 
     def __init__(
-        self, host: Host, transport: Transport, broker_id: int, registration: BrokerRegistration, login_on: LoginOn
+        self, host: Host, connect: Open, broker_id: int, registration: BrokerRegistration, login_on: LoginOn
     ) -> None:
         self._host = host
-        self._transport = transport
+        self._open = connect
         self._broker_id = broker_id
         self._registration = registration
         self._login_on = login_on
@@ -94,7 +94,7 @@ class _PeerChannel:
             for endpoint in self._registration.endpoints:
                 if endpoint.listener_name == name:
                     self._listener = name
-                    return await self._transport.connect(endpoint.host, endpoint.port, timeout_s)
+                    return await self._open(name, endpoint.host, endpoint.port, timeout_s)
         raise OSError(f"broker {self._broker_id} has no listener {names[-1]}")
 
     async def _log_in(self, stream: Stream, timeout_s: float) -> float:
@@ -124,13 +124,13 @@ class BrokerChannels:
     def __init__(
         self,
         host: Host,
-        transport: Transport,
+        connect: Open,
         answer_locally: AnswerLocally,
         on_response: OnResponse,
         login_on: LoginOn = lambda listener: None,
     ) -> None:
         self._host = host
-        self._transport = transport
+        self._open = connect
         self._answer_locally = answer_locally
         self._on_response = on_response
         self._login_on = login_on
@@ -183,7 +183,7 @@ class BrokerChannels:
         requests: trio.MemoryReceiveChannel[ControlRequest | trio.Event],
         scope: trio.CancelScope,
     ) -> None:
-        peer = _PeerChannel(self._host, self._transport, broker_id, registration, self._login_on)
+        peer = _PeerChannel(self._host, self._open, broker_id, registration, self._login_on)
         deliver = self._send_locally if broker_id == self._host.node_id else peer.send
         with scope:
             try:

@@ -51,6 +51,20 @@ borrowed from the connection's buffer: valid until the next request.
 Connect = Callable[[float], Awaitable["Stream"]]
 """Opens a stream to the peer within this many seconds. Raises OSError."""
 
+Open = Callable[[str, str, int, float], Awaitable["Stream"]]
+"""(listener, host, port, seconds) -> a stream that requests can be sent on, encrypted where the listener is. Raises
+OSError.
+"""
+
+Secure = Callable[[str, str, "Stream", float], Awaitable["Stream"]]
+"""(listener, host, connected stream, seconds) -> the stream to use. Raises OSError, and closes the stream then."""
+
+
+async def not_secured(listener: str, host: str, stream: Stream, timeout_s: float) -> Stream:
+    """A `Secure` for listeners without TLS."""
+    return stream
+
+
 LogIn = Callable[["Stream", float], Awaitable[float]]
 """Logs in on a stream where nothing is in flight, within this many seconds; returns when to do so again, on trio's
 clock. Raises PEER_FAILURES.

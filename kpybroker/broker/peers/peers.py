@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 
 from kpybroker.broker.peers.broker_channels import BrokerChannels, OnResponse
-from kpybroker.broker.peers.connection import AnswerLocally, LoginOn, PeerConnection, Request
+from kpybroker.broker.peers.connection import AnswerLocally, LoginOn, PeerConnection, Request, Secure, not_secured
 from kpybroker.broker.peers.controller_channel import ControllerChannel
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Peers:
         self._answer_locally = answer_locally
         self.login_on: LoginOn = lambda listener: None
         """Set at the start where a listener between brokers needs logins."""
+        self.secure: Secure = not_secured
+        """Set at the start where a listener between brokers is encrypted."""
 
     async def ask(self, broker_id: int, api_key: ApiKey, message: Any, version: int) -> Any:
         """Send one request on a connection of its own and return the response, within `request.timeout.ms`.
@@ -71,7 +73,7 @@ class Peers:
             address = self._directory.address_of(broker_id)
             if address is None:
                 raise OSError(f"broker {broker_id} is not available" if broker_id >= 0 else "there is no controller")
-            return await self._transport.connect(*address, timeout_s)
+            return await self._open(self._host.config.inter_broker_listener_name, *address, timeout_s)
 
         async def log_in(stream: Stream, timeout_s: float) -> float:
             login = self.login_on(self._host.config.inter_broker_listener_name)
@@ -88,5 +90,10 @@ class Peers:
     def broker_channels(self, on_response: OnResponse) -> BrokerChannels:
         """The controller's channels, one a broker, without any broker yet."""
         return BrokerChannels(
-            self._host, self._transport, self._answer_locally, on_response, lambda listener: self.login_on(listener)
+            self._host, self._open, self._answer_locally, on_response, lambda listener: self.login_on(listener)
         )
+
+    async def _open(self, listener: str, host: str, port: int, timeout_s: float) -> Stream:
+        started = trio.current_time()
+        stream = await self._transport.connect(host, port, timeout_s)
+        return await self.secure(listener, host, stream, timeout_s - (trio.current_time() - started))

@@ -17,28 +17,27 @@ import errno
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
 from kpybroker.broker.loop.clock import Clock
-from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, Wait
+from kpybroker.broker.loop.steps import Suspended, Unfinished
 from kpybroker.broker.network.frames import FrameReader
+from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
-from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, FirstTimes, client_name
+from kpybroker.broker.network.transport import Stream
+from kpybroker.broker.requests.clients import FirstTimes, client_name
+from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
 from kpybroker.broker.requests.connection_limits import ConnectionLimits, idle_longest
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
-from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
-from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -51,105 +50,6 @@ REQUESTS_AT_ONCE = 8
 ACCEPT_PAUSE_S = 0.1
 IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-
-
-class Gate(Protocol):
-    """What a SASL listener puts before the dispatcher of each connection until its client has logged in."""
-
-    @property
-    def frame_bytes_max(self) -> int:
-        """The largest frame before the login."""
-
-    def guard(self, connection: Connection) -> AnswerNow:
-        """What answers the connection's requests from its first one on. After the login the gate calls
-        `Connection.admit`.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class BoundListener:
-    """A listener of the configuration with its bound socket. `gate`: its clients must log in."""
-
-    name: str
-    security_protocol: str
-    listener: Listener
-    gate: Gate | None = None
-
-
-class Connection:
-    """What is known about one client connection (a `ConnectionInfo`)."""
-
-    __slots__ = (
-        "answer_now",
-        "client_host",
-        "client_id",
-        "client_port",
-        "client_software_name",
-        "client_software_version",
-        "connection_id",
-        "frame_bytes_max",
-        "frames",
-        "last_active",
-        "listener_name",
-        "local_host",
-        "local_port",
-        "principal",
-        "refused_batches",
-        "scope",
-        "security_protocol",
-        "sending",
-        "stream",
-        "suspended",
-        "timer",
-        "unfinished",
-        "unsent",
-        "waiting_on_broker",
-        "was_active",
-    )
-
-    def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
-        self.stream = stream
-        self.local_host, self.local_port = stream.local_address
-        self.client_host, self.client_port = stream.remote_address
-        self.listener_name = bound.name
-        self.security_protocol = bound.security_protocol
-        self.principal: Principal = ANONYMOUS
-        self.client_id: str | None = None  # of the last request
-        self.client_software_name = UNKNOWN_SOFTWARE
-        self.client_software_version = UNKNOWN_SOFTWARE
-        self.refused_batches = RefusedBatches()
-        self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
-        self.last_active = now
-        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
-        self.waiting_on_broker = False
-        self.scope = trio.CancelScope()
-        self.answer_now: AnswerNow
-        self.frames: FrameReader
-        self.frame_bytes_max = 0  # of a client that has logged in
-        # What `_serve_now` leaves to the task: bytes, and then a response that has to be awaited.
-        self.unsent = b""
-        self.unfinished: Unfinished[Answer] | None = None
-        # The response that is sent as the client takes it; nothing else is in progress then.
-        self.sending: tuple[AnswerOut, RequestContext] | None = None
-        # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
-        self.suspended: Suspended[Answer] | None = None
-        self.timer = trio.CancelScope()
-
-    def end(self) -> None:
-        """As `ConnectionInfo.end`."""
-        self.scope.cancel()
-
-    def mute(self, deadline: float) -> None:
-        """As `ConnectionInfo.mute`: until then a suspended request without a response is in progress."""
-        self.suspended = Suspended(_nothing(), Wait(deadline))
-        if deadline < self.timer.deadline:
-            self.timer.deadline = deadline
-
-    def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
-        """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
-        self.principal = principal
-        self.answer_now = answer_now
-        self.frames.allow(self.frame_bytes_max)
 
 
 class Server:
@@ -217,6 +117,9 @@ class Server:
                 logger.error("Cannot accept on listener %s: %s", bound.name, error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
+            tls = bound.tls
+            if tls is not None:
+                stream = tls.wrap(stream)
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
             try:
@@ -232,7 +135,7 @@ class Server:
             gate = bound.gate
             connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
-            nursery.start_soon(self._serve_connection, connection, gate)
+            nursery.start_soon(self._serve_connection, connection, gate, tls)
 
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
@@ -243,16 +146,23 @@ class Server:
             logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
             given_up.end()
 
-    async def _serve_connection(self, connection: Connection, gate: Gate | None) -> None:
+    async def _serve_connection(self, connection: Connection, gate: Gate | None, tls: Tls | None) -> None:
         frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
         if gate is not None:
             frame_bytes_max = min(frame_bytes_max, gate.frame_bytes_max)
         connection.frames = FrameReader(connection.stream, self._buffers, frame_bytes_max, self._memory, connection)
         try:
             with connection.scope:
+                if tls is not None:
+                    await tls.shake_hands(connection)
                 await self._serve_requests(connection)
         except OtherProtocolError as error:
             self._dismiss(connection, error)
+        except HandshakeFailed as error:
+            level = logging.WARNING if self._first_times.is_first(connection, str(error)) else logging.DEBUG
+            logger.log(
+                level, "Failed authentication with %s (SSL handshake failed): %s", client_name(connection), error
+            )
         except ProtocolError as error:
             logger.warning("Closing connection %s: %s", client_name(connection), error)
         except (OSError, EOFError, trio.ClosedResourceError) as error:
@@ -477,11 +387,6 @@ class Server:
                 elif connection.last_active <= now - idle_s:
                     logger.debug("About to close the idle connection from %s", client_name(connection))
                     connection.scope.cancel()
-
-
-def _nothing() -> Steps[Answer]:
-    return b""
-    yield
 
 
 def _leave_to_the_task() -> bool:

@@ -37,8 +37,8 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHan
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
     from kpybroker.broker.loop.steps import Unfinished
+    from kpybroker.broker.requests.connection import Connection
     from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
-    from kpybroker.broker.requests.server import Connection
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -88,7 +88,7 @@ class State(enum.Enum):
 
 
 class SaslGate:
-    """The gate of one listener (a `server.Gate`)."""
+    """The gate of one listener (a `connection.Gate`)."""
 
     def __init__(self, logins: Logins, dispatcher: Dispatcher, clock: Clock) -> None:
         self.logins = logins
@@ -98,11 +98,11 @@ class SaslGate:
 
     @property
     def frame_bytes_max(self) -> int:
-        """As `server.Gate.frame_bytes_max`."""
+        """As `connection.Gate.frame_bytes_max`."""
         return self.logins.frame_bytes_max
 
     def guard(self, connection: Connection) -> AnswerNow:
-        """As `server.Gate.guard`."""
+        """As `connection.Gate.guard`."""
         return _Guard(self, connection).answer_now
 
 

@@ -12,9 +12,8 @@ from typing import Final
 HONOURED: Final = "honoured"
 REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
-NO_TLS: Final = "no-tls"
+OPENSSL: Final = "openssl"
 NO_SASL: Final = "no-sasl"
-NO_TLS_CLIENTS: Final = "no-tls-clients"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
@@ -39,9 +38,8 @@ REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
-    NO_TLS: "TLS listeners are not available yet",
+    OPENSSL: "it chooses a part of Java's TLS: here OpenSSL is used, with the versions of ssl.enabled.protocols",
     NO_SASL: "it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not available yet",
-    NO_TLS_CLIENTS: "TLS listeners are not available yet: the start is refused with anything but none",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
@@ -64,7 +62,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_TLS, NO_SASL, NO_TLS_CLIENTS, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_SASL, NO_DELEGATION_TOKENS})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"

@@ -360,7 +360,7 @@ class HeldStream:
         """As `Stream.read_now`."""
         return self._inner.read_now(parts)
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
         """As `Stream.send_now`; a held stream takes nothing."""
         return 0 if self.is_held() else self._inner.send_now(data)
 

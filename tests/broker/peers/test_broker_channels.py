@@ -9,6 +9,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.peers.broker_channels import BrokerChannels, ControlRequest
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.wire.api import ApiKey
@@ -49,7 +50,11 @@ async def channel_to_peer(
         host = FakeHost(
             nursery, BrokerConfig({"broker.id": "1", **{name.replace("_", "."): value for name, value in keys.items()}})
         )
-        channels = BrokerChannels(host, transport, answer_locally, on_response)
+
+        async def connect(_listener: str, host_name: str, port: int, timeout_s: float) -> Stream:
+            return await transport.connect(host_name, port, timeout_s)
+
+        channels = BrokerChannels(host, connect, answer_locally, on_response)
         peer = Peer(transport)
         nursery.start_soon(peer.serve)
         channels.add(2, registration, nursery)

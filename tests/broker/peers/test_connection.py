@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.network.transport import Listener, SocketTransport, Stream, Transport
-from kpybroker.broker.peers.connection import FIRST_BUFFER_BYTES, PeerConnection, Request
+from kpybroker.broker.peers.connection import FIRST_BUFFER_BYTES, LogIn, PeerConnection, Request, no_login
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode_from, encode
 from kpybroker.wire.errors import ProtocolError
@@ -55,7 +55,9 @@ Serve = Callable[[Stream], Any]
 
 
 @asynccontextmanager
-async def connection_to(serve: Serve, transport: Transport | None = None) -> AsyncIterator[PeerConnection]:
+async def connection_to(
+    serve: Serve, transport: Transport | None = None, log_in: LogIn = no_login
+) -> AsyncIterator[PeerConnection]:
     transport = transport or SocketTransport()
     listener: Listener = transport.listen("127.0.0.1", 0, 5)
     host, port = listener.address
@@ -67,7 +69,7 @@ async def connection_to(serve: Serve, transport: Transport | None = None) -> Asy
         finally:
             stream.close()
 
-    connection = PeerConnection(lambda timeout_s: transport.connect(host, port, timeout_s), "test")
+    connection = PeerConnection(lambda timeout_s: transport.connect(host, port, timeout_s), "test", log_in)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.poll)
         nursery.start_soon(accept)
@@ -221,3 +223,52 @@ async def test_what_on_answer_raises_is_raised_by_the_conversation() -> None:
     async with connection_to(serve) as connection:
         with pytest.raises(LookupError):
             await connection.converse(fetch(0), on_answer, ANSWER_TIMEOUT_S)
+
+
+async def serve_in_order(stream: Stream) -> None:
+    """Each response has the number of the request as its session id; a login is the byte L."""
+    number = 0
+    while True:
+        first = await receive_exactly(stream, 1)
+        if first == b"L":
+            await stream.send_parts([b"L"])
+            continue
+        size = int.from_bytes(first + await receive_exactly(stream, 3), "big")
+        correlation_id = int.from_bytes((await receive_exactly(stream, size))[4:8], "big")
+        await stream.send_parts([answer(number, correlation_id)])
+        number += 1
+
+
+@pytest.mark.parametrize("lifetime_s", [0.0, 1e9])
+async def test_a_login_comes_first_and_again_when_its_session_is_nearly_over(lifetime_s: float) -> None:
+    """Also within a conversation, between a response and the next request. No request is lost or sent twice."""
+    logins = 0
+
+    async def log_in(stream: Stream, timeout_s: float) -> float:
+        nonlocal logins
+        logins += 1
+        await stream.send_parts([b"L"])
+        assert await receive_exactly(stream, 1) == b"L"
+        return trio.current_time() + lifetime_s
+
+    got: list[int] = []
+
+    def on_answer(response: FetchResponse) -> Request | None:
+        got.append(response.session_id)
+        return fetch(len(got)) if len(got) % 10 else None
+
+    async with connection_to(serve_in_order, log_in=log_in) as connection:
+        for _ in range(2):
+            await connection.converse(fetch(len(got)), on_answer, ANSWER_TIMEOUT_S)
+    assert got == list(range(20))
+    assert logins == (20 if lifetime_s == 0 else 1)
+
+
+async def test_a_login_that_is_refused_closes_the_connection() -> None:
+    async def log_in(stream: Stream, timeout_s: float) -> float:
+        raise OSError("refused")
+
+    async with connection_to(serve_in_order, log_in=log_in) as connection:
+        with pytest.raises(OSError, match="refused"):
+            await connection.ask(fetch(0), ANSWER_TIMEOUT_S)
+        assert connection._stream is None
