@@ -1,4 +1,4 @@
-"""What `kpybroker dev --sasl` and `--tls` add to a broker for development: a protocol, users, and what clients set.
+"""What `kpybroker dev --sasl`, `--tls` and `--acl` add for development: a protocol, users, and what clients set.
 
 The users are always the same, so that a client's settings stay valid: `dev` is for one machine and one developer.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from kpybroker.config.unserved import ACL_AUTHORIZER
 
 if TYPE_CHECKING:
     from kpybroker.cli.dev_certificates import TlsFiles
@@ -17,6 +19,9 @@ USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256", "oauthbearer": OAUTHBEARER}
 """What `--sasl` takes -> the mechanism. Tokens are unsecured ones, of any user; brokers then log in by PLAIN."""
+
+DEFAULT_SASL = "scram"
+"""With `--acl` alone: who has no name cannot be allowed anything."""
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -118,4 +123,34 @@ def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles |
         f"    Python   Producer({python!r})",
         "    Java     a properties file:",
         *(f"      {key}={value}" for key, value in {"bootstrap.servers": at, **java}.items()),
+    ]
+
+
+def with_acls(security: Security) -> Security:
+    """With an authorizer whose super user is admin; the banner has the command that allows alice something."""
+    keys = {
+        **security.keys,
+        "authorizer.class.name": ACL_AUTHORIZER,
+        "super.users": "User:admin",
+    }
+    return security._replace(keys=keys, show=lambda at: [*_shown(security, at), *_acl_lines(at, security)])
+
+
+def _shown(security: Security, at: str) -> Sequence[str]:
+    return () if security.show is None else security.show(at)
+
+
+def _acl_lines(at: str, security: Security) -> list[str]:
+    client = {
+        "security.protocol": security.protocol,
+        "sasl.mechanisms": security.keys["sasl.enabled.mechanisms"],
+        "sasl.username": "admin",
+        "sasl.password": USERS["admin"],
+    }
+    if "ssl.truststore.location" in security.keys:
+        client["ssl.ca.location"] = security.keys["ssl.truststore.location"]
+    return [
+        "  acls     alice may do nothing yet; admin may do everything, such as",
+        "    kpybroker acl create --allow-principal alice --topic '*' --group '*' --producer --consumer "
+        f"-b {at} {' '.join(f'-X {key}={value}' for key, value in client.items())}",
     ]
