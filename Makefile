@@ -109,11 +109,11 @@ bench-beside: test-deps  ## a hot producer's p99 beside compaction, retention, a
 bench-groups: test-deps  ## how long a hundred members of one group take to settle, next to real Kafka: 3 minutes
 	$(BIN)/python -m compat_tests.bench.groups
 
-bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
-	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
-
 bench-quotas: test-deps  ## how near clients come to the rate that a quota sets, next to real Kafka: 5 minutes
 	$(BIN)/python -m compat_tests.bench.quotas
+
+bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
+	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget

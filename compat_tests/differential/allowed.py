@@ -47,7 +47,7 @@ class Allowed:
         )
 
 
-NOT_SERVED = "7|17|29|3[014689]|4[01356]|5[01678]|6[79]"
+NOT_SERVED = "7|17|3[4689]|4[01356]|5[01678]|6[79]"
 UNKNOWN_ERROR = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 ALLOWED: tuple[Allowed, ...] = (

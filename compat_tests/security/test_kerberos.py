@@ -10,6 +10,7 @@ from typing import Any
 import gssapi
 import pytest
 from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer
 from kafka import KafkaProducer
 
 from compat_tests.conftest import Launcher
@@ -36,16 +37,19 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield one
 
 
-@pytest.fixture(scope="module")
-def pair(launcher: Launcher, kdc: Realm) -> Iterator[Pair]:
-    properties = {
+def properties_of(kdc: Realm) -> dict[str, str]:
+    return {
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
         "sasl.kerberos.principal.to.local.rules": RULES,
         "listener.name.sasl.gssapi.sasl.jaas.config": f'{MODULE} keyTab="{kdc.keytab(BROKER)}" '
         f'principal="{BROKER}@{REALM}";',
     }
-    with running_pair(launcher, "kerberos", properties, HOST) as both:
+
+
+@pytest.fixture(scope="module")
+def pair(launcher: Launcher, kdc: Realm) -> Iterator[Pair]:
+    with running_pair(launcher, "kerberos", properties_of(kdc), HOST) as both:
         yield both
 
 
@@ -195,3 +199,21 @@ def test_java(pair: Pair, kdc: Realm, tmp_path: Path) -> None:
     tools.run("console-producer", "--topic", topic, "--producer.config", str(settings), stdin="one\n")
     consumer = ["--topic", topic, "--from-beginning", "--max-messages", "1", "--consumer.config", str(settings)]
     assert tools.run("console-consumer", *consumer).lines == ["one"]
+
+
+# --- between brokers
+
+
+def test_brokers_log_in_to_each_other(launcher: Launcher, kdc: Realm) -> None:
+    """Kafka and kpybroker replicate in both directions, and the controller reaches both."""
+    between = {"inter.broker.listener.name": "SASL", "sasl.mechanism.inter.broker.protocol": "GSSAPI"}
+    with running_pair(launcher, "kerberos-brokers", properties_of(kdc) | between, HOST) as pair:
+        pair.cluster.create("replicated", "1:2,2:1", "--config", "min.insync.replicas=2")
+        failures: list[Any] = []
+        producer = Producer({"bootstrap.servers": pair.cluster.bootstrap, "acks": "all"})
+        for partition in (0, 1):
+            producer.produce(
+                "replicated", b"one", partition=partition, on_delivery=lambda error, _: failures.append(error)
+            )
+        assert producer.flush(DEADLINE_S) == 0
+        assert failures == [None, None]

@@ -28,6 +28,8 @@ VERSIONS = ("3.9.1", "4.x")
 JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
 
 MAIN_CLASSES = {
+    "acls": "org.apache.kafka.tools.AclCommand",
+    "acls-zookeeper": "kafka.admin.AclCommand",  # before 4.0 only
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
@@ -57,6 +59,7 @@ MAIN_CLASSES = {
 }
 # where 3.9.1 still had the Scala one
 MAIN_CLASSES_3_9 = {
+    "acls": "kafka.admin.AclCommand",
     "console-producer": "kafka.tools.ConsoleProducer",
     "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "cluster": "kafka.tools.ClusterTool",
@@ -67,6 +70,7 @@ MAIN_CLASSES_ON_ZOOKEEPER = {
 }
 # tools that do not take --bootstrap-server
 BOOTSTRAP_OPTION = {
+    "acls-zookeeper": None,
     "producer-perf-test": None,
     "dump-log": None,
     "e2e-latency": None,

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.coordinators.transactions import TransactionCoordinators
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
+    from kpybroker.broker.security.acls import Acls
     from kpybroker.broker.security.tokens import DelegationTokens
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
@@ -106,6 +107,7 @@ class Broker:
         self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
+        self.acls: Acls | None = None
         self.quotas: ClientQuotas | None = None
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
@@ -192,6 +194,10 @@ class Broker:
         self.cluster_id, self.node_id = await startup.agree_on_ids(self)
         self.metadata.local_broker_id = self.node_id
         await self.configs.start()
+        if self.config.get_str("authorizer.class.name"):
+            from kpybroker.broker.lifecycle.authorizer import open_authorizer
+
+            self.acls, self.authorizer = await open_authorizer(self)
         tls = self._make_tls()
         if self.config.get_str("kpybroker.scram.initial.users"):
             from kpybroker.broker.lifecycle.logins import create_users

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
-from kpybroker.cli.dev_security import security_of
+from kpybroker.cli.dev_security import DEFAULT_SASL, security_of, with_acls
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
@@ -27,6 +27,8 @@ DIRECTORY_KEYS = ("log.dirs", "log.dir")
 def run_dev(options: DevOptions) -> int:
     """Run the broker, or the cluster, until it is stopped; the exit code."""
     set_up_logging(options.log_format, python_level(options.log_level or "INFO"), quiet=options.log_level is None)
+    if options.acl and options.sasl is None:
+        options = options._replace(sasl=DEFAULT_SASL)
     given = parse_overrides(options.overrides)
     _check_directories(options, given)
     if options.ephemeral:
@@ -66,6 +68,8 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
 
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
     security = security_of(options.sasl, _certificates(options, data_dir, temporary) if options.tls else None)
+    if options.acl:
+        security = with_acls(security)
     defaults = development_defaults(options.brokers) | dict(security.keys)
     extras = run.Extras(f"{data_dir}-more", options.control, options.exit_with, security.show)
     if options.brokers > 1:

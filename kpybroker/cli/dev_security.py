@@ -1,4 +1,4 @@
-"""What `kpybroker dev --sasl` and `--tls` add to a broker for development: a protocol, users, and what clients set.
+"""What `kpybroker dev --sasl`, `--tls` and `--acl` add for development: a protocol, users, and what clients set.
 
 The users are always the same, so that a client's settings stay valid: `dev` is for one machine and one developer.
 """
@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kpybroker.config.unserved import ACL_AUTHORIZER
+
 if TYPE_CHECKING:
     from kpybroker.cli.dev_certificates import TlsFiles
 
 USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 """The brokers log in as admin."""
 
-MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256"}
-"""What `--sasl` takes -> the mechanism."""
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256", "oauthbearer": OAUTHBEARER}
+"""What `--sasl` takes -> the mechanism. Tokens are unsecured ones, of any user; brokers then log in by PLAIN."""
+
+DEFAULT_SASL = "scram"
+"""With `--acl` alone: who has no name cannot be allowed anything."""
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 
 
@@ -61,6 +68,12 @@ def _tls_keys(files: TlsFiles) -> dict[str, str]:
 
 
 def _sasl_keys(mechanism: str, protocol: str) -> dict[str, str]:
+    if mechanism == OAUTHBEARER:
+        jaas = f'{_MODULES[mechanism]} required unsecuredValidatorPrincipalClaimName="sub";'
+        return _sasl_keys("PLAIN", protocol) | {
+            "sasl.enabled.mechanisms": f"{mechanism},PLAIN",
+            f"listener.name.{protocol.lower()}.oauthbearer.sasl.jaas.config": jaas,
+        }
     keys = {
         "sasl.enabled.mechanisms": mechanism,
         "sasl.mechanism.inter.broker.protocol": mechanism,
@@ -94,9 +107,14 @@ def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles |
     if mechanism is not None:
         password = USERS["alice"]
         lines.append(f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}")
-        librdkafka |= {"sasl.mechanisms": mechanism, "sasl.username": "alice", "sasl.password": password}
+        login = f'username="alice" password="{password}"'
+        own = {"sasl.username": "alice", "sasl.password": password}
+        if mechanism == OAUTHBEARER:
+            login = 'unsecuredLoginStringClaim_sub="alice"'
+            own = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"}
+        librdkafka |= {"sasl.mechanisms": mechanism, **own}
         java["sasl.mechanism"] = mechanism
-        java["sasl.jaas.config"] = f'{_MODULES[mechanism]} required username="alice" password="{password}";'
+        java["sasl.jaas.config"] = f"{_MODULES[mechanism]} required {login};"
     python = {"bootstrap.servers": at, **librdkafka}
     return [
         *lines,
@@ -105,4 +123,34 @@ def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles |
         f"    Python   Producer({python!r})",
         "    Java     a properties file:",
         *(f"      {key}={value}" for key, value in {"bootstrap.servers": at, **java}.items()),
+    ]
+
+
+def with_acls(security: Security) -> Security:
+    """With an authorizer whose super user is admin; the banner has the command that allows alice something."""
+    keys = {
+        **security.keys,
+        "authorizer.class.name": ACL_AUTHORIZER,
+        "super.users": "User:admin",
+    }
+    return security._replace(keys=keys, show=lambda at: [*_shown(security, at), *_acl_lines(at, security)])
+
+
+def _shown(security: Security, at: str) -> Sequence[str]:
+    return () if security.show is None else security.show(at)
+
+
+def _acl_lines(at: str, security: Security) -> list[str]:
+    client = {
+        "security.protocol": security.protocol,
+        "sasl.mechanisms": security.keys["sasl.enabled.mechanisms"],
+        "sasl.username": "admin",
+        "sasl.password": USERS["admin"],
+    }
+    if "ssl.truststore.location" in security.keys:
+        client["ssl.ca.location"] = security.keys["ssl.truststore.location"]
+    return [
+        "  acls     alice may do nothing yet; admin may do everything, such as",
+        "    kpybroker acl create --allow-principal alice --topic '*' --group '*' --producer --consumer "
+        f"-b {at} {' '.join(f'-X {key}={value}' for key, value in client.items())}",
     ]

@@ -23,6 +23,7 @@ class DevOptions(NamedTuple):
     exit_with: int | None = None
     ephemeral_dir: str | None = None
     sasl: str | None = None
+    acl: bool = False
     tls: bool = False
 
 

@@ -257,6 +257,7 @@ def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
         _check_threads(old, new)
         _check_cleaner_threads(old, new)
         _check_local_retention(new)
+        _check_connections(old, new)
         for name in FIXED_AT_START:
             if new.get(name) != old.get(name):
                 raise ConfigTextError(name, f"{name} cannot be changed while this broker runs")
@@ -298,6 +299,14 @@ def _check_cleaner_threads(old: BrokerConfig, new: BrokerConfig) -> None:
         raise ConfigTextError(
             name, f"Log cleaner threads cannot be increased to more than double the current value {before}"
         )
+
+
+def _check_connections(old: BrokerConfig, new: BrokerConfig) -> None:
+    """Zero is allowed in the file only, and for one listener, as in Kafka."""
+    for name in ("max.connections", "max.connection.creation.rate"):
+        value = new.get_int(name)
+        if value != old.get_int(name) and value <= 0:
+            raise ConfigTextError(name, f"Invalid {name} {value}")
 
 
 def _check_local_retention(new: BrokerConfig) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kpybroker.config.keys.definition import Key
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.synonyms import base_key
-from kpybroker.config.unserved import NotServed
+from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import (
     BOOLEAN,
     DOUBLE,
@@ -40,6 +40,10 @@ def fix_for(error: ConfigError) -> str:
 
 
 def _fix_of_unserved(names: list[str]) -> str:
+    if names == ["authorizer.class.name"]:
+        return f"set authorizer.class.name={ACL_AUTHORIZER}, whose ACLs are in the tree, or leave it out"
+    if names == ["authorizer.zookeeper.url"]:
+        return "remove authorizer.zookeeper.url, and copy the ACLs into the tree of zookeeper.connect"
     return f"remove {', '.join(names)}, but only where every client that reaches this broker may do everything"
 
 

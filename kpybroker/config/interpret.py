@@ -44,8 +44,9 @@ def interpret(props: Mapping[str, str]) -> Interpreted:
     result = dict(props)
     notes = [] if "process.roles" not in props else _from_kraft(result)
     mapped = {note.key for note in notes}
+    served = AUTHORIZER_KEYS if props.get("authorizer.class.name", "").strip() else frozenset()
     for name, text in props.items():
-        if name not in mapped:
+        if name not in mapped and name not in served:
             notes += _note(name, text)
     if "sasl.enabled.mechanisms" in props and not _mentions(result, "SASL_"):
         text = (
@@ -150,7 +151,7 @@ def _security_notes(props: Mapping[str, str]) -> Iterable[Note]:
 
 def _unknown(name: str) -> str:
     if name in AUTHORIZER_KEYS:
-        return f"{name} has no effect: it is a key of authorizers, and none is available yet"
+        return f"{name} has no effect: it is a key of the authorizer, and authorizer.class.name is not set"
     text = f"{name} is not a configuration key of Kafka 3.9 and has no effect"
     if name.startswith(_CUSTOM_SPACES):
         return text

@@ -1,8 +1,8 @@
 """Security that a user asks for and that is not served yet: the start is refused, so that nothing is less safe than it
 looks.
 
-Refused is what demands that an authorizer decides. The keys of TLS and logins demand nothing while no listener uses
-them; `interpret` reports that they have no effect.
+Refused is what demands that another authorizer than ours decides, or what says how without one. The keys of TLS and
+logins demand nothing while no listener uses them; `interpret` reports that they have no effect.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 EVERYONE = "every client may do everything"
 
+ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+"""The one authorizer, under the name of Kafka's class."""
+
 AUTHORIZER_KEYS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 """Keys that Kafka's authorizers read, and that the broker does not define."""
 
 _Demands = Callable[[str], bool]
 
 _DEMANDS: Final[dict[str, tuple[_Demands, str]]] = {
-    "authorizer.class.name": (bool, EVERYONE),
+    "authorizer.class.name": (lambda value: value not in ("", ACL_AUTHORIZER), f"only {ACL_AUTHORIZER} is available"),
+    "authorizer.zookeeper.url": (bool, "ACLs are kept where the cluster's other data is"),
     "super.users": (bool, EVERYONE),
     "allow.everyone.if.no.acl.found": (lambda value: value.lower() == "false", EVERYONE),
 }
@@ -53,6 +57,7 @@ def is_unserved(name: str, text: str) -> bool:
 
 
 def _keys(config: ConfigLookup) -> Iterator[tuple[str, str]]:
+    has_authorizer = config.effective.get("authorizer.class.name", "").strip() == ACL_AUTHORIZER
     for name, text in config.effective.items():
-        if is_unserved(name, text):
+        if is_unserved(name, text) and not (has_authorizer and name in AUTHORIZER_KEYS):
             yield name, f"{name}={text.strip()} ({_DEMANDS[base_key(name)][1]})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Operation(IntEnum):
@@ -93,23 +93,77 @@ class Principal:
 ANONYMOUS = Principal()
 
 
+class Action(NamedTuple):
+    """An operation on a resource, as the audit log names it; a name of None is any resource of the type.
+
+    `references` is how often the request names the resource.
+    """
+
+    operation: Operation
+    resource_type: ResourceType
+    name: str | None
+    references: int = 1
+
+
+class Requester(Protocol):
+    """Who made a request, from where, and which; for the audit log."""
+
+    api_key: int
+
+    @property
+    def principal(self) -> Principal:
+        """The authenticated principal."""
+
+    @property
+    def client_host(self) -> str:
+        """The client's address."""
+
+
 class Authorizer(Protocol):
     """Decides whether a principal may perform an operation; Kafka's `Authorizer` plug-in."""
+
+    @property
+    def generation(self) -> int:
+        """It grows whenever what is allowed may have changed."""
+
+    @property
+    def audits_allowed(self) -> bool:
+        """Whether `audit` wants to know of what is allowed, too. Of what is denied it is always called."""
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         """Whether `principal`, connected from `host`, may perform `operation` on the resource `name`."""
 
+    def authorize_by_resource_type(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there is or can be a resource of this type on which `principal` may perform `operation`."""
+
+    def audit(self, request: Requester, action: Action, allowed: bool) -> None:
+        """Log a decision."""
+
 
 class AllowAll:
-    """No `authorizer.class.name`: everything is allowed."""
+    """No `authorizer.class.name`: everything is allowed, and nothing is audited."""
+
+    generation = 0
+    audits_allowed = False
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         """Always True."""
         return True
+
+    def authorize_by_resource_type(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Always True."""
+        return True
+
+    def audit(self, request: Requester, action: Action, allowed: bool) -> None:
+        """Nothing is logged."""
 
 
 def authorized_operations(

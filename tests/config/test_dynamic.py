@@ -86,6 +86,8 @@ def test_an_allowed_change_passes(props: dict[str, str], per_broker: bool) -> No
         ({"listeners": "PLAINTEXT://:1"}, True, "listeners cannot be changed while this broker runs"),
         ({"message.max.bytes": "x"}, True, "Not a number of type INT"),
         ({"listener.name.x.max.connections": "-5"}, True, "Value must be at least 0"),
+        ({"max.connections": "0"}, True, "Invalid max.connections 0"),
+        ({"max.connection.creation.rate": "0"}, False, "Invalid max.connection.creation.rate 0"),
         ({"num.io.threads": "17"}, True, "not be greater than double the current value 8"),
         ({"num.io.threads": "3"}, True, "at least half the current value 8"),
         ({"log.cleaner.threads": "0"}, True, "Log cleaner threads should be at least 1"),

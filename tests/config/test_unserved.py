@@ -9,15 +9,14 @@ from kpybroker.config.dynamic import usable_dynamic, validate_dynamic
 from kpybroker.config.fix import fix_for
 from kpybroker.config.interpret import interpret
 from kpybroker.config.keys import security
-from kpybroker.config.keys.status import HONOURED, NO_AUTHORIZER, NO_JVM_PLUGIN, OPENSSL, SECURITY
-from kpybroker.config.unserved import NotServed, is_unserved
+from kpybroker.config.keys.status import HONOURED, NO_JVM_PLUGIN, OPENSSL, SECURITY
+from kpybroker.config.unserved import ACL_AUTHORIZER, NotServed
 from kpybroker.config.values import ConfigError
 
 
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "every client may do everything"),
         ("super.users", "User:admin", "every client may do everything"),
         ("allow.everyone.if.no.acl.found", "FALSE", "every client may do everything"),
     ],
@@ -66,12 +65,10 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
     assert all(note.serious for note in notes)
 
 
-def test_every_key_of_tls_sasl_and_authorizers_is_refused_or_a_warning() -> None:
+def test_every_key_of_tls_and_sasl_is_refused_or_a_warning() -> None:
     for name, *_, status in security.ROWS:
-        if name.startswith(("ssl.", "sasl.", "authorizer.", "delegation.")):
+        if name.startswith(("ssl.", "sasl.", "delegation.")):
             assert status in SECURITY | {HONOURED, OPENSSL, NO_JVM_PLUGIN}
-        if status == NO_AUTHORIZER:
-            assert is_unserved(name, "required")
 
 
 def test_mechanisms_without_a_listener_that_uses_them_are_a_warning() -> None:
@@ -98,8 +95,29 @@ def test_a_policy_that_cannot_forbid_anything_is_a_warning(name: str) -> None:
 
 
 def test_a_key_of_authorizers_is_not_said_to_be_unknown() -> None:
-    (note,) = interpret({"allow.everyone.if.no.acl.found": "true"}).notes
-    assert "it is a key of authorizers, and none is available yet" in note.text
+    keys = {"allow.everyone.if.no.acl.found": "true"}
+    (note,) = interpret(keys).notes
+    assert "it is a key of the authorizer, and authorizer.class.name is not set" in note.text
+    assert not interpret({**keys, "authorizer.class.name": ACL_AUTHORIZER}).notes
+
+
+@pytest.mark.parametrize("name", ["org.example.Mine", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"])
+def test_another_authorizer_is_refused_with_the_name_of_ours(name: str) -> None:
+    with pytest.raises(NotServed, match=rf"only {ACL_AUTHORIZER} is available") as caught:
+        BrokerConfig({"authorizer.class.name": name})
+    assert fix_for(caught.value).startswith(f"set authorizer.class.name={ACL_AUTHORIZER}, ")
+
+
+def test_acls_elsewhere_are_refused() -> None:
+    with pytest.raises(NotServed) as caught:
+        BrokerConfig({"authorizer.class.name": ACL_AUTHORIZER, "authorizer.zookeeper.url": "zk:2181"})
+    assert fix_for(caught.value).startswith("remove authorizer.zookeeper.url, ")
+
+
+def test_keys_of_the_authorizer_are_served_with_it() -> None:
+    BrokerConfig(
+        {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:a", "allow.everyone.if.no.acl.found": "false"}
+    )
 
 
 def test_a_dynamic_demand_is_refused_and_one_in_the_tree_is_ignored_with_its_reason() -> None:

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,23 +45,41 @@ def test_a_user_is_created_logs_in_and_is_removed(tmp_path: Path) -> None:
     assert second == "carol is gone"
 
 
-def test_every_key_of_the_sample_has_an_effect() -> None:
-    assert unknown_or_without_effect(load_properties(str(SAMPLES / "security" / "sasl.properties"))) == []
+@pytest.mark.parametrize("name", ["sasl.properties", "acls.properties"])
+def test_every_key_of_the_sample_has_an_effect(name: str) -> None:
+    assert unknown_or_without_effect(load_properties(str(SAMPLES / "security" / name))) == []
 
 
-def test_a_broker_of_the_sample_serves_both_mechanisms(tmp_path: Path) -> None:
-    port = free_port()
-    file = tmp_path / "server.properties"
-    text = text_of("security/sasl.properties", {"127.0.0.1:9092": f"127.0.0.1:{port}"})
-    file.write_text(f"{text}log.dirs={tmp_path / 'data'}\n")
+@contextmanager
+def broker_of(name: str, directory: Path) -> Iterator[str]:
+    """A broker of a sample's configuration; its address."""
+    address = f"127.0.0.1:{free_port()}"
+    file = directory / "server.properties"
+    file.write_text(f"{text_of(name, {'127.0.0.1:9092': address})}log.dirs={directory / 'data'}\n")
     command = [sys.executable, "-m", "kpybroker", "server", str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "home")) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(directory / "home")) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline().startswith(READY)
-            assert len({cluster_id(f"127.0.0.1:{port}", m) for m in ("PLAIN", "SCRAM-SHA-256")}) == 1
+            yield address
         finally:
             os.kill(process.pid, signal.SIGTERM)
+
+
+def test_a_broker_of_the_sample_serves_both_mechanisms(tmp_path: Path) -> None:
+    with broker_of("security/sasl.properties", tmp_path) as address:
+        assert len({cluster_id(address, mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256")}) == 1
+
+
+def test_acls_decide_what_alice_may_write(tmp_path: Path) -> None:
+    with broker_of("security/acls.properties", tmp_path) as address:
+        out = run_sample("security/acls.py", tmp_path, {"127.0.0.1:9092": address})
+    assert out.splitlines() == [
+        "app-1: TOPIC_AUTHORIZATION_FAILED",
+        "app-1: written",
+        "other: TOPIC_AUTHORIZATION_FAILED",
+        "removed 2 ACLs",
+    ]
 
 
 def test_certificates_by_an_authority_of_ones_own_let_a_client_in(tmp_path: Path) -> None:

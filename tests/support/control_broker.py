@@ -27,7 +27,7 @@ from kpybroker.broker.replication.partition import Partition
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore, EmbeddedTree
-from kpybroker.core.authorizer import AllowAll, Authorizer, Operation, Principal, ResourceType
+from kpybroker.core.authorizer import Action, AllowAll, Authorizer, Operation, Principal, Requester, ResourceType
 from kpybroker.core.tree import TreeEvent
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -215,6 +215,8 @@ class Denying:
     """Refuses the given (operation, resource type, name) triples; a name of None means all names."""
 
     denied: Iterable[tuple[Operation, ResourceType, str | None]]
+    audits_allowed: bool = False
+    generation: int = 0
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
@@ -223,6 +225,14 @@ class Denying:
             operation is op and resource_type is rt and denied_name in (None, name)
             for op, rt, denied_name in self.denied
         )
+
+    def authorize_by_resource_type(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        return all((operation, resource_type) != (op, rt) for op, rt, _ in self.denied)
+
+    def audit(self, request: Requester, action: Action, allowed: bool) -> None:
+        """Not kept."""
 
 
 async def call(

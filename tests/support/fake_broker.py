@@ -23,7 +23,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContex
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
-from kpybroker.core.authorizer import Operation, Principal, ResourceType
+from kpybroker.core.authorizer import Action, Operation, Principal, Requester, ResourceType
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.api import ApiKey
@@ -178,6 +178,9 @@ class FakeMetadata:
 class Denying:
     """Allows everything but the operations in `denied`, by (operation, resource type, name)."""
 
+    generation = 0
+    audits_allowed = False
+
     def __init__(self, denied: Collection[tuple[Operation, ResourceType, str]] = ()) -> None:
         self.denied = set(denied)
 
@@ -185,6 +188,14 @@ class Denying:
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         return (operation, resource_type, name) not in self.denied
+
+    def authorize_by_resource_type(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        return all((operation, resource_type) != (op, rt) for op, rt, _ in self.denied)
+
+    def audit(self, request: Requester, action: Action, allowed: bool) -> None:
+        """Not kept."""
 
 
 @dataclass

@@ -87,7 +87,7 @@ class ConfigRepository:
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
         for entity_type in self._followers:
-            await self._announce(entity_type, await self.entities(entity_type))
+            await self._announce(entity_type, await self.entities_and_pairs(entity_type))
         host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
@@ -142,8 +142,13 @@ class ConfigRepository:
     # --- the tree
 
     async def entities(self, entity_type: str) -> list[str]:
-        """The names, sanitized, of the entities of one type; of `users` also those that are pairs with a client id."""
+        """The entities of a type that have a configuration, as in `znodes.config_path`. Raises TreeError."""
         (names,) = await self._children([znodes.config_type_path(entity_type)])
+        return names
+
+    async def entities_and_pairs(self, entity_type: str) -> list[str]:
+        """The same, and of users also those that are pairs with a client id."""
+        names = await self.entities(entity_type)
         if entity_type != znodes.CONFIG_USERS:
             return names
         clients = await self._children([znodes.config_path(entity_type, f"{name}/clients") for name in names])
@@ -292,6 +297,8 @@ class ConfigRepository:
             await self._announce(entity_type, [entity])
 
     async def _announce(self, entity_type: str, entities: Sequence[str]) -> None:
+        if not entities:
+            return
         async with self._loading:
             for entity, props in zip(entities, await self.read_many(entity_type, entities), strict=True):
                 for listener in self._followers[entity_type]:

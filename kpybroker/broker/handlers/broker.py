@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.clients import FirstTimes
+    from kpybroker.broker.security.acls import Acls
     from kpybroker.broker.security.tokens import DelegationTokens
 
 
@@ -41,6 +42,8 @@ class Broker(Host, Protocol):
     topics: TopicAdmin
     peers: Peers
     first_times: FirstTimes
+    acls: Acls | None
+    """None without `authorizer.class.name`."""
     tokens: DelegationTokens | None
     """None without `delegation.token.secret.key`."""
 

@@ -195,6 +195,12 @@ def _between_brokers(key: ApiKey) -> Handler | None:
 def _security(key: ApiKey) -> Handler | None:
     handler: Handler
     match key:
+        case ApiKey.DESCRIBE_ACLS:
+            from kpybroker.broker.handlers.security import describe_acls as handler
+        case ApiKey.CREATE_ACLS:
+            from kpybroker.broker.handlers.security import create_acls as handler
+        case ApiKey.DELETE_ACLS:
+            from kpybroker.broker.handlers.security import delete_acls as handler
         case ApiKey.SASL_HANDSHAKE:
             from kpybroker.broker.handlers.security import sasl_handshake as handler
         case ApiKey.SASL_AUTHENTICATE:

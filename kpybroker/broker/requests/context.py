@@ -11,6 +11,7 @@ from kpybroker.broker.requests.refused_batches import RefusedBatches
 from kpybroker.core.authorizer import (
     ANONYMOUS,
     CLUSTER_NAME,
+    Action,
     Authorizer,
     Operation,
     Principal,
@@ -29,6 +30,7 @@ REFUSALS = {
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 """The error of a request that its principal may not make."""
 
@@ -180,10 +182,25 @@ class RequestContext:
         """The connection in logs, as Kafka writes it."""
         return self.connection.connection_id
 
-    def authorized(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
-        """Whether the principal may do `operation` with a resource (by default the cluster)."""
-        connection = self.connection
-        return self.authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
+    def authorized(
+        self,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str = CLUSTER_NAME,
+        *,
+        references: int = 1,
+        log_denied: bool = True,
+    ) -> bool:
+        """Whether the principal may do `operation` with a resource (by default the cluster).
+
+        For the audit log: `references` is how often the request names the resource; without `log_denied` the client
+        did not ask for what it is denied.
+        """
+        connection, authorizer = self.connection, self.authorizer
+        allowed = authorizer.authorize(connection.principal, connection.client_host, operation, resource_type, name)
+        if authorizer.audits_allowed if allowed else log_denied:
+            authorizer.audit(self, Action(operation, resource_type, name, references), allowed)
+        return allowed
 
     def require(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
         """Raises the KafkaError of `REFUSALS` where the principal is not `authorized`."""
@@ -203,3 +220,11 @@ class RequestContext:
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The bit field of all operations that the principal may do, where a request asks for it."""
         return authorized_operations(self.authorizer, self.principal, self.client_host, resource_type, name)
+
+    def authorized_on_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the principal may do `operation` with some resource of this type (KIP-679)."""
+        principal, host = self.connection.principal, self.connection.client_host
+        allowed = self.authorizer.authorize_by_resource_type(principal, host, operation, resource_type)
+        if not allowed or self.authorizer.audits_allowed:
+            self.authorizer.audit(self, Action(operation, resource_type, None, references=0), allowed)
+        return allowed

@@ -48,6 +48,8 @@ KEYS_TRIED_MAX: Final = 8
 """Of a token without a key id."""
 READ_TIMEOUT_S: Final = 10.0
 UNKNOWN_KEY_PAUSE_S: Final = 10.0
+UNKNOWN_KEY_WAITERS_MAX: Final = 3
+"""Logins that wait while the document is read for an unknown key id; others are refused, so that threads stay free."""
 
 warnings.filterwarnings("ignore", "EdDSA is deprecated", SecurityWarning)  # by a name that issuers do not use yet
 
@@ -153,6 +155,7 @@ class Jwks:
         self._now = now
         self._keys: Sequence[Key] = ()
         self._reading = threading.Lock()
+        self._may_wait = threading.Semaphore(UNKNOWN_KEY_WAITERS_MAX)
         self._due = -1.0
         self._unknown_key_due = -1.0
         self._failures = 0
@@ -186,11 +189,16 @@ class Jwks:
     def _read_for_unknown_key(self) -> bool:
         """True if the document was read, now or by another thread while this one waited."""
         asked = self._now()
-        with self._reading:
-            if self._now() < self._unknown_key_due:
-                return asked < self._unknown_key_due - UNKNOWN_KEY_PAUSE_S
-            self._try_load()
-            self._unknown_key_due = self._now() + UNKNOWN_KEY_PAUSE_S
+        if asked < self._unknown_key_due or not self._may_wait.acquire(blocking=False):
+            return False
+        try:
+            with self._reading:
+                if self._now() < self._unknown_key_due:
+                    return asked <= self._unknown_key_due - UNKNOWN_KEY_PAUSE_S
+                self._try_load()
+                self._unknown_key_due = self._now() + UNKNOWN_KEY_PAUSE_S
+        finally:
+            self._may_wait.release()
         return True
 
     def _try_load(self) -> None:

@@ -9,14 +9,15 @@ replay cache, so it runs in a thread.
 
 from __future__ import annotations
 
-import logging
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from kpybroker.broker.security.login_settings import LoginConfigError, value
-from kpybroker.config.jaas import JAAS, mechanism_key
+from kpybroker.config.jaas import JAAS, listener_key, login_modules, mechanism_key
+from kpybroker.config.values import ConfigError
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.kerberos_names import NoMatchingRule, ShortNames, parse_name, parse_rules
 from kpybroker.core.security.sasl.mechanism import LoggedIn, LoginFailed
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kpybroker.broker.security.login_settings import Settings
-
-logger = logging.getLogger("kafka.network.SocketServer")
+    from kpybroker.config.broker import BrokerConfig
 
 NAME: Final = "GSSAPI"
 MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
@@ -37,6 +37,7 @@ NO_LAYER: Final = 1
 """The bit of "no security layer" in both messages about layers."""
 LAYERS_OFFERED: Final = bytes([NO_LAYER]) + (65536).to_bytes(3, "big")
 """Java's: no layer alone, and a size that then means nothing."""
+LAYER_CHOSEN: Final = bytes([NO_LAYER, 0, 0, 0])
 MESSAGE_BYTES_MIN: Final = 4
 
 
@@ -130,10 +131,7 @@ class GssapiLogin:
 
 def make(settings: Settings) -> GssapiMechanism:
     """The mechanism. Raises LoginConfigError."""
-    try:
-        import gssapi
-    except ImportError as error:
-        raise LoginConfigError("GSSAPI needs the package gssapi", EXTRA) from error
+    gssapi = _library()
     credentials = acceptor_credentials(settings)
     try:
         names = parse_rules(cast("tuple[str, ...]", value(settings, RULES)) or (), default_realm())
@@ -152,31 +150,120 @@ def make(settings: Settings) -> GssapiMechanism:
 
 def acceptor_credentials(settings: Settings) -> Any:
     """The broker's own credentials from the keytab of its JAAS module. Raises LoginConfigError."""
-    import gssapi
+    service = cast("str | None", value(settings, SERVICE))
+    key = own_key(settings.listener, settings.modules_of(MODULE)[0].options, service)
+    return key.credentials("accept", keytab=f"FILE:{key.path}")
 
-    options: Mapping[str, str] = settings.modules_of(MODULE)[0].options
+
+class OwnKey(NamedTuple):
+    """A broker's own principal, and the keytab with its key."""
+
+    principal: str
+    path: str
+    fix: str
+
+    def credentials(self, usage: str, **store: str) -> Any:
+        """Credentials of the library. Raises LoginConfigError."""
+        import gssapi
+
+        try:
+            name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
+            return gssapi.Credentials(name=name, usage=usage, store=store)
+        except gssapi.exceptions.GSSError as error:
+            cause = f"the keytab {self.path} has no usable key of {self.principal}: {error}"
+            raise LoginConfigError(cause, self.fix) from None
+
+
+def own_key(listener: str, options: Mapping[str, str], service: str | None) -> OwnKey:
+    """The key that a JAAS module names. Raises LoginConfigError."""
     key_tab, principal = options.get("keyTab"), options.get("principal")
-    example = (
-        f'{mechanism_key(settings.listener, NAME, JAAS)}={MODULE} required useKeyTab=true keyTab="/etc/kafka.keytab" '
-    )
-    fix = f'set {example}principal="kafka/host@REALM";'
+    key = mechanism_key(listener, NAME, JAAS)
+    fix = f'set {key}={MODULE} required useKeyTab=true keyTab="/etc/kafka.keytab" principal="kafka/host@REALM";'
     if not key_tab or not principal:
         missing = "principal" if key_tab else "keyTab"
-        raise LoginConfigError(f"the Kerberos login of listener {settings.listener} has no {missing}", fix)
+        raise LoginConfigError(f"the Kerberos login of listener {listener} has no {missing}", fix)
     path = key_tab.removeprefix("file:").removeprefix("FILE:")
     if not Path(path).is_file():
         raise LoginConfigError(f"the keytab {path} cannot be found", fix)
-    service = cast("str | None", value(settings, SERVICE))
     if service is not None and parse_name(principal).primary != service:
         raise LoginConfigError(
             f"the Kerberos principal {principal} is not of the service {service}",
             f"set {SERVICE} to the first part of the principal in the JAAS module",
         )
+    return OwnKey(principal, path, fix)
+
+
+# --- the client's side
+
+
+class KerberosFailed(OSError):
+    """This broker has no ticket, or the other one is not the one it should be."""
+
+
+class Initiator:
+    """The login of this broker at another one (a `client_logins.ClientLogin`)."""
+
+    def __init__(self, new_context: Callable[[], Any], failure: type[Exception]) -> None:
+        self._new_context = new_context
+        self._failure = failure
+        self._context: Any = None
+        self._has_chosen = False
+
+    def first(self) -> bytes:
+        """Asks the KDC for a ticket, if there is none yet."""
+        try:
+            self._context = self._new_context()
+            return self._context.step() or b""
+        except (self._failure, LoginConfigError) as error:
+            raise KerberosFailed(f"Kerberos: {error}") from None
+
+    def next(self, challenge: bytes) -> bytes | None:
+        """As `ClientLogin.next`."""
+        context = self._context
+        try:
+            if self._has_chosen:
+                return None
+            if not context.complete:
+                return context.step(challenge) or b""
+            layers = bytes(context.unwrap(challenge).message)
+            if len(layers) < MESSAGE_BYTES_MIN or not layers[0] & NO_LAYER:
+                raise KerberosFailed("Kerberos: the other broker wants a security layer")
+            self._has_chosen = True
+            return bytes(context.wrap(LAYER_CHOSEN, False).message)
+        except self._failure as error:
+            raise KerberosFailed(f"Kerberos: {error}") from None
+
+
+def initiator(config: BrokerConfig, listener: str) -> Callable[[str], Initiator]:
+    """What starts a login at the broker on a host. Raises LoginConfigError."""
+    gssapi = _library()
     try:
-        name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
-        return gssapi.Credentials(name=name, usage="accept", store={"keytab": f"FILE:{path}"})
-    except gssapi.exceptions.GSSError as error:
-        raise LoginConfigError(f"the keytab {path} has no usable key of {principal}: {error}", fix) from None
+        modules = [module for module in login_modules(config, listener, NAME) if module.name == MODULE]
+    except ConfigError as error:
+        raise LoginConfigError(str(error), f"set {mechanism_key(listener, NAME, JAAS)}") from None
+    options = modules[0].options if modules else {}
+    service = config.get_str(listener_key(listener, SERVICE)) or options.get("serviceName")
+    if not service:
+        raise LoginConfigError(f"brokers log in with GSSAPI, but {SERVICE} is not set", f"set {SERVICE}=kafka")
+    key = own_key(listener, options, service)
+    tickets = f"MEMORY:kpybroker-{secrets.token_hex(8)}"
+
+    def new_context(host: str) -> Any:
+        own = key.credentials("initiate", client_keytab=f"FILE:{key.path}", ccache=tickets)
+        target = gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service)
+        context = gssapi.SecurityContext(name=target, creds=own, usage="initiate", mech=gssapi.MechType.kerberos)
+        context.__DEFER_STEP_ERRORS__ = False
+        return context
+
+    return lambda host: Initiator(lambda: new_context(host), gssapi.exceptions.GSSError)
+
+
+def _library() -> Any:
+    try:
+        import gssapi
+    except ImportError as error:
+        raise LoginConfigError("GSSAPI needs the package gssapi", EXTRA) from error
+    return gssapi
 
 
 def default_realm() -> str:

@@ -190,7 +190,10 @@ class DelegationTokens:
         await submit(self._host, [change])
 
     async def _on_notification(self, data: bytes | None) -> None:
-        await self._read([(data or b"").decode()])
+        token_id = (data or b"").decode()
+        if not token_id or "/" in token_id:
+            raise ValueError("it names no token")
+        await self._read([token_id])
 
     async def _load(self) -> None:
         (listed,) = await submit(self._host, [t.Children(znodes.DELEGATION_TOKENS)])

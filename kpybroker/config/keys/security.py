@@ -16,7 +16,6 @@ from kpybroker.config.keys.definition import (
 )
 from kpybroker.config.keys.status import (
     HONOURED,
-    NO_AUTHORIZER,
     NO_JVM_PLUGIN,
     NO_SASL,
     OPENSSL,
@@ -39,7 +38,7 @@ from kpybroker.config.values import (
 
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
-    ("authorizer.class.name", STRING, "", NON_NULL, LOW, READ_ONLY, NO_AUTHORIZER),
+    ("authorizer.class.name", STRING, "", NON_NULL, LOW, READ_ONLY, HONOURED),
     ("connection.failed.authentication.delay.ms", INT, "100", at_least(0), LOW, READ_ONLY, HONOURED),
     ("connections.max.reauth.ms", LONG, "0", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("sasl.server.max.receive.size", INT, "524288", ANYTHING, MEDIUM, READ_ONLY, HONOURED),

@@ -14,7 +14,6 @@ REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
 OPENSSL: Final = "openssl"
 NO_SASL: Final = "no-sasl"
-NO_AUTHORIZER: Final = "no-authorizer"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
@@ -39,7 +38,6 @@ REASONS: Final[dict[str, str]] = {
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
     OPENSSL: "it chooses a part of Java's TLS: here OpenSSL is used, with the versions of ssl.enabled.protocols",
     NO_SASL: "it is for a Java plug-in of logins, or for the way in which Java gets tickets and tokens of its own",
-    NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
@@ -60,7 +58,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_SASL, NO_AUTHORIZER})
+SECURITY: Final = frozenset({NO_SASL})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"

@@ -98,6 +98,7 @@ class FetchSession:
     """`session_id` is 0 for a session that is not kept."""
 
     __slots__ = (
+        "access_generation",
         "created_ms",
         "dirty",
         "epoch",
@@ -123,6 +124,16 @@ class FetchSession:
         self.marks = 0
         self.positions_used = 0
         self.on_dirty: Callable[[int], None] | None = None
+        self.access_generation = 0
+
+    def access_changed(self, generation: int, *, visits_all: bool) -> None:
+        """What clients may read has changed: visit every partition, since an idle one may be closed to it now.
+
+        `visits_all`: the request does so by itself.
+        """
+        self.access_generation = generation
+        if not visits_all:
+            self.dirty.update(dict.fromkeys(self.partitions))
 
     def put(self, partition: CachedPartition) -> bool:
         """Add or move one partition; True when it is new to the session."""

@@ -22,6 +22,7 @@ from kpybroker.wire.znodes import DelegationToken as StoredToken
 
 USER: Final = "User"
 ERROR_TIMESTAMP_MS: Final = -1
+TIMESTAMP_MS_MAX: Final = (1 << 63) - 1
 _HMAC: Final = "sha512"
 
 
@@ -115,7 +116,7 @@ def new_token(
     """A token issued now. `people`: owner, requester and renewers. `max_lifetime_ms` of zero or less: the broker's."""
     owner, requester, renewers = people
     longest_ms = lifetimes.max_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, lifetimes.max_ms)
-    max_timestamp_ms = now_ms + longest_ms
+    max_timestamp_ms = min(now_ms + longest_ms, TIMESTAMP_MS_MAX)
     expiry_timestamp_ms = min(max_timestamp_ms, now_ms + lifetimes.expiry_ms)
     return Token(token_id, owner, requester, renewers, now_ms, max_timestamp_ms, expiry_timestamp_ms)
 

@@ -15,6 +15,7 @@ from joserfc import jwk
 from kpybroker.broker.security.jwks import (
     DOCUMENT_BYTES_MAX,
     UNKNOWN_KEY_PAUSE_S,
+    UNKNOWN_KEY_WAITERS_MAX,
     Jwks,
     JwksUnavailable,
     Pace,
@@ -175,6 +176,37 @@ def test_unknown_key_ids_cause_one_read_in_a_while() -> None:
     assert not accepts(validator, signed(rsa_key_named("made-up"), CLAIMS))
     assert source.reads == 3
     assert accepts(validator, signed(RSA, CLAIMS))
+
+
+def test_a_slow_read_for_unknown_keys_leaves_threads_for_others() -> None:
+    reading, go_on = threading.Event(), threading.Event()
+    source = Source(document(RSA))
+    jwks = Jwks(source.read, PACE, lambda: source.now_s)
+    validator = SignedValidator(jwks, Expected())
+    assert accepts(validator, signed(RSA, CLAIMS))
+
+    def slow() -> bytes:
+        reading.set()
+        assert go_on.wait(10)
+        return document(RSA, OTHER)
+
+    jwks._read = slow
+    token = signed(OTHER, CLAIMS)
+    ends: list[bool] = []
+    waiting = [
+        threading.Thread(target=lambda: ends.append(accepts(validator, token))) for _ in range(UNKNOWN_KEY_WAITERS_MAX)
+    ]
+    for thread in waiting:
+        thread.start()
+    assert reading.wait(10)
+    while jwks._may_wait.acquire(blocking=False):
+        jwks._may_wait.release()
+    assert not accepts(validator, token)  # at once: it does not wait
+    assert accepts(validator, signed(RSA, CLAIMS))
+    go_on.set()
+    for thread in waiting:
+        thread.join()
+    assert ends == [True] * UNKNOWN_KEY_WAITERS_MAX
 
 
 def rsa_key_named(key_id: str) -> jwk.RSAKey:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from kpybroker.broker.security.kerberos import LAYERS_OFFERED, GssapiLogin, GssapiMechanism
+from kpybroker.broker.security.kerberos import (
+    LAYER_CHOSEN,
+    LAYERS_OFFERED,
+    GssapiLogin,
+    GssapiMechanism,
+    Initiator,
+    KerberosFailed,
+    own_key,
+)
+from kpybroker.broker.security.login_settings import LoginConfigError
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.kerberos_names import parse_rules
 from kpybroker.core.security.sasl.mechanism import LoggedIn, LoginFailed
@@ -105,3 +115,60 @@ def test_a_principal_that_is_no_user(principal: str) -> None:
     login.step(b"ticket", 0)
     with pytest.raises(LoginFailed, match=r"sasl.kerberos.principal.to.local.rules"):
         login.step(CHOICE, 0)
+
+
+# --- this broker as a client
+
+
+def initiator(context: FakeContext) -> Initiator:
+    return Initiator(lambda: context, Failure)
+
+
+class ClientContext(FakeContext):
+    """The same from the other side: the first token is its own."""
+
+    def step(self, token: bytes = b"") -> bytes | None:
+        return super().step(token)
+
+
+def test_a_login_at_another_broker() -> None:
+    login = initiator(ClientContext(rounds=2, answers_last=False))
+    assert login.first() == b"answer"
+    assert login.next(b"token") == b""
+    assert login.next(b"wrapped" + LAYERS_OFFERED) == b"wrapped" + LAYER_CHOSEN
+    assert login.next(b"") is None
+
+
+@pytest.mark.parametrize("challenge", [b"wrapped\x02\0\0\0", b"wrapped\x01", b"not signed"])
+def test_another_broker_that_wants_a_layer_or_signs_nothing(challenge: bytes) -> None:
+    login = initiator(ClientContext(answers_last=False))
+    login.first()
+    with pytest.raises(KerberosFailed):
+        login.next(challenge)
+
+
+def test_another_broker_with_a_wrong_key() -> None:
+    login = initiator(ClientContext(rounds=2))
+    login.first()
+    with pytest.raises(KerberosFailed, match="Kerberos: wrong key"):
+        login.next(b"wrong")
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("options", "service", "cause"),
+    [
+        ({}, None, "the Kerberos login of listener SASL has no keyTab"),
+        ({"keyTab": "/k"}, None, "the Kerberos login of listener SASL has no principal"),
+        ({"keyTab": "/no/such", "principal": "kafka/h@R"}, None, "the keytab /no/such cannot be found"),
+        ({"keyTab": "KEYTAB", "principal": "kafka/h@R"}, "other", "kafka/h@R is not of the service other"),
+    ],
+)
+def test_settings_that_cannot_be_used(tmp_path: Path, options: dict[str, str], service: str | None, cause: str) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.touch()
+    options = {name: value.replace("KEYTAB", str(keytab)) for name, value in options.items()}
+    with pytest.raises(LoginConfigError, match=cause):
+        own_key("SASL", options, service)

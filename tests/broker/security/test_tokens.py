@@ -115,9 +115,12 @@ async def test_a_start_finds_what_is_in_the_tree(tmp_path: Path, caplog: pytest.
     assert "Error while getting Token for tokenId: 'broken'" in caplog.text
 
 
-async def test_a_broken_announcement_does_not_stop_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("data", [b"\xff", b"", b"../x"])
+async def test_a_broken_announcement_does_not_stop_the_next(
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async with token_broker(tmp_path) as (broker, tokens):
-        await broker.tree.create(znodes.delegation_token_change_path(), b"\xff", sequential=True)
+        await broker.tree.create(znodes.delegation_token_change_path(), data, sequential=True)
         other = DelegationTokens(broker, Secret("key"), lambda: False)
         await other.start()
         token, _ = await other.create(ALICE, ALICE, (), -1)

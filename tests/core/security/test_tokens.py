@@ -46,6 +46,13 @@ def test_a_token_lives_as_long_as_asked_within_the_limits(asked_ms: int, max_ms:
     assert (new.issue_timestamp_ms, new.max_timestamp_ms, new.expiry_timestamp_ms) == (NOW_MS, max_ms, expiry_ms)
 
 
+def test_times_fit_into_a_response_whatever_the_limits_are() -> None:
+    largest = (1 << 63) - 1
+    new = new_token("id", (ALICE, BOB, ()), largest, Lifetimes(largest, largest), NOW_MS)
+    assert (new.max_timestamp_ms, new.expiry_timestamp_ms) == (largest, largest)
+    assert renewed(new, ALICE, largest, LIFETIMES, NOW_MS).expiry_timestamp_ms == largest
+
+
 def test_a_token_is_usable_at_its_expiry_and_not_after_it() -> None:
     assert not token().is_expired(10_100)
     assert token().is_expired(10_101)

@@ -27,7 +27,7 @@ ErrorsByProducer = dict[int, dict[PartitionKey, ErrorCode]]
 
 async def handle(broker: Broker, request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     """Append the markers to the partitions that this broker leads."""
-    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER):
+    if not context.authorized(Operation.ALTER, ResourceType.CLUSTER, log_denied=False):
         context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # no batch can be made of it, which no code says

@@ -83,12 +83,15 @@ async def _refuse_twice() -> None:
     raise resource_twice()
 
 
+_WITHOUT_MESSAGE = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
+
+
 async def _outcome(change: Awaitable[None], context: RequestContext) -> tuple[ErrorCode, str | None]:
     try:
         await change
     except KafkaError as error:
         logger.info("Configuration change by %s refused: %s", client_name(context.connection), error.message)
-        return error.code, error.message
+        return error.code, None if error.code in _WITHOUT_MESSAGE else error.message
     except TreeError as error:
         logger.error("Configuration change by %s failed in the tree: %r", client_name(context.connection), error)
         return ErrorCode.UNKNOWN_SERVER_ERROR, None

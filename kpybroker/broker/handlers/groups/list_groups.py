@@ -34,9 +34,11 @@ LEDGER = Ledger(
 async def handle(broker: Broker, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     """The groups in the requested states and types that the client may describe."""
     error, groups = broker.groups.list_groups(request.states_filter, request.types_filter)
-    if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER):
+    if not context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, log_denied=False):
         groups = [
-            group for group in groups if context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+            group
+            for group in groups
+            if context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, log_denied=False)
         ]
     return ListGroupsResponse(
         error_code=error,

@@ -6,6 +6,7 @@ with what is committed only. Versions 0 and 1 have no field for a group's error:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,8 @@ async def handle(broker: Broker, request: OffsetFetchRequest, context: RequestCo
         return response
     partitions = _partitions(request.topics)
     fetched = await _fetch(broker, context, request.group_id, partitions, request.require_stable)
+    if context.api_version < GROUP_ERROR_FROM and fetched.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return OffsetFetchResponse()  # no partition is named, so no error either
     if context.api_version < GROUP_ERROR_FROM and fetched.error is not ErrorCode.NONE:
         raise KafkaError(fetched.error)
     return OffsetFetchResponse(error_code=fetched.error, topics=_topics(fetched.offsets))
@@ -111,12 +114,14 @@ async def _fetch(
 
 
 def _split(
-    context: RequestContext, partitions: list[PartitionKey]
+    context: RequestContext, partitions: list[PartitionKey], *, counts_partitions: bool = False
 ) -> tuple[list[PartitionKey], dict[PartitionKey, FetchedOffset]]:
     refusal = FetchedOffset(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     may_describe = {
-        topic: context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic)
-        for topic in dict.fromkeys(topic for topic, _ in partitions)
+        topic: context.authorized(
+            Operation.DESCRIBE, ResourceType.TOPIC, topic, references=count if counts_partitions else 1
+        )
+        for topic, count in Counter(topic for topic, _ in partitions).items()
     }
     allowed = [partition for partition in partitions if may_describe[partition[0]]]
     return allowed, {partition: refusal for partition in partitions if not may_describe[partition[0]]}
@@ -124,7 +129,7 @@ def _split(
 
 async def _fetch_from_tree(broker: Broker, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     context.require(Operation.DESCRIBE, ResourceType.GROUP, request.group_id)
-    allowed, refused = _split(context, _partitions(request.topics) or [])
+    allowed, refused = _split(context, _partitions(request.topics) or [], counts_partitions=True)
     offsets = {}
     for partition in allowed:
         if broker.metadata.contains(*partition):

@@ -39,8 +39,12 @@ async def handle(broker: Broker, request: DeleteRecordsRequest, context: Request
     for topic in request.topics:
         await budget.spend()
         result = TopicResult(name=topic.name)
+        may_delete = context.authorized(Operation.DELETE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
-            answer = _delete(broker, context, topic.name, wanted.partition_index, wanted.offset, waits)
+            if may_delete:
+                answer = _delete(broker, topic.name, wanted.partition_index, wanted.offset, waits)
+            else:
+                answer = _failed(wanted.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             result.partitions.append(answer)
             await budget.spend()
         response.topics.append(result)
@@ -61,22 +65,22 @@ async def _wait(partition: Partition, offset: int, answer: PartitionResult, dead
     answer.low_watermark = INVALID_LOW_WATERMARK
 
 
-def _delete(
-    broker: Broker, context: RequestContext, topic: str, index: int, offset: int, waits: list[Wait]
-) -> PartitionResult:
+def _failed(index: int, code: ErrorCode) -> PartitionResult:
+    return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
+
+
+def _delete(broker: Broker, topic: str, index: int, offset: int, waits: list[Wait]) -> PartitionResult:
     try:
-        context.require(Operation.DELETE, ResourceType.TOPIC, topic)
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = broker.replicas.hosted(topic, index)
         target = partition.delete_records(offset)
         answer = PartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     except KafkaError as error:
-        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code)
+        return _failed(index, error.code)
     except LogDirError as error:
         broker.log_dir_failed(error)
-        code = ErrorCode.KAFKA_STORAGE_ERROR
-        return PartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
+        return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR)
     if answer.low_watermark < target:
         waits.append((partition, target, answer))
     return answer

@@ -16,7 +16,7 @@ from kpybroker.broker.network.sending import BUFFERS
 from kpybroker.broker.replication.fetch_service import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
-from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.authorizer import Action, Operation, ResourceType
 from kpybroker.core.replication.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -56,14 +56,16 @@ LEDGER = Ledger(
 )
 
 CONSUMER = -1
+READ, TOPIC = Operation.READ, ResourceType.TOPIC  # an enum's attribute takes 0.1 µs
 SIZE_BYTES = 4
 
 
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
     """Read the dirty partitions of the session, waiting for `min_bytes` up to `max_wait_ms`."""
-    params = _params(broker, request, context)
+    readable = _Readable(context)
+    params = _params(broker, request, context, readable)
     if params.is_follower:
-        context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        readable.replicates = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
         if context.metering is not None:
             context.metering.is_exempt = True
     now_ms = broker.clock.time_ms()
@@ -80,6 +82,10 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
         return error_response(request, context, error)
     is_full = request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH)
     _update_session(broker, session, request, params.version)
+    readable.session = session
+    generation = broker.authorizer.generation
+    if session.access_generation != generation:
+        session.access_changed(generation, visits_all=is_full)
     if not is_full and not session.partitions:
         fetches.sessions.remove(session.session_id)
         session.session_id = 0
@@ -103,7 +109,40 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     return response
 
 
-def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchParams:
+class _Readable:
+    """Which topics the request may read: each is decided once, however long the request waits.
+
+    `replicates`: for all topics, if another broker asks. `session` is for the audit log.
+    """
+
+    __slots__ = ("_context", "_known", "replicates", "session")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._known: dict[str, bool] = {}
+        self.replicates: bool | None = None
+        self.session: FetchSession | None = None
+
+    def __call__(self, name: str) -> bool:
+        if self.replicates is not None:
+            return self.replicates
+        found = self._known.get(name)
+        if found is None:
+            context = self._context
+            authorizer, connection = context.authorizer, context.connection
+            found = authorizer.authorize(connection.principal, connection.client_host, READ, TOPIC, name)
+            if not found or authorizer.audits_allowed:
+                authorizer.audit(context, Action(READ, TOPIC, name, self._references(name)), found)
+            self._known[name] = found
+        return found
+
+    def _references(self, name: str) -> int:
+        partitions = () if self.session is None else self.session.partitions.values()
+        topics = {cached.key[:2] for cached in partitions if name in (cached.key[1], cached.resolved_name)}
+        return sum(1 for cached in partitions if cached.key[:2] in topics)
+
+
+def _params(broker: Broker, request: FetchRequest, context: RequestContext, readable: _Readable) -> FetchParams:
     version = context.api_version
     replica_id = request.replica_id
     if version >= 15:
@@ -122,7 +161,7 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
         isolation_level=request.isolation_level,
         client=context,
         rack_id=request.rack_id if version >= 11 else "",
-        readable=lambda name: replica_id >= 0 or context.authorized(Operation.READ, ResourceType.TOPIC, name),
+        readable=readable,
     )
 
 

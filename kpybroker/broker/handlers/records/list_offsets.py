@@ -78,10 +78,12 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     for topic in request.topics:
         await budget.spend()
         answers = []
+        may_describe = context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
             await budget.spend()
             try:
-                context.require(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+                if not may_describe:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 answer = await _answer(broker, request, context.api_version, topic.name, wanted)

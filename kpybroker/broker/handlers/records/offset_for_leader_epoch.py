@@ -43,7 +43,7 @@ async def handle(
     broker: Broker, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
     """The end offset of the requested epoch in each partition."""
-    may_all = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    may_all = context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, log_denied=False)
     response, budget = OffsetForLeaderEpochResponse(), YieldBudget()
     for topic in request.topics:
         await budget.spend()

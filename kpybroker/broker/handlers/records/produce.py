@@ -123,6 +123,7 @@ def handle_fast(
         or not _is_plain_batch(records)
         or (acks != 1 and acks != ALL_IN_SYNC)
         or is_internal(topic)
+        or broker.authorizer.audits_allowed
         or not broker.authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic)
     ):
         return None
@@ -275,10 +276,12 @@ async def _verify(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    connection, authorizer = context.connection, context.authorizer
     return await broker.verifier.verify_produce(
         request,
         budget,
-        lambda topic: context.authorized(Operation.WRITE, ResourceType.TOPIC, topic),
+        # what is denied is audited when the topic's batches are refused
+        lambda topic: authorizer.authorize(connection.principal, connection.client_host, WRITE, TOPIC, topic),
         knows_abortable=context.api_version >= ABORTABLE_FROM,
     )
 

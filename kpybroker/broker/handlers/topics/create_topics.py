@@ -51,7 +51,7 @@ async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestC
     """Create or only validate each topic, and wait until its partitions have leaders."""
     if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
-    may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER)
+    may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER, log_denied=False)
     times = Counter(topic.name for topic in request.topics)
     results, budget = [], YieldBudget()
     wanted: dict[str, NewTopic] = {}
@@ -100,7 +100,7 @@ def _new_topic(topic: CreateTopicsRequest.CreatableTopic) -> NewTopic:
 
 
 def _may_describe(context: RequestContext, name: str) -> bool:
-    return context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name)
+    return context.authorized(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name, log_denied=False)
 
 
 def _fill(broker: Broker, context: RequestContext, result: Result, created: CreatedTopic) -> None:

@@ -83,11 +83,13 @@ def _refusal(broker: Broker, context: RequestContext, result: Result) -> ErrorCo
     if name is None:
         # neither name nor id: nothing that anyone may describe
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if by_id and not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+    may_describe = context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    may_delete = context.authorized(Operation.DELETE, ResourceType.TOPIC, name)
+    if by_id and not may_describe:
         # The id is no secret, the name is.
         result.name = None
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if not context.authorized(Operation.DELETE, ResourceType.TOPIC, name):
+    if not may_delete:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE if broker.metadata.contains(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -48,7 +48,7 @@ async def handle(
     refused = []
     allowed = []
     for name in sorted(name for name in names if name >= first):
-        if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=not all_topics):
             allowed.append(name)
         elif not all_topics:
             refused.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))

@@ -71,9 +71,12 @@ async def handle(broker: Broker, request: MetadataRequest, context: RequestConte
     topics: list[Topic] = []
     names, known = _asked_for(broker, request, context, topics)
     await budget.spend(ELEMENT * asked_for)
-    described = [name for name in names if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)]
+    is_named = not _wants_all(request, context)
+    described = [
+        name for name in names if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name, log_denied=is_named)
+    ]
     await budget.spend(ELEMENT * len(names))
-    if not _wants_all(request, context):
+    if is_named:
         topics += _undescribed(broker, names, described, by_id=known)
         described = await _create_missing(broker, request, context, described, topics)
     topics[:0] = await _existing(broker, context, described)
@@ -177,7 +180,7 @@ def _is_in(name: str, topics: list[Topic]) -> bool:
 
 
 def _may_create(context: RequestContext, name: str) -> bool:
-    return context.authorized(Operation.CREATE, ResourceType.CLUSTER) or context.authorized(
+    return context.authorized(Operation.CREATE, ResourceType.CLUSTER, log_denied=False) or context.authorized(
         Operation.CREATE, ResourceType.TOPIC, name
     )
 

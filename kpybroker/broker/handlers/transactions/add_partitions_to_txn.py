@@ -6,7 +6,8 @@ only for verification (KIP-890). Where one partition is refused, none is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.loop.yielding import YieldBudget
@@ -118,20 +119,30 @@ async def _ask(broker: Broker, transaction: Transaction, partitions: frozenset[P
 
 
 async def _refused(
-    broker: Broker, context: RequestContext, partitions: Iterable[PartitionKey], *, from_client: bool
+    broker: Broker, context: RequestContext, partitions: Collection[PartitionKey], *, from_client: bool
 ) -> dict[PartitionKey, ErrorCode]:
     """Those that the client may not write to, or that the cluster does not know. Clients may not write to Kafka's own
     topics.
     """
     refused: dict[PartitionKey, ErrorCode] = {}
     budget = YieldBudget()
+    closed = _closed_topics(context, Counter(topic for topic, _ in partitions)) if from_client else frozenset()
     for topic, index in partitions:
         await budget.spend()
-        if from_client and (is_internal(topic) or not context.authorized(Operation.WRITE, ResourceType.TOPIC, topic)):
+        if topic in closed:
             refused[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not broker.metadata.contains(topic, index):
             refused[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return refused
+
+
+def _closed_topics(context: RequestContext, topics: Mapping[str, int]) -> frozenset[str]:
+    """Of these topics, with the number of their partitions, those that the client may not write to."""
+    return frozenset(
+        topic
+        for topic, count in topics.items()
+        if is_internal(topic) or not context.authorized(Operation.WRITE, ResourceType.TOPIC, topic, references=count)
+    )
 
 
 def _all(transaction: Transaction, code: ErrorCode) -> list[TopicResult]:

@@ -39,13 +39,20 @@ async def handle(broker: Broker, request: InitProducerIdRequest, context: Reques
     transactional_id = request.transactional_id
     if transactional_id is not None:
         context.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    elif not context.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER):
+    elif not _may_write_idempotently(context):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1) or transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if transactional_id is None:
         return InitProducerIdResponse(producer_id=await broker.producer_ids.generate(), producer_epoch=0)
     return await _init_transactional(broker, transactional_id, request)
+
+
+def _may_write_idempotently(context: RequestContext) -> bool:
+    """A client that may write to any topic may do so idempotently (KIP-679)."""
+    return context.authorized(
+        Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, log_denied=False
+    ) or context.authorized_on_any(Operation.WRITE, ResourceType.TOPIC)
 
 
 async def _init_transactional(

@@ -19,6 +19,8 @@ from typing import Any, Final
 from kpybroker.core.security.sasl.oauthbearer import BearerToken, TokenRefused
 
 MILLISECONDS: Final = 1000
+TIME_MS_MAX: Final = 253_402_300_799_000
+"""The end of the year 9999: later times are read as this one, so that they fit everywhere."""
 _BASE64: Final = re.compile(r"[-_A-Za-z0-9]*")
 
 Claims = Mapping[str, Any]
@@ -78,7 +80,7 @@ def _time_ms(claims: Claims, name: str) -> int:
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise TokenRefused(f"the claim {name} is missing or no time")
-    return int(value * MILLISECONDS)
+    return max(-TIME_MS_MAX, min(int(value * MILLISECONDS), TIME_MS_MAX))
 
 
 def _subject(claims: Claims, name: str) -> str:

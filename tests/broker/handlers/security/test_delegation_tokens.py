@@ -12,7 +12,7 @@ import pytest
 from kpybroker.broker.app import Broker
 from kpybroker.broker.interception.request_json import message_json
 from kpybroker.broker.requests.context import PlainConnectionInfo
-from kpybroker.core.authorizer import Operation, Principal, ResourceType
+from kpybroker.core.authorizer import AllowAll, Operation, Principal, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from kpybroker.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -57,7 +57,7 @@ async def described(broker: Broker, name: str, *owners: str, version: int = 3) -
     return {token.token_id for token in response.tokens}
 
 
-class Permits:
+class Permits(AllowAll):
     """An authorizer that allows exactly these."""
 
     def __init__(self, *allowed: tuple[Operation, ResourceType, str]) -> None:

@@ -59,7 +59,7 @@ async def test_half_an_id_and_an_empty_one_are_no_requests(tmp_path: Path) -> No
 
 async def test_authorization(tmp_path: Path) -> None:
     async with transactional_broker(tmp_path) as broker:
-        broker.authorizer = Denying(
+        broker.authorizer = authorizer = Denying(
             {
                 (Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "x"),
                 (Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
@@ -67,5 +67,7 @@ async def test_authorization(tmp_path: Path) -> None:
         )
         answer = await ask(broker, request(), 4)
         assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert (await ask(broker, request(None), 4)).error_code == ErrorCode.NONE  # it may write to topics (KIP-679)
+        authorizer.denied.add((Operation.WRITE, ResourceType.TOPIC, "any"))
         assert (await ask(broker, request(None), 4)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert (await ask(broker, request("y"), 4)).error_code == ErrorCode.NONE

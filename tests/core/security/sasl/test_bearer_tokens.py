@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from kpybroker.core.security.sasl.bearer_tokens import Expected, UnsecuredValidator, check_claims, decode_part
+from kpybroker.core.security.sasl.bearer_tokens import (
+    TIME_MS_MAX,
+    Expected,
+    UnsecuredValidator,
+    check_claims,
+    decode_part,
+)
 from kpybroker.core.security.sasl.oauthbearer import BearerToken, TokenRefused
 from tests.support.bearer import encoded, unsecured
 
@@ -39,6 +45,12 @@ def refusal(claims: dict[str, Any], expected: Expected) -> str:
 def test_accepted(more: dict[str, Any], expected: Expected) -> None:
     claims = GOOD | more
     assert check_claims(claims, expected, NOW_MS) == BearerToken("alice", int(claims["exp"] * 1000))
+
+
+@pytest.mark.parametrize("late", [10**30, 1e300])
+def test_a_time_that_fits_nowhere_is_a_late_one(late: float) -> None:
+    assert check_claims(GOOD | {"exp": late}, Expected(), NOW_MS).expires_ms == TIME_MS_MAX
+    assert refusal(GOOD | {"exp": -late}, Expected()) == "the token has expired"
 
 
 def test_other_names_of_claims() -> None:
