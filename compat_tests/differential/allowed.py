@@ -47,12 +47,16 @@ class Allowed:
         )
 
 
-NOT_SERVED = "7|17|29|3[014689]|4[013568-9]|5[01678]|6[79]"
+NOT_SERVED = "7|17|29|3[014689]|4[01356]|5[01678]|6[79]"
 UNKNOWN_ERROR = int(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 ALLOWED: tuple[Allowed, ...] = (
     Allowed("what is not served is not advertised", f"api_keys\\.({NOT_SERVED})", ApiKey.API_VERSIONS, ours=MISSING),
     Allowed("served beyond Kafka 3.9", r"api_keys\.(74|75)", ApiKey.API_VERSIONS, kafka=MISSING),
+    *(
+        Allowed("says what is wrong, where Kafka has an unknown error", r".*error_message", api, kafka=None)
+        for api in (ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.ALTER_CLIENT_QUOTAS)
+    ),
     Allowed("says what to set", "error_message", ApiKey.CONSUMER_GROUP_HEARTBEAT, kafka=None),
     Allowed("refused, so that its clients do not wait", r"api_keys\.76", ApiKey.API_VERSIONS, kafka=MISSING),
     Allowed(

@@ -105,8 +105,21 @@ def _configs(normaliser: Normaliser, value: Any) -> Any:
     return keyed
 
 
+def _quotas(_normaliser: Normaliser, value: Any) -> Any:
+    """By entity: a map has no order, and neither have the values of each."""
+    keyed = {}
+    for entry in value:
+        parts = sorted(entry["entity"], key=lambda part: str(part["entity_type"]))
+        values = {one["key"]: one["value"] for one in entry.get("values", ())}
+        name = ", ".join(f"{part['entity_type']} {part['entity_name']!r}" for part in parts)
+        keyed[name] = {**entry, "entity": parts, "values": values}
+    return keyed if len(keyed) == len(value) else value
+
+
 # (API, path) or (None, name of the field in any answer)
 RULES: dict[tuple[ApiKey | None, str], Rule] = {
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "entries"): _quotas,
+    (ApiKey.ALTER_CLIENT_QUOTAS, "entries"): _quotas,
     # random at creation
     (None, "topic_id"): _token("topic id", bytes(16)),
     (None, "cluster_id"): _token("cluster id", ""),

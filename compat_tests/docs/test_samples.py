@@ -54,3 +54,17 @@ def test_partitions_move_to_the_brokers_of_a_plan(commands: Path, tmp_path: Path
         assert "Status of partition reassignment:" in out
         described = create.run("topics", "--describe", "--topic", "clicks").out
         assert {line.split("Replicas: ")[1].split()[0][:1] for line in described.splitlines()[1:]} == {"0", "1", "2"}
+
+
+def test_quotas_are_set_shown_and_removed(broker_of_samples: DevBroker, commands: Path, tmp_path: Path) -> None:
+    out = run_sample("security/quotas.sh", tmp_path, places(broker_of_samples), commands)
+    everyone = "consumer_byte_rate=2000000.0, controller_mutation_rate=1.0, producer_byte_rate=1000000.0"
+    assert _quotas(out, "the default client-id") == set(everyone.split(", "))
+    assert _quotas(out, "client-id 'loader'") == {"producer_byte_rate=1.0E7"}
+    assert _quotas(out, "ip '192.0.2.7'") == {"connection_creation_rate=5.0"}
+    assert "Completed updating config for client loader" in out.splitlines()[-1]
+
+
+def _quotas(out: str, entity: str) -> set[str]:
+    (line,) = [line for line in out.splitlines() if line.startswith(f"Quota configs for {entity} are ")]
+    return set(line.partition(" are ")[2].split(", "))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.cluster.config_repository import CLIENT_TYPES, ConfigRepository
 from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
@@ -42,8 +42,9 @@ from kpybroker.broker.peers.peers import Directory, Peers
 from kpybroker.broker.replication.fetch_service import FetchService
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.broker.requests.clients import FirstTimes
+from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.broker.requests.dispatch import AnswerNow, Dispatcher
-from kpybroker.broker.requests.server import BoundListener, Gate, Server
+from kpybroker.broker.requests.server import Server
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.tree import TreeError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.security.tokens import DelegationTokens
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
+    from kpybroker.core.security.quotas import ClientQuotas
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
     from kpybroker.storage.disk.errors import LogDirError
@@ -104,6 +106,7 @@ class Broker:
         self.files: Files = files or local_files()
         self.random = random.Random(seed)
         self.authorizer: Authorizer = AllowAll()
+        self.quotas: ClientQuotas | None = None
         self.stall = LoopStallGauge()
         self.validation_threads = trio.CapacityLimiter(VALIDATION_THREADS_MAX)
         self.node_id = config.get_int("broker.id")
@@ -124,6 +127,8 @@ class Broker:
         self.server = Server(config, self.dispatcher, self.clock)
         self.metadata = MetadataCache(config)
         self.configs = ConfigRepository(self)
+        for entity_type in CLIENT_TYPES:
+            self.configs.follow(entity_type, partial(self._entity_changed, entity_type))
         self.producer_ids = ProducerIds(self)
         self.registration = Registration(self, lambda: self.bound)
         self.peers = Peers(
@@ -361,6 +366,12 @@ class Broker:
     def _tree_event(self, event: TreeEvent) -> None:
         for listener in self._tree_listeners:
             listener(event)
+
+    def _entity_changed(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
+        """A configuration of users, client ids or addresses: imported by brokers that have one."""
+        from kpybroker.broker.security import quotas
+
+        quotas.apply(self, self.server.limits, quotas.Change(entity_type, entity, props))
 
     def _log_deleted(self) -> None:
         """Have its cleaner checkpoint removed soon: it must not apply to another log of the same name."""

@@ -1,4 +1,4 @@
-"""Bytes a second over the last windows: Kafka's `Rate` over `SampledStat`, to the digit.
+"""An amount a second over the last windows: Kafka's `Rate` over `SampledStat`, to the digit.
 
 Pure; bounded by the number of windows. A window begins with the first record after the one before is over, and is
 emptied when its last record is older than all windows together. The sum is divided by the time of all windows but one
@@ -16,11 +16,11 @@ class _Sample:
 
     def reset(self, now_ms: int) -> None:
         self.start_ms = self.last_ms = now_ms
-        self.value = 0
+        self.value: float = 0
 
 
 class Rate:
-    """`windows` of `window_ms` each (`replication.quota.window.num`, `.size.seconds`)."""
+    """`windows` of `window_ms` each (`quota.window.num`, `quota.window.size.seconds` and the like)."""
 
     __slots__ = ("_current", "_samples", "_window_ms", "_windows")
 
@@ -30,8 +30,8 @@ class Rate:
         self._samples: list[_Sample] = []
         self._current = 0
 
-    def record(self, value: int, now_ms: int) -> None:
-        """Count `value` bytes at `now_ms`, which never goes back."""
+    def record(self, value: float, now_ms: int) -> None:
+        """Count `value` at `now_ms`, which never goes back. A negative value takes back what was counted."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -50,14 +50,19 @@ class Rate:
         return self._samples[self._current]
 
     def measure(self, now_ms: int) -> float:
-        """Bytes a second over the windows up to `now_ms`; 0.0 where nothing was recorded."""
+        """The amount a second over the windows up to `now_ms`; 0.0 where nothing was recorded."""
         if not self._samples:
             return 0.0
+        elapsed_ms = self.elapsed_ms(now_ms)
+        return sum(sample.value for sample in self._samples) * 1000 / elapsed_ms
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """The time that `measure` divides by, at least 1."""
         for sample in self._samples:
             if now_ms - sample.last_ms >= self._windows * self._window_ms:
                 sample.reset(now_ms)
-        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
         missing = self._windows - 1 - elapsed_ms // self._window_ms
         if missing > 0:  # windows that have not started count as full ones
             elapsed_ms += missing * self._window_ms
-        return sum(sample.value for sample in self._samples) * 1000 / max(elapsed_ms, 1)
+        return max(elapsed_ms, 1)

@@ -228,9 +228,6 @@ def test_an_error_blames_what_is_wrong(arguments: list[str], cause: str, fix: st
     [
         "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
         "super.users=User:admin",
-        "ssl.client.auth=required",
-        "listeners=SASL_SSL://127.0.0.1:9093",
-        "security.inter.broker.protocol=SSL",
     ],
 )
 def test_security_that_is_not_served_is_refused(command: list[str], setting: str) -> None:
@@ -239,6 +236,15 @@ def test_security_that_is_not_served_is_refused(command: list[str], setting: str
     cause, fix = two_lines(err)
     assert "not served yet: " in cause
     assert "only where every client that reaches this broker may do everything" in fix
+
+
+def test_a_listener_with_tls_needs_a_key_store(tmp_path: Path) -> None:
+    settings = ["listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL", f"log.dirs={tmp_path}"]
+    code, out, err = finish("server", *(part for one in settings for part in ("--override", one)))
+    assert (code, out) == (2, "")
+    cause, fix = two_lines("\n".join(err.splitlines()[-2:]))  # after the line on the tree, where stores may be set
+    assert cause == "kpybroker: listener SSL: there is no key store: clients would not know whom they talk to"
+    assert "set ssl.keystore.location" in fix
 
 
 def test_a_failed_start_says_its_cause_and_nothing_of_a_stop(tmp_path: Path) -> None:

@@ -68,10 +68,11 @@ def test_a_replica_selector_that_is_not_available_is_reported() -> None:
     assert note.serious
 
 
-def test_a_limit_for_one_listener_is_reported_as_without_effect() -> None:
-    (note,) = interpret({"listener.name.internal.max.connections": "5"}).notes
-    assert note.text.startswith("listener.name.internal.max.connections has no effect: ")
-    assert interpret({"max.connections": "5"}).notes == []
+def test_only_limits_of_connections_have_an_effect_for_one_listener() -> None:
+    (note,) = interpret({"listener.name.internal.queued.max.request.bytes": "5"}).notes
+    assert note.text.startswith("listener.name.internal.queued.max.request.bytes has no effect: ")
+    for key in ("max.connections", "max.connection.creation.rate"):
+        assert interpret({key: "5"}).notes == interpret({f"listener.name.internal.{key}": "5"}).notes == []
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import trio
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.loop.steps import Steps, Wait, run_steps
 from kpybroker.broker.network.transport import Stream, Transport
+from kpybroker.broker.requests.connection import BoundListener
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.server import BoundListener, Server
+from kpybroker.broker.requests.server import Server
+from kpybroker.config.keys.synonyms import base_key
 from kpybroker.core.authorizer import AllowAll
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
 from kpybroker.wire.errors import ProtocolError
@@ -32,11 +34,18 @@ class Config:
             "connections.max.idle.ms": 600_000,
             "socket.request.max.bytes": 104_857_600,
             "kpybroker.shortcuts": ["all"],
+            "max.connection.creation.rate": 2**31 - 1,
+            "quota.window.num": 11,
+            "quota.window.size.seconds": 1,
         }
         self.values.update({name.replace("_", "."): value for name, value in changed.items()})
         self.callbacks: list[Callable[[frozenset[str]], None]] = []
 
+    inter_broker_listener_name = "REPLICATION"
+
     def get_int(self, key: str) -> int:
+        if key not in self.values:
+            key = base_key(key)
         return int(self.values[key])
 
     def get_list(self, key: str) -> list[str]:
@@ -68,6 +77,8 @@ class Echo:
             return run_steps(self._answer_in_steps(body, connection))
         if body.startswith(b"now"):
             return framed(body)
+        if body.startswith(b"mute"):
+            return self._answer_and_mute(body, connection)
         if body.startswith(b"file"):
             return self._answer_from_file(int(body[4:]), connection)
         return self._answer(body, connection)
@@ -86,6 +97,20 @@ class Echo:
         context = RequestContext(connection, AllowAll(), 0, 0)
         context.on_sent = [self._count_sent]
         return [len(body).to_bytes(4, "big"), body], context
+
+    def _answer_and_mute(self, body: bytes, connection: Any) -> Any:
+        """ "mute", "mute-late" (the response waits for a task), "mute-silent" (none); 100 s, unless "/seconds"."""
+        word, _, seconds = body.partition(b"/")
+        context = RequestContext(connection, AllowAll(), 0, 0)
+        until = trio.current_time() + float(seconds.split()[0] if seconds else 100)
+        context.on_sent = [lambda: connection.mute(until), self._count_sent]
+        answer = [b"" if word == b"mute-silent" else framed(body)], context
+        return self._answer_late(answer) if word == b"mute-late" else answer
+
+    @staticmethod
+    async def _answer_late(answer: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return answer
 
     def _answer_from_file(self, size: int, connection: Any) -> tuple[list[Any], RequestContext]:
         assert self.file is not None
@@ -158,6 +183,7 @@ class House:
         self.echo = Echo()
         self.server = Server(config, self.echo, SystemClock())  # type: ignore[arg-type]
         self.listeners = [transport.listen(HOST, 0, 50) for _ in range(listeners)]
+        self.names = ["PLAINTEXT"] * listeners
         self.listener = self.listeners[0]
 
     async def connect(self, listener: int = 0) -> Client:
@@ -167,7 +193,8 @@ class House:
         async with trio.open_nursery() as nursery:
             tls = getattr(self.transport, "tls", None)
             protocol = "PLAINTEXT" if tls is None else "SSL"
-            bound = [BoundListener(protocol, protocol, listener, tls=tls) for listener in self.listeners]
+            names = zip(self.names, self.listeners, strict=True)
+            bound = [BoundListener(name, protocol, listener, tls=tls) for name, listener in names]
             nursery.start_soon(self.server.serve, bound)
             await scenario(self)
             nursery.cancel_scope.cancel()

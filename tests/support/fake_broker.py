@@ -194,7 +194,7 @@ class FakeTopics:
     created: int = 0
     creates: bool = True
 
-    async def auto_create(self, names: list[str]) -> dict[str, ErrorCode]:
+    async def auto_create(self, names: list[str], *, mutations: Any = None) -> dict[str, ErrorCode]:
         self.created += 1
         if self.refusal is not ErrorCode.NONE:
             return dict.fromkeys(names, self.refusal)

@@ -16,6 +16,7 @@ from kpybroker.config.topic import LogConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import Tree
 from kpybroker.core.authorizer import AllowAll, Authorizer
+from kpybroker.core.security.quotas import ClientQuotas
 from kpybroker.core.tree import TreeEvent
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import LogDirError
@@ -41,6 +42,7 @@ class FakeHost:
         self.node_id = config.get_int("broker.id")
         self.broker_epoch = -1
         self.authorizer: Authorizer = AllowAll()
+        self.quotas: ClientQuotas | None = None
         self.holds = Holds()
         self.validation_threads = trio.CapacityLimiter(1)
         self.failed_dirs: list[LogDirError] = []

@@ -5,24 +5,29 @@ Kafka's `ZkConfigManager`, `ZkConfigRepository` and the writing half of `AdminZk
 `/config/changes`, which every broker watches. Kept here is what this broker applies: the overrides of topics with the
 `LogConfig` they make, and the dynamic layers of its `BrokerConfig`.
 
-Not here: what the configuration requests mean (`handlers.configuration`), which values are allowed
-(`kpybroker.config`), and what those of users, clients and addresses mean: who uses them calls `follow`.
+What clients, users and addresses have (`/config/users/<u>[/clients/<c>]`, `/config/clients/<c>`, `/config/ips/<ip>`) is
+passed on to those who `follow` it, and not kept.
+
+Not here: what the configuration requests mean (`handlers.configuration`, `handlers.security`), and which values are
+allowed (`kpybroker.config`).
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.config.dynamic import usable_dynamic
+from kpybroker.config.dynamic import is_password, usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
+from kpybroker.config.sources.passwords import decoder, renewed
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
-from kpybroker.coordination.tree import create_recursive, retry_until_connected
+from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
@@ -45,6 +50,9 @@ TOPIC_COST: Final = 10
 TopicListener = Callable[[str, LogConfig], None]
 BrokerListener = Callable[[frozenset[str]], None]
 EntityListener = Callable[[str, Mapping[str, str]], None]
+
+CLIENT_TYPES: Final = (znodes.CONFIG_USERS, znodes.CONFIG_CLIENTS, znodes.CONFIG_IPS)
+"""Entities that are not of the broker's own: their nodes are removed when nothing is set (KAFKA-12632)."""
 
 
 class ConfigRepository:
@@ -74,6 +82,7 @@ class ConfigRepository:
         names = await self._pending_changes()
         self._last_change = max(map(_sequence, names), default=-1)
         await self._load_brokers()
+        await self._renew_passwords()
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
@@ -132,6 +141,26 @@ class ConfigRepository:
 
     # --- the tree
 
+    async def entities(self, entity_type: str) -> list[str]:
+        """The names, sanitized, of the entities of one type; of `users` also those that are pairs with a client id."""
+        (names,) = await self._children([znodes.config_type_path(entity_type)])
+        if entity_type != znodes.CONFIG_USERS:
+            return names
+        clients = await self._children([znodes.config_path(entity_type, f"{name}/clients") for name in names])
+        return names + [
+            znodes.user_client_entity(name, client)
+            for name, below in zip(names, clients, strict=True)
+            for client in below
+        ]
+
+    async def _children(self, paths: Sequence[str]) -> list[list[str]]:
+        """Of each; none where the node is missing."""
+        found: list[list[str]] = []
+        for start in range(0, len(paths), READS_PER_BATCH):
+            answers = await self._submit([t.Children(path) for path in paths[start : start + READS_PER_BATCH]])
+            found += [sorted(a.names) if isinstance(a, t.NodeChildren) else [] for a in answers]
+        return found
+
     async def read(self, entity_type: str, entity: str) -> dict[str, str]:
         """What the tree holds for the entity now; empty when it holds nothing."""
         (props,) = await self.read_many(entity_type, [entity])
@@ -146,24 +175,14 @@ class ConfigRepository:
             found += [znodes.decode_config(a.data) if isinstance(a, t.NodeData) else {} for a in answers]
         return found
 
-    async def entities(self, entity_type: str) -> list[str]:
-        """The entities of a type that have a configuration, as in `znodes.config_path`. Raises TreeError."""
-        (listed,) = await self._submit([t.Children(znodes.config_type_path(entity_type))])
-        return list(listed.names) if isinstance(listed, t.NodeChildren) else []
-
     async def write(self, entity_type: str, entity: str, props: Mapping[str, str]) -> None:
         """Keep `props` for the entity, notify every broker, and apply them here before returning. Raises TreeError.
 
         Kafka's broker applies its own change when it sees the notification. Here a client sees its change in its next
         request.
         """
-        path = znodes.config_path(entity_type, entity)
-        data = znodes.encode_config(props)
-        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
-        if isinstance(answer, t.NoNode):
-            await create_recursive(self._host.tree, path, data)
-        elif isinstance(answer, t.TreeError):
-            raise answer
+        if props or entity_type not in CLIENT_TYPES or not await self._remove_unused(entity_type, entity):
+            await self._store(znodes.config_path(entity_type, entity), znodes.encode_config(props))
         change = t.Create(
             znodes.config_change_path(), znodes.encode_config_change(f"{entity_type}/{entity}"), sequential=True
         )
@@ -171,6 +190,31 @@ class ConfigRepository:
         if isinstance(answer, t.TreeError):
             raise answer
         await self._reload(entity_type, entity)
+
+    async def _store(self, path: str, data: bytes) -> None:
+        (answer,) = await retry_until_connected(self._host.tree, [t.SetData(path, data)])
+        if isinstance(answer, t.NoNode):
+            await create_recursive(self._host.tree, path, data)
+        elif isinstance(answer, t.TreeError):
+            raise answer
+
+    async def _remove_unused(self, entity_type: str, entity: str) -> bool:
+        """Remove the node of an entity that has nothing left, and those above it that were only there for it
+        (AdminZkClient.tryCleanQuotaNodes). False: it has children, and stays.
+        """
+        path = unused = znodes.config_path(entity_type, entity)
+        user, _, client = entity.rpartition("/clients/")
+        clients_path, user_path = t.parent_path(path), znodes.config_path(entity_type, user or entity)
+        children, of_clients, of_user = await self._children([path, clients_path, user_path])
+        if children:
+            return False
+        if user and of_clients == [client]:
+            unused = clients_path
+            if of_user == [znodes.CONFIG_CLIENTS] and not await self.read(entity_type, user):
+                unused = user_path
+        logger.info("Deleting %s, since nothing is configured there any more", unused)
+        await delete_recursive(self._host.tree, unused)
+        return True
 
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.NoNode]:
         """Perform all; a missing node is a result, any other failure is raised."""
@@ -269,11 +313,20 @@ class ConfigRepository:
         if not TOPIC_DEFAULT_KEYS.isdisjoint(changed):
             await self._apply_defaults()
 
+    async def _renew_passwords(self) -> None:
+        """Encode the passwords of this broker with the new secret where `password.encoder.old.secret` was used."""
+        entity = str(self._host.node_id)
+        stored = await self.read(znodes.CONFIG_BROKERS, entity)
+        changed = renewed(self._host.config, {k: v for k, v in stored.items() if is_password(k)}, os.urandom)
+        if changed:
+            dynamic_logger.info("Passwords are encoded with the new secret: %s", ", ".join(sorted(changed)))
+            await self.write(znodes.CONFIG_BROKERS, entity, {**stored, **changed})
+
     async def _read_brokers(self) -> Collection[str]:
         """Apply both layers, and return the keys whose values have changed."""
         entities = (str(self._host.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
-        own, ignored_own = usable_dynamic(own, per_broker=True)
+        own, ignored_own = usable_dynamic(own, per_broker=True, decode=decoder(self._host.config))
         default, ignored_default = usable_dynamic(default, per_broker=False)
         for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
             for name, reason in ignored.items():

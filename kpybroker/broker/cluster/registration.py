@@ -22,7 +22,7 @@ from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
-    from kpybroker.broker.requests.server import BoundListener
+    from kpybroker.broker.requests.connection import BoundListener
     from kpybroker.coordination.tree import Tree
 
 logger = logging.getLogger("kafka.zk.KafkaZkClient")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache, MetadataSnapshot
     from kpybroker.broker.loop.host import Host
     from kpybroker.config.broker import BrokerConfig
+    from kpybroker.core.security.quotas import MutationShare
 
 logger = logging.getLogger("kafka.server.ZkAdminManager")
 
@@ -93,13 +94,21 @@ class TopicAdmin:
     # --- create
 
     async def create_topics(
-        self, topics: Iterable[NewTopic], timeout_ms: int, *, validate_only: bool = False
+        self,
+        topics: Iterable[NewTopic],
+        timeout_ms: int,
+        *,
+        validate_only: bool = False,
+        mutations: MutationShare | None = None,
     ) -> dict[str, CreatedTopic]:
-        """Create each, then wait up to `timeout_ms` until every partition has a leader in this broker's metadata."""
+        """Create each, then wait up to `timeout_ms` until every partition has a leader in this broker's metadata.
+
+        `mutations` limits the partitions: those that it refuses are THROTTLING_QUOTA_EXCEEDED.
+        """
         results: dict[str, CreatedTopic] = {}
         for topic in topics:
             try:
-                results[topic.name] = await self._create(topic, validate_only)
+                results[topic.name] = await self._create(topic, validate_only, mutations)
             except KafkaError as error:
                 logger.info("Error processing create topic request %s: %s", topic, error)
                 results[topic.name] = CreatedTopic(refusals.api_error(error))
@@ -110,7 +119,9 @@ class TopicAdmin:
                 results[name] = results[name]._replace(error=TIMED_OUT)
         return results
 
-    async def _create(self, topic: NewTopic, validate_only: bool) -> CreatedTopic:
+    async def _create(
+        self, topic: NewTopic, validate_only: bool, mutations: MutationShare | None = None
+    ) -> CreatedTopic:
         if self._metadata.contains(topic.name):
             raise refusals.already_exists(topic.name)
         configs = refusals.present_configs(topic.configs)
@@ -119,10 +130,15 @@ class TopicAdmin:
         await self._validate(topic.name, assignments, configs)
         topic_id = ZERO_UUID
         if not validate_only:
+            self._charge(mutations, len(assignments))
             topic_id = random_uuid(self._host.random)
             await trio.lowlevel.checkpoint()
             await self._write_new_topic(topic.name, topic_id, assignments, configs)
         return CreatedTopic(OK, topic_id, len(assignments), len(next(iter(assignments.values()))), configs)
+
+    def _charge(self, mutations: MutationShare | None, partitions: int) -> None:
+        if mutations is not None and not mutations.take(partitions, self._host.clock.time_ms()):
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
     def _assign(self, topic: NewTopic) -> Assignment:
         wants_number = topic.num_partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT
@@ -204,7 +220,9 @@ class TopicAdmin:
 
     # --- create on first use
 
-    async def auto_create(self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S) -> dict[str, ErrorCode]:
+    async def auto_create(
+        self, names: Iterable[str], wait_s: float = AUTO_CREATE_WAIT_S, mutations: MutationShare | None = None
+    ) -> dict[str, ErrorCode]:
         """Create missing topics with their defaults, `__consumer_offsets` and `__transaction_state` with their own.
 
         NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
@@ -214,9 +232,11 @@ class TopicAdmin:
         wanted = list(names)
         again = {name for name in wanted if self._metadata.was_deleted(name)}
         config = self._host.config
-        results = await self.create_topics([_auto_topic(config, name) for name in wanted if name in again], 0)
+        results = await self.create_topics(
+            [_auto_topic(config, name) for name in wanted if name in again], 0, mutations=mutations
+        )
         results |= await self.create_topics(
-            [_auto_topic(config, name) for name in wanted if name not in again], int(wait_s * 1000)
+            [_auto_topic(config, name) for name in wanted if name not in again], int(wait_s * 1000), mutations=mutations
         )
         codes: dict[str, ErrorCode] = {}
         for name in wanted:
@@ -238,7 +258,9 @@ class TopicAdmin:
 
     # --- delete
 
-    async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
+    async def delete_topics(
+        self, names: Iterable[str], timeout_ms: int, mutations: MutationShare | None = None
+    ) -> dict[str, ErrorCode]:
         """Mark each for deletion, then wait up to `timeout_ms` until they are gone from this broker's metadata.
 
         Kafka responds at that point, and its clients may find the name in use for a moment ("is marked for deletion").
@@ -246,7 +268,13 @@ class TopicAdmin:
         """
         results: dict[str, ErrorCode] = {}
         for name in names:
-            results[name] = await self._mark_for_deletion(name)
+            try:
+                self._charge(mutations, self._metadata.partition_count(name) or 0)
+                results[name] = await self._mark_for_deletion(name)
+            except KafkaError as error:
+                if error.code is not ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    raise
+                results[name] = error.code
         marked = [name for name, code in results.items() if code is ErrorCode.NONE]
 
         def gone(snapshot: MetadataSnapshot) -> bool:
@@ -273,14 +301,19 @@ class TopicAdmin:
     # --- grow
 
     async def create_partitions(
-        self, wanted: Iterable[NewPartitions], timeout_ms: int, *, validate_only: bool = False
+        self,
+        wanted: Iterable[NewPartitions],
+        timeout_ms: int,
+        *,
+        validate_only: bool = False,
+        mutations: MutationShare | None = None,
     ) -> dict[str, ApiError]:
         """Add partitions to each, then wait up to `timeout_ms` until all partitions have a leader in the metadata."""
         results: dict[str, ApiError] = {}
         grown: dict[str, range] = {}
         for new in wanted:
             try:
-                await self._grow(new, validate_only)
+                await self._grow(new, validate_only, mutations)
             except KafkaError as error:
                 results[new.topic] = refusals.api_error(error)
             else:
@@ -291,11 +324,11 @@ class TopicAdmin:
                 results[name] = TIMED_OUT
         return results
 
-    async def _grow(self, new: NewPartitions, validate_only: bool) -> None:
-        while not await self._grew(new, validate_only):
-            pass  # the topic was changed at the same time: read and check it again
+    async def _grow(self, new: NewPartitions, validate_only: bool, mutations: MutationShare | None) -> None:
+        while not await self._grew(new, validate_only, mutations):
+            mutations = None  # the topic was changed at the same time: read and check it again, and count it once
 
-    async def _grew(self, new: NewPartitions, validate_only: bool) -> bool:
+    async def _grew(self, new: NewPartitions, validate_only: bool, mutations: MutationShare | None) -> bool:
         """False if the topic was changed since it was read, perhaps by this very write before a lost connection."""
         (found,) = await self._submit(t.Get(znodes.topic_path(new.topic)))
         if not isinstance(found, t.NodeData):
@@ -306,6 +339,7 @@ class TopicAdmin:
         await trio.lowlevel.checkpoint()
         if validate_only:
             return True
+        self._charge(mutations, len(added))
         partitions = dict(current.partitions)
         partitions.update({p: znodes.PartitionAssignment(tuple(r)) for p, r in added.items()})
         await trio.lowlevel.checkpoint()

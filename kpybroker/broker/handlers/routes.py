@@ -203,6 +203,10 @@ def _security(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.security import describe_user_scram_credentials as handler
         case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
             from kpybroker.broker.handlers.security import alter_user_scram_credentials as handler
+        case ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import describe_client_quotas as handler
+        case ApiKey.ALTER_CLIENT_QUOTAS:
+            from kpybroker.broker.handlers.security import alter_client_quotas as handler
         case ApiKey.CREATE_DELEGATION_TOKEN:
             from kpybroker.broker.handlers.security import create_delegation_token as handler
         case ApiKey.RENEW_DELEGATION_TOKEN:

@@ -20,7 +20,7 @@ from kpybroker.broker.lifecycle.errors import (
     StartupError,
 )
 from kpybroker.broker.network.handshakes import Tls
-from kpybroker.broker.requests.server import BoundListener, Gate
+from kpybroker.broker.requests.connection import BoundListener, Gate
 from kpybroker.core import tree as t
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.disk.errors import (

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.authorizer import Authorizer
+    from kpybroker.core.security.quotas import ClientQuotas
     from kpybroker.core.tree import TreeEvent
     from kpybroker.storage.directories.manager import LogManager
     from kpybroker.storage.disk.errors import LogDirError
@@ -45,6 +46,8 @@ class Host(Protocol):
     tree: Tree
     logs: LogManager
     authorizer: Authorizer
+    quotas: ClientQuotas | None
+    """Of users and client ids; None while none is set anywhere."""
     holds: Holds
     validation_threads: trio.CapacityLimiter
     """Of threads that validate records: each takes the interpreter's lock from the loop every few milliseconds."""

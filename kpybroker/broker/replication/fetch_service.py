@@ -386,6 +386,15 @@ class FetchService:
         if size:
             self._quota.record(size, self._host.clock.time_ms())
 
+    def put_back(self, session: FetchSession, visits: Iterable[Visit]) -> None:
+        """The client gets nothing of this, because it has to wait: its next fetch visits the same again."""
+        visits = list(visits)
+        release(visits)
+        for visit in visits:
+            if visit.cached.key in session.partitions:
+                session.stays_dirty(visit.cached.key)
+        self.let_go(session)
+
     def let_go(self, session: FetchSession) -> None:
         """The response is ready: a session that is not kept is not notified any more."""
         if session.session_id == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
@@ -19,6 +19,10 @@ from kpybroker.core.authorizer import (
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from kpybroker.broker.requests.metering import Metering
+    from kpybroker.core.security.quotas import MutationShare
 
 REFUSALS = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -51,6 +55,9 @@ class ConnectionInfo(Protocol):
 
     def end(self) -> None:
         """Close it soon; for other tasks than its own."""
+
+    def mute(self, deadline: float) -> None:
+        """Serve no further request before that time on trio's clock. For `on_sent` callbacks of its request only."""
 
 
 class PlainConnectionInfo:
@@ -97,6 +104,9 @@ class PlainConnectionInfo:
     def end(self) -> None:
         """Does nothing: there is no connection."""
 
+    def mute(self, deadline: float) -> None:
+        """Does nothing: there is no connection."""
+
 
 class RequestContext:
     """One request: its header, its connection, and the authorizer bound to its principal.
@@ -111,6 +121,7 @@ class RequestContext:
         "client_id",
         "connection",
         "correlation_id",
+        "metering",
         "on_sent",
     )
 
@@ -130,6 +141,7 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.on_sent: list[Callable[[], None]] | None = None
+        self.metering: Metering | None = None  # where a quota limits the request
 
     @staticmethod
     def of(header: RequestHeader, connection: ConnectionInfo, authorizer: Authorizer) -> RequestContext:
@@ -177,6 +189,16 @@ class RequestContext:
         """Raises the KafkaError of `REFUSALS` where the principal is not `authorized`."""
         if not self.authorized(operation, resource_type, name):
             raise KafkaError(REFUSALS[resource_type])
+
+    def mutations(self, strict_from: int) -> MutationShare | None:
+        """What the request may create and delete; strictly from that version on. None: without limit."""
+        if self.metering is None:
+            return None
+        return self.metering.mutations(is_strict=self.api_version >= strict_from)
+
+    def side_mutations(self) -> MutationShare | None:
+        """The same for what it creates by the way: counted, never refused."""
+        return None if self.metering is None else self.metering.side_mutations()
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The bit field of all operations that the principal may do, where a request asks for it."""

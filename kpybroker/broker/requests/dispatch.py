@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from types import CoroutineType, GeneratorType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
@@ -31,6 +31,10 @@ from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 from kpybroker.wire.headers import RequestHeader, parse_request_header
+
+if TYPE_CHECKING:
+    from kpybroker.broker.requests.metering import Metering
+    from kpybroker.core.security.quotas import ClientQuotas
 
 Answer = bytes | tuple[list[Part], RequestContext]
 """A response frame, empty where there is none (acks=0); or its parts, and the context whose `on_sent` callbacks run
@@ -172,8 +176,10 @@ class Dispatcher:
         if self._version_caps and self._is_capped(route.key, version, connection):
             route = self._route_above_cap(route.key, version)
         route.requests += 1
+        quotas = self._broker.quotas
+        metering = None if quotas is None else self._metering(quotas, route.key, header, connection, len(frame))
         handling: Any = None
-        if route.handle_fast is not None:
+        if route.handle_fast is not None and metering is None:
             try:
                 handled = route.handle_fast(self._broker, memoryview(frame), header, connection)
             except Exception as error:
@@ -186,6 +192,7 @@ class Dispatcher:
         if isinstance(frame, memoryview):
             frame = bytearray(frame)
         context = RequestContext.of(header, connection, self._broker.authorizer)
+        context.metering = metering
         if route.version != version:
             request = route.request_class()  # a later ApiVersions, whose body can't be read
         elif len(frame) <= LARGE_FRAME_BYTES:
@@ -197,8 +204,20 @@ class Dispatcher:
             except StopIteration as finished:
                 request = finished.value  # large by its records, not by its elements
             else:
-                return run_steps(self._respond_to_large(route, context, decoding))
-        return run_steps(self._respond(route, context, request, handling))
+                return self._run(context, self._respond_to_large(route, context, decoding))
+        return self._run(context, self._respond(route, context, request, handling))
+
+    def _metering(
+        self, quotas: ClientQuotas, key: ApiKey, header: RequestHeader, connection: ConnectionInfo, size: int
+    ) -> Metering | None:
+        from kpybroker.broker.requests.metering import metering_of  # of brokers with quotas only
+
+        client = connection.principal.name, header.client_id or ""
+        return metering_of(quotas, key, client, size - header.body_offset, self._broker.clock.time_ms)
+
+    @staticmethod
+    def _run(context: RequestContext, steps: Steps[Answer]) -> Answer | Unfinished[Answer]:
+        return run_steps(steps if context.metering is None else context.metering.around(steps))
 
     def error_response(self, header: RequestHeader, connection: ConnectionInfo, request: Any, error: KafkaError) -> Any:
         """The response that reports an error for a whole request. Raises ProtocolError where Kafka disconnects."""
@@ -230,6 +249,8 @@ class Dispatcher:
             if isinstance(handling, GeneratorType):
                 response = yield from handling
             elif isinstance(handling, CoroutineType):
+                if context.metering is not None:
+                    handling = context.metering.around_coroutine(handling)
                 response = yield partial(_awaited, handling)
             else:
                 response = handling
@@ -241,10 +262,15 @@ class Dispatcher:
             make_response = partial(route.error_response, request, context, failure)
             response = (yield partial(trio.to_thread.run_sync, make_response)) if is_large else make_response()
             del make_response
+        if context.metering is not None:
+            throttle_ms = context.metering.settle(route.key, request, response, failure)
+            if throttle_ms > 0:
+                mute = partial(context.connection.mute, trio.current_time() + throttle_ms / 1000)
+                context.on_sent = [*(context.on_sent or ()), mute]
         # Freeing many elements takes a while: not in the same time slice as encoding the response.
         del request, handling
         if response is None:
-            return b""
+            return ([b""], context) if context.on_sent else b""
         if is_large or route.is_large:
             parts = yield from paced(encode_steps(response, route.version))
         else:

@@ -50,6 +50,8 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_PARTITION: (0, 3),
@@ -79,6 +81,7 @@ LARGE_RESPONSES = frozenset(
         ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ApiKey.LIST_TRANSACTIONS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
     }
 )
 """APIs whose responses may be large though the request is small."""

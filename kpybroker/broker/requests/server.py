@@ -5,10 +5,10 @@ request, nor the handler, nor the response has to wait. Otherwise the task wakes
 while a request is suspended (`steps`), which the poller answers as soon as its wait ends; and while a large response is
 sent as the client takes it, unless a part of it must be read from the disk first.
 
-Limits are Kafka's: `max.connections` (accepting pauses), `max.connections.per.ip` with overrides (the new one is
-closed), `connections.max.idle.ms` (also for a client that does not read its response), `queued.max.request.bytes`
-(reading pauses), `socket.request.max.bytes`. Running out of file descriptors pauses accepting and ends nothing.
-Any failure on a connection ends that connection, never the broker.
+Limits are Kafka's: of the number and rate of connections (`connection_limits`), `connections.max.idle.ms` (also for a
+client that does not read its response), `queued.max.request.bytes` (reading pauses), `socket.request.max.bytes`.
+Running out of file descriptors pauses accepting and ends nothing. A connection whose client has exceeded a quota is
+muted after the response (`metering`). Any failure on a connection ends that connection, never the broker.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import errno
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -32,13 +31,13 @@ from kpybroker.broker.network.handshakes import HandshakeFailed, Tls
 from kpybroker.broker.network.other_protocols import OtherProtocolError
 from kpybroker.broker.network.request_memory import ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part, Progress
-from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
-from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE, FirstTimes, client_name
+from kpybroker.broker.network.transport import Stream
+from kpybroker.broker.requests.clients import FirstTimes, client_name
+from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
+from kpybroker.broker.requests.connection_limits import ConnectionLimits, idle_longest
 from kpybroker.broker.requests.context import RequestContext
-from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
-from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
-from kpybroker.core.authorizer import ANONYMOUS, Principal
 from kpybroker.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -53,103 +52,6 @@ IDLE_SWEEPS_PER_LIMIT = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-class Gate(Protocol):
-    """What a SASL listener puts before the dispatcher of each connection until its client has logged in."""
-
-    @property
-    def frame_bytes_max(self) -> int:
-        """The largest frame before the login."""
-
-    def guard(self, connection: Connection) -> AnswerNow:
-        """What answers the connection's requests from its first one on. After the login the gate calls
-        `Connection.admit`.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class BoundListener:
-    """A listener of the configuration with its bound socket.
-
-    `gate`: its clients must log in. `tls`: its connections are encrypted.
-    """
-
-    name: str
-    security_protocol: str
-    listener: Listener
-    gate: Gate | None = None
-    tls: Tls | None = None
-
-
-class Connection:
-    """What is known about one client connection (a `ConnectionInfo`)."""
-
-    __slots__ = (
-        "answer_now",
-        "client_host",
-        "client_id",
-        "client_port",
-        "client_software_name",
-        "client_software_version",
-        "connection_id",
-        "frame_bytes_max",
-        "frames",
-        "last_active",
-        "listener_name",
-        "local_host",
-        "local_port",
-        "principal",
-        "refused_batches",
-        "scope",
-        "security_protocol",
-        "sending",
-        "stream",
-        "suspended",
-        "timer",
-        "unfinished",
-        "unsent",
-        "waiting_on_broker",
-        "was_active",
-    )
-
-    def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
-        self.stream = stream
-        self.local_host, self.local_port = stream.local_address
-        self.client_host, self.client_port = stream.remote_address
-        self.listener_name = bound.name
-        self.security_protocol = bound.security_protocol
-        self.principal: Principal = ANONYMOUS
-        self.client_id: str | None = None  # of the last request
-        self.client_software_name = UNKNOWN_SOFTWARE
-        self.client_software_version = UNKNOWN_SOFTWARE
-        self.refused_batches = RefusedBatches()
-        self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
-        self.last_active = now
-        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
-        self.waiting_on_broker = False
-        self.scope = trio.CancelScope()
-        self.answer_now: AnswerNow
-        self.frames: FrameReader
-        self.frame_bytes_max = 0  # of a client that has logged in
-        # What `_serve_now` leaves to the task: bytes, and then a response that has to be awaited.
-        self.unsent = b""
-        self.unfinished: Unfinished[Answer] | None = None
-        # The response that is sent as the client takes it; nothing else is in progress then.
-        self.sending: tuple[AnswerOut, RequestContext] | None = None
-        # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
-        self.suspended: Suspended[Answer] | None = None
-        self.timer = trio.CancelScope()
-
-    def end(self) -> None:
-        """As `ConnectionInfo.end`."""
-        self.scope.cancel()
-
-    def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
-        """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
-        self.principal = principal
-        self.answer_now = answer_now
-        self.frames.allow(self.frame_bytes_max)
-
-
 class Server:
     """Serves bound listeners until stopped or cancelled."""
 
@@ -162,11 +64,10 @@ class Server:
         self._buffers = ReceiveBuffers() if RECEIVE_BUFFERS in shortcuts else ReceiveBuffers(kept_max=0)
         self._memory = RequestMemory(config.get_int("queued.max.request.bytes"))
         self._connections: dict[int, Connection] = {}
-        self._per_ip: dict[str, int] = {}
         self._next_number = 0
         self._first_times = FirstTimes()
-        self._slot_freed = trio.Event()
-        config.on_change(self._look_for_slots)
+        self.limits = ConnectionLimits(config, clock)
+        config.on_change(self._close_excess)
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
         self.accepted_total = 0
@@ -182,6 +83,7 @@ class Server:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                self.limits.listen(len(listeners))
                 nursery.start_soon(self._close_idle)
                 for bound in listeners:
                     nursery.start_soon(bound.listener.poll)
@@ -204,7 +106,7 @@ class Server:
 
     async def _accept(self, bound: BoundListener, nursery: trio.Nursery) -> None:
         while True:
-            await self._wait_for_slot()
+            await self.limits.wait_for_slot(bound.name)
             try:
                 stream = await bound.listener.accept()
             except trio.ClosedResourceError:
@@ -220,9 +122,14 @@ class Server:
                 stream = tls.wrap(stream)
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
-            if self._refuses(connection.client_host):
-                self.refused_total += 1
+            try:
+                delay_s = await self.limits.admit(bound.name, connection.client_host)
+            except BaseException:
                 stream.close()
+                raise
+            if delay_s is not None:
+                self.refused_total += 1
+                nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
             self.accepted_total += 1
             gate = bound.gate
@@ -230,25 +137,14 @@ class Server:
             self._register(connection)
             nursery.start_soon(self._serve_connection, connection, gate, tls)
 
-    async def _wait_for_slot(self) -> None:
-        while len(self._connections) >= self._config.get_int("max.connections"):
-            await self._slot_freed.wait()
-
-    def _look_for_slots(self, _changed: frozenset[str] = frozenset()) -> None:
-        """A connection has ended, or `max.connections` may be higher: each listener at the limit looks again."""
-        self._slot_freed.set()
-        self._slot_freed = trio.Event()
-
-    def _refuses(self, host: str) -> bool:
-        limit = self._config.get_int("max.connections.per.ip")
-        for entry in self._config.get_list("max.connections.per.ip.overrides"):
-            name, _, value = entry.rpartition(":")
-            if name == host:
-                limit = int(value)
-        if self._per_ip.get(host, 0) < limit:
-            return False
-        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", host, limit)
-        return True
+    def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
+        """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
+        for _ in range(self.limits.excess):
+            connections = (one for one in self._connections.values() if not one.scope.cancel_called)
+            if (given_up := idle_longest(connections, self.limits)) is None:
+                return
+            logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
+            given_up.end()
 
     async def _serve_connection(self, connection: Connection, gate: Gate | None, tls: Tls | None) -> None:
         frame_bytes_max = connection.frame_bytes_max = self._config.get_int("socket.request.max.bytes")
@@ -289,16 +185,13 @@ class Server:
 
     def _register(self, connection: Connection) -> None:
         self._connections[id(connection)] = connection
-        host = connection.client_host
-        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+        self.limits.opened(connection.listener_name, connection.client_host)
+        if self.limits.is_protected(connection.listener_name):
+            self._close_excess()
 
     def _unregister(self, connection: Connection) -> None:
         del self._connections[id(connection)]
-        host = connection.client_host
-        self._per_ip[host] -= 1
-        if not self._per_ip[host]:
-            del self._per_ip[host]
-        self._look_for_slots()
+        self.limits.closed(connection.listener_name, connection.client_host)
 
     async def _serve_requests(self, connection: Connection) -> None:
         stream, frames = connection.stream, connection.frames
@@ -372,6 +265,11 @@ class Server:
             if context is not None:
                 _run_on_sent(context)
         connection.was_active = True
+        if not self._answers_inline and connection.suspended is not None:
+            muted, connection.suspended = connection.suspended, None
+            connection.waiting_on_broker = True
+            await muted
+            connection.waiting_on_broker = False
 
     def _serve_now(self, connection: Connection) -> bool:
         """Answer the requests that have arrived, as far as that takes no waiting. False: the task must go on."""
@@ -410,7 +308,8 @@ class Server:
                 suspended, connection.suspended = connection.suspended, None
                 answer = suspended.resume()
             else:
-                stream.mute()  # the next request is read after this one
+                if number == 0:  # not if this very call has muted the connection: its task may have made it
+                    stream.mute()  # the next request is read after this one
                 return True
             if isinstance(answer, Suspended):
                 self._suspend(connection, answer)

@@ -37,8 +37,8 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHan
 if TYPE_CHECKING:
     from kpybroker.broker.loop.clock import Clock
     from kpybroker.broker.loop.steps import Unfinished
+    from kpybroker.broker.requests.connection import Connection
     from kpybroker.broker.requests.dispatch import Answer, AnswerNow, Dispatcher
-    from kpybroker.broker.requests.server import Connection
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -88,7 +88,7 @@ class State(enum.Enum):
 
 
 class SaslGate:
-    """The gate of one listener (a `server.Gate`)."""
+    """The gate of one listener (a `connection.Gate`)."""
 
     def __init__(self, logins: Logins, dispatcher: Dispatcher, clock: Clock) -> None:
         self.logins = logins
@@ -98,11 +98,11 @@ class SaslGate:
 
     @property
     def frame_bytes_max(self) -> int:
-        """As `server.Gate.frame_bytes_max`."""
+        """As `connection.Gate.frame_bytes_max`."""
         return self.logins.frame_bytes_max
 
     def guard(self, connection: Connection) -> AnswerNow:
-        """As `server.Gate.guard`."""
+        """As `connection.Gate.guard`."""
         return _Guard(self, connection).answer_now
 
 
@@ -148,15 +148,16 @@ class _Guard:
         if header.api_key == ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, data)
         if header.api_key == ApiKey.API_VERSIONS and self._state is State.FIRST:
-            return self._versions(self._gate.dispatcher.answer_now(frame, connection))
+            return self._versions(data, connection)
         raise ProtocolError(
             f"Unexpected Kafka request of type {_name(header.api_key)} during SASL handshake on listener "
             f"{connection.listener_name}: set security.protocol={connection.security_protocol} and sasl.mechanism in "
             "the client"
         )
 
-    async def _versions(self, answering: Answer | Unfinished[Answer]) -> Answer:
+    async def _versions(self, data: bytes, connection: ConnectionInfo) -> Answer:
         """ApiVersions, once: until it has no error the client may ask again, in another version."""
+        answering = self._gate.dispatcher.answer_now(bytearray(data), connection)
         answer = answering if isinstance(answering, bytes | tuple) else await answering
         if isinstance(answer, bytes) and answer[8:10] == _NO_ERROR:
             self._state = State.HANDSHAKE

@@ -80,8 +80,6 @@ The quotas of replication can be set dynamically only, as in Kafka:
   `dev --brokers N` also has `default.replication.factor` 3 (2 for two brokers).
 - These keys cannot be changed while the broker runs:
 {_bullets(FIXED_AT_START, "  ")}
-- A limit for one listener (`listener.name.<listener>.max.connections`) has no effect: `max.connections` counts the
-  connections of all listeners together.
 - Passwords cannot be set dynamically, as in Kafka without `password.encoder.secret`.
 
 ## Exit codes

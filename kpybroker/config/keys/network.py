@@ -24,7 +24,6 @@ from kpybroker.config.keys.status import (
     NO_QUEUE,
     NO_TELEMETRY,
     NO_THREADS,
-    WITH_QUOTAS,
 )
 from kpybroker.config.values import (
     ANYTHING,
@@ -59,7 +58,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("max.connections.per.ip", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
     ("max.connections.per.ip.overrides", STRING, "", ANYTHING, MEDIUM, CLUSTER_WIDE, HONOURED),
     ("max.connections", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
-    ("max.connection.creation.rate", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, WITH_QUOTAS),
+    ("max.connection.creation.rate", INT, "2147483647", at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED),
     ("connections.max.idle.ms", LONG, "600000", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("queued.max.requests", INT, "500", at_least(1), HIGH, READ_ONLY, NO_QUEUE),
     ("queued.max.request.bytes", LONG, "-1", ANYTHING, MEDIUM, READ_ONLY, HONOURED),
@@ -75,13 +74,13 @@ ROWS: Final[tuple[Row, ...]] = (
     ("kafka.metrics.reporters", LIST, "", ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("kafka.metrics.polling.interval.secs", INT, "10", at_least(1), LOW, READ_ONLY, NO_JVM_PLUGIN),
     ("telemetry.max.bytes", INT, "1048576", at_least(1), LOW, READ_ONLY, NO_TELEMETRY),
-    ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
+    ("quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
     ("alter.log.dirs.replication.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
-    ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
-    ("quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
+    ("controller.quota.window.num", INT, "11", at_least(1), LOW, READ_ONLY, HONOURED),
+    ("quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, HONOURED),
     ("alter.log.dirs.replication.quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY,
      HONOURED),
-    ("controller.quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, WITH_QUOTAS),
+    ("controller.quota.window.size.seconds", INT, "1", at_least(1), LOW, READ_ONLY, HONOURED),
     ("client.quota.callback.class", CLASS, None, ANYTHING, LOW, READ_ONLY, NO_JVM_PLUGIN),
 )
 # fmt: on

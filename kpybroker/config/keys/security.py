@@ -18,7 +18,6 @@ from kpybroker.config.keys.status import (
     HONOURED,
     NO_AUTHORIZER,
     NO_JVM_PLUGIN,
-    NO_PASSWORD_ENCODER,
     NO_SASL,
     OPENSSL,
 )
@@ -107,13 +106,13 @@ ROWS: Final[tuple[Row, ...]] = (
     ("delegation.token.max.lifetime.ms", LONG, "604800000", at_least(1), MEDIUM, READ_ONLY, HONOURED),
     ("delegation.token.expiry.time.ms", LONG, "86400000", at_least(1), MEDIUM, READ_ONLY, HONOURED),
     ("delegation.token.expiry.check.interval.ms", LONG, "3600000", at_least(1), LOW, READ_ONLY, HONOURED),
-    ("password.encoder.secret", PASSWORD, None, ANYTHING, MEDIUM, READ_ONLY, NO_PASSWORD_ENCODER),
-    ("password.encoder.old.secret", PASSWORD, None, ANYTHING, MEDIUM, READ_ONLY, NO_PASSWORD_ENCODER),
-    ("password.encoder.keyfactory.algorithm", STRING, None, ANYTHING, LOW, READ_ONLY, NO_PASSWORD_ENCODER),
+    ("password.encoder.secret", PASSWORD, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
+    ("password.encoder.old.secret", PASSWORD, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
+    ("password.encoder.keyfactory.algorithm", STRING, None, ANYTHING, LOW, READ_ONLY, HONOURED),
     ("password.encoder.cipher.algorithm", STRING, "AES/CBC/PKCS5Padding", ANYTHING, LOW, READ_ONLY,
-     NO_PASSWORD_ENCODER),
-    ("password.encoder.key.length", INT, "128", at_least(8), LOW, READ_ONLY, NO_PASSWORD_ENCODER),
-    ("password.encoder.iterations", INT, "4096", at_least(1024), LOW, READ_ONLY, NO_PASSWORD_ENCODER),
+     HONOURED),
+    ("password.encoder.key.length", INT, "128", at_least(8), LOW, READ_ONLY, HONOURED),
+    ("password.encoder.iterations", INT, "4096", at_least(1024), LOW, READ_ONLY, HONOURED),
 )
 # fmt: on
 
@@ -121,6 +120,8 @@ PER_LISTENER: Final = frozenset(
     {
         *(row[0] for row in ROWS if row[0].startswith("ssl.")),
         "connections.max.reauth.ms",
+        "max.connection.creation.rate",
+        "max.connections",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
         "sasl.server.callback.handler.class",

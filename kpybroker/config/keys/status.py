@@ -12,7 +12,6 @@ from typing import Final
 HONOURED: Final = "honoured"
 REQUEST_TIMEOUTS: Final = "request-timeouts"
 SYSTEM_BUFFER: Final = "system-buffer"
-WITH_QUOTAS: Final = "with-quotas"
 OPENSSL: Final = "openssl"
 NO_SASL: Final = "no-sasl"
 NO_AUTHORIZER: Final = "no-authorizer"
@@ -27,7 +26,6 @@ NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
 NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
-NO_PASSWORD_ENCODER: Final = "no-password-encoder"
 NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
@@ -39,7 +37,6 @@ REASONS: Final[dict[str, str]] = {
     HONOURED: "",
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
-    WITH_QUOTAS: "quotas are not available yet",
     OPENSSL: "it chooses a part of Java's TLS: here OpenSSL is used, with the versions of ssl.enabled.protocols",
     NO_SASL: "it is for a Java plug-in of logins, or for the way in which Java gets tickets and tokens of its own",
     NO_AUTHORIZER: "no authorizer is available yet: the start is refused where one is set",
@@ -54,7 +51,6 @@ REASONS: Final[dict[str, str]] = {
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
-    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none is encoded",
     NO_CNXN_SOCKET: "it names a Java class; zookeeper.ssl.client.enable alone turns TLS on here",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
     NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",

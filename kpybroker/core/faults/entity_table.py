@@ -262,6 +262,8 @@ _CONFIGURATION: dict[ApiKey, tuple[Shape, ...]] = {
     ),
     ApiKey.ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Shape(ALL, (_RESOURCES,), (_ALTERED,), add_names=_resource),),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (Shape(ALL),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Shape(ALL, (array("entries"),), (array("entries", ERROR),)),),
 }
 
 _LOG_DIR_TOPICS = array("topics", topic="topic"), array("partitions", partition="")

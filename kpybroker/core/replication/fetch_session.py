@@ -74,17 +74,21 @@ class CachedPartition:
         self.last_fetched_epoch = other.last_fetched_epoch
         self.log_start_offset = other.log_start_offset
 
-    def has_changed(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
-        """Whether an incremental response must name this partition; remembers what is sent.
-
-        `is_special` is an error, a preferred read replica or a diverging epoch; the next response names it again.
-        """
-        has_changed = (
+    def differs(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
+        """Whether an incremental response must name this partition."""
+        return (
             has_records
             or is_special
             or high_watermark != self.high_watermark
             or log_start_offset != self.sent_log_start_offset
         )
+
+    def has_changed(self, high_watermark: int, log_start_offset: int, *, has_records: bool, is_special: bool) -> bool:
+        """`differs`; remembers what is sent.
+
+        `is_special` is an error, a preferred read replica or a diverging epoch; the next response names it again.
+        """
+        has_changed = self.differs(high_watermark, log_start_offset, has_records=has_records, is_special=is_special)
         self.high_watermark = -1 if is_special else high_watermark
         self.sent_log_start_offset = log_start_offset
         return has_changed

@@ -112,7 +112,7 @@ async def _find(broker: Broker, context: RequestContext, key_type: int, key: str
     context.require(Operation.DESCRIBE, coordinator_type.resource_type, key)
     topic = coordinator_type.topic
     if not broker.metadata.contains(topic):
-        code = (await broker.topics.auto_create([topic]))[topic]
+        code = (await broker.topics.auto_create([topic], mutations=context.side_mutations()))[topic]
         if code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
             factor = coordinator_type.factor_key
             setting = f" ({factor}={broker.config.get(factor)})" if code is ErrorCode.INVALID_REPLICATION_FACTOR else ""

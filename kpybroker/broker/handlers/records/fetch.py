@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.records.current_leaders import node_endpoints
 from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.network.sending import BUFFERS
 from kpybroker.broker.replication.fetch_service import FetchParams, Visit, release
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -23,8 +24,9 @@ from kpybroker.core.replication.fetch_session import (
     FetchSession,
 )
 from kpybroker.wire.api import ApiKey
+from kpybroker.wire.codec import encode_parts
 from kpybroker.wire.constants import ZERO_UUID
-from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ LEDGER = Ledger(
 )
 
 CONSUMER = -1
+SIZE_BYTES = 4
 
 
 def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> Steps[FetchResponse]:
@@ -61,6 +64,8 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     params = _params(broker, request, context)
     if params.is_follower:
         context.require(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        if context.metering is not None:
+            context.metering.is_exempt = True
     now_ms = broker.clock.time_ms()
     fetches = broker.fetch_service
     try:
@@ -82,6 +87,11 @@ def handle(broker: Broker, request: FetchRequest, context: RequestContext) -> St
     context.on_sent = [partial(release, visits)]
     if params.is_follower:
         fetches.record_throttled(visits)
+    elif context.metering is not None:
+        size = _size(session, visits, is_full=is_full, version=params.version)
+        if context.metering.throttle_fetch(size):
+            fetches.put_back(session, visits)
+            return _throttled(session, request)
     if request.session_epoch == INITIAL_EPOCH and params.version >= 7:
         fetches.sessions.keep(session, fetches.new_session_ids(), now_ms)
     fetches.let_go(session)
@@ -101,6 +111,8 @@ def _params(broker: Broker, request: FetchRequest, context: RequestContext) -> F
     max_bytes = request.max_bytes if version >= 3 else 0x7FFFFFFF
     if replica_id < 0:
         max_bytes = min(max_bytes, broker.config.get_int("fetch.max.bytes"))
+        if context.metering is not None:
+            max_bytes = min(max_bytes, context.metering.fetch_bytes_max())
     return FetchParams(
         version=version,
         replica_id=replica_id,
@@ -167,6 +179,32 @@ def _response(session: FetchSession, visits: list[Visit], *, is_full: bool, by_i
             last_topic = topic
         topics[-1].partitions.append(data)
     return FetchResponse(session_id=session.session_id, responses=topics)
+
+
+def _size(session: FetchSession, visits: list[Visit], *, is_full: bool, version: int) -> int:
+    """What Kafka counts of a response: the bytes of its body and of the size in front, before old formats."""
+    topics: list[FetchResponse.FetchableTopicResponse] = []
+    for visit in visits:
+        key, data = visit.cached.key, visit.data
+        differs = visit.cached.differs(
+            data.high_watermark, data.log_start_offset, has_records=visit.size > 0, is_special=visit.is_special
+        )
+        if is_full or differs or session.session_id == 0:
+            if not topics or (topics[-1].topic, topics[-1].topic_id) != (key[1], key[0]):
+                topics.append(FetchResponse.FetchableTopicResponse(topic=key[1], topic_id=key[0]))
+            topics[-1].partitions.append(data)
+    response = FetchResponse(session_id=session.session_id, responses=topics)
+    parts = encode_parts(response, version)
+    return SIZE_BYTES + sum(len(part) if isinstance(part, BUFFERS) else part.size for part in parts)
+
+
+def _throttled(session: FetchSession, request: FetchRequest) -> FetchResponse:
+    """Nothing, for a client that has to wait: a full request gets no session."""
+    if session.session_id and session.epoch != (
+        1 if request.session_epoch == 0x7FFFFFFF else request.session_epoch + 1
+    ):
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
+    return FetchResponse(session_id=session.session_id)
 
 
 def error_response(request: FetchRequest, context: RequestContext, error: KafkaError) -> FetchResponse:

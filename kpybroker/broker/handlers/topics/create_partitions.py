@@ -25,12 +25,14 @@ LEDGER = Ledger(
     0,
     3,
     {0: "count, assignments, validate_only", 2: "flexible", 3: "THROTTLING_QUOTA_EXCEEDED (KIP-599)"},
-    absent="controller mutation quotas",
 )
 
 DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
 UNAUTHORIZED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
 QUEUED_FOR_DELETION = ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+
+STRICT_FROM = 3
+"""From this version on, what exceeds the client's quota is refused; before it, the client only has to wait."""
 
 
 async def handle(broker: Broker, request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
@@ -51,7 +53,12 @@ async def handle(broker: Broker, request: CreatePartitionsRequest, context: Requ
         else:
             assignments = None if topic.assignments is None else [a.broker_ids for a in topic.assignments]
             wanted.append(NewPartitions(topic.name, topic.count, assignments))
-    results |= await broker.topics.create_partitions(wanted, request.timeout_ms, validate_only=request.validate_only)
+    results |= await broker.topics.create_partitions(
+        wanted,
+        request.timeout_ms,
+        validate_only=request.validate_only,
+        mutations=context.mutations(STRICT_FROM),
+    )
     return _response(results)
 
 

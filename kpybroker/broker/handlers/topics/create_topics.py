@@ -40,8 +40,11 @@ LEDGER = Ledger(
         6: "THROTTLING_QUOTA_EXCEEDED (KIP-599)",
         7: "topic id in the answer (KIP-516)",
     },
-    absent="controller mutation quotas; create.topic.policy.class.name",
+    absent="policies (create.topic.policy.class.name)",
 )
+
+STRICT_FROM = 6
+"""From this version on, what exceeds the client's quota is refused; before it, the client only has to wait."""
 
 
 async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -62,7 +65,10 @@ async def handle(broker: Broker, request: CreateTopicsRequest, context: RequestC
         else:
             result.error_code, result.error_message = refusal
     created = await broker.topics.create_topics(
-        wanted.values(), request.timeout_ms, validate_only=request.validate_only
+        wanted.values(),
+        request.timeout_ms,
+        validate_only=request.validate_only,
+        mutations=context.mutations(STRICT_FROM),
     )
     for result in results:
         await budget.spend()

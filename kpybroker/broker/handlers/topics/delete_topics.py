@@ -34,8 +34,10 @@ LEDGER = Ledger(
         5: "error message, THROTTLING_QUOTA_EXCEEDED (KIP-599)",
         6: "by topic id (KIP-516)",
     },
-    absent="controller mutation quotas",
 )
+
+STRICT_FROM = 5
+"""From this version on, what exceeds the client's quota is refused; before it, the client only has to wait."""
 
 
 async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
@@ -55,7 +57,7 @@ async def handle(broker: Broker, request: DeleteTopicsRequest, context: RequestC
         result.error_code = code
         if code is ErrorCode.NONE and result.name is not None:
             to_delete.setdefault(result.name, []).append(result)
-    codes = await broker.topics.delete_topics(to_delete, request.timeout_ms)
+    codes = await broker.topics.delete_topics(to_delete, request.timeout_ms, context.mutations(STRICT_FROM))
     for name, code in codes.items():
         for result in to_delete[name]:
             result.error_code = code

@@ -167,7 +167,7 @@ async def _create_missing(
         else:
             creatable.append(name)
     if creatable:
-        codes = await broker.topics.auto_create(creatable)
+        codes = await broker.topics.auto_create(creatable, mutations=context.side_mutations())
         topics += [_failed(name, code) for name, code in codes.items() if code is not ErrorCode.NONE]
     return [name for name in names if broker.metadata.contains(name) and not _is_in(name, topics)]
 

@@ -1,0 +1,129 @@
+"""One client connection, and the listener that accepts it: what the server, the gates of logins and handlers know.
+
+Never here: serving them (`server`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from kpybroker.broker.loop.steps import Steps, Suspended, Unfinished, Wait
+from kpybroker.broker.network.frames import FrameReader
+from kpybroker.broker.network.handshakes import Tls
+from kpybroker.broker.network.transport import AnswerOut, Listener, Stream
+from kpybroker.broker.requests.clients import UNKNOWN_SOFTWARE
+from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.dispatch import Answer, AnswerNow
+from kpybroker.broker.requests.refused_batches import RefusedBatches
+from kpybroker.core.authorizer import ANONYMOUS, Principal
+
+
+class Gate(Protocol):
+    """What a SASL listener puts before the dispatcher of each connection until its client has logged in."""
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """The largest frame before the login."""
+
+    def guard(self, connection: Connection) -> AnswerNow:
+        """What answers the connection's requests from its first one on. After the login the gate calls
+        `Connection.admit`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """A listener of the configuration with its bound socket.
+
+    `gate`: its clients must log in. `tls`: its connections are encrypted.
+    """
+
+    name: str
+    security_protocol: str
+    listener: Listener
+    gate: Gate | None = None
+    tls: Tls | None = None
+
+
+class Connection:
+    """What is known about one client connection (a `ConnectionInfo`)."""
+
+    __slots__ = (
+        "answer_now",
+        "client_host",
+        "client_id",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "frame_bytes_max",
+        "frames",
+        "last_active",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "refused_batches",
+        "scope",
+        "security_protocol",
+        "sending",
+        "stream",
+        "suspended",
+        "timer",
+        "unfinished",
+        "unsent",
+        "waiting_on_broker",
+        "was_active",
+    )
+
+    def __init__(self, stream: Stream, bound: BoundListener, number: int, now: float) -> None:
+        self.stream = stream
+        self.local_host, self.local_port = stream.local_address
+        self.client_host, self.client_port = stream.remote_address
+        self.listener_name = bound.name
+        self.security_protocol = bound.security_protocol
+        self.principal: Principal = ANONYMOUS
+        self.client_id: str | None = None  # of the last request
+        self.client_software_name = UNKNOWN_SOFTWARE
+        self.client_software_version = UNKNOWN_SOFTWARE
+        self.refused_batches = RefusedBatches()
+        self.connection_id = f"{self.local_host}:{self.local_port}-{self.client_host}:{self.client_port}-{number}"
+        self.last_active = now
+        self.was_active = False  # since `last_active`; a flag costs a twelfth of reading the clock
+        self.waiting_on_broker = False
+        self.scope = trio.CancelScope()
+        self.answer_now: AnswerNow
+        self.frames: FrameReader
+        self.frame_bytes_max = 0  # of a client that has logged in
+        # What `_serve_now` leaves to the task: bytes, and then a response that has to be awaited.
+        self.unsent = b""
+        self.unfinished: Unfinished[Answer] | None = None
+        # The response that is sent as the client takes it; nothing else is in progress then.
+        self.sending: tuple[AnswerOut, RequestContext] | None = None
+        # The request in progress, if it is a suspended one; its deadline ends the sleep of the task.
+        self.suspended: Suspended[Answer] | None = None
+        self.timer = trio.CancelScope()
+
+    def end(self) -> None:
+        """As `ConnectionInfo.end`."""
+        self.scope.cancel()
+
+    def mute(self, deadline: float) -> None:
+        """As `ConnectionInfo.mute`: until then a suspended request without a response is in progress."""
+        self.suspended = Suspended(_nothing(), Wait(deadline))
+        if deadline < self.timer.deadline:
+            self.timer.deadline = deadline
+
+    def admit(self, principal: Principal, answer_now: AnswerNow) -> None:
+        """Its client has logged in: from now on `answer_now` answers its requests, up to their full size."""
+        self.principal = principal
+        self.answer_now = answer_now
+        self.frames.allow(self.frame_bytes_max)
+
+
+def _nothing() -> Steps[Answer]:
+    return b""
+    yield

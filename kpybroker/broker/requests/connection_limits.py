@@ -1,0 +1,223 @@
+"""How many connections there may be, and how fast they may be opened: of the broker, a listener, an address.
+
+Kafka's `ConnectionQuotas`. Numbers (`max.connections`, also of one listener): at the limit accepting pauses; the
+listener between brokers is not bound by the broker's number where there is another one, which then gives up the
+connection that was idle longest. Of one address (`max.connections.per.ip`, with overrides): the new one is closed.
+
+Rates (`max.connection.creation.rate`, also of one listener): accepting pauses until the rate is down again, at most for
+one window. Of one address (`connection_creation_rate`, KIP-612): the new connection is closed, after the time that
+would have brought the rate down, and does not count. At most `DELAYED_MAX` connections wait to be closed; further ones
+are closed at once. A rate without a limit is not counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import trio
+
+from kpybroker.core.rate import Rate
+
+if TYPE_CHECKING:
+    from kpybroker.broker.loop.clock import Clock
+    from kpybroker.config.broker import BrokerConfig
+
+logger = logging.getLogger("kafka.network.SocketServer")
+
+UNLIMITED: Final = 2**31 - 1
+RATES_MAX: Final = 10_000
+"""Addresses whose rate is remembered; the one that connected longest ago is forgotten first."""
+
+DELAYED_MAX: Final = 1_000
+
+
+class ConnectionLimits:
+    """The open connections, counted, and what is allowed of them. Limits are live: the next connection sees a change.
+
+    A listener calls `wait_for_slot`, accepts, and calls `admit`. What is served is counted from `opened` to `closed`.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._listeners = 0
+        self._total = 0
+        self._of_listener: dict[str, int] = {}
+        self._of_address: dict[str, int] = {}
+        self._slot_freed = trio.Event()
+        self._rate: Rate | None = None  # of the broker
+        self._listener_rates: dict[str, Rate] = {}
+        self._address_rates: dict[str, Rate] = {}
+        self._default_ip_rate: int | None = None
+        self._ip_rates: dict[str, int] = {}
+        self._delayed = 0
+        config.on_change(self._look_for_slots)
+
+    def listen(self, listeners: int) -> None:
+        """So many listeners share the limits."""
+        self._listeners = listeners
+
+    def set_default_ip_rate(self, rate: int | None) -> None:
+        """Connections a second of each address that has no rate of its own; None: without limit."""
+        self._default_ip_rate = rate
+
+    def set_ip_rate(self, address: str, rate: int | None) -> None:
+        """Connections a second of one address; None: the default."""
+        if rate is None:
+            self._ip_rates.pop(address, None)
+        else:
+            self._ip_rates[address] = rate
+
+    # --- numbers
+
+    def opened(self, listener: str, address: str) -> None:
+        """A connection is served from now on."""
+        self._total += 1
+        self._of_listener[listener] = self._of_listener.get(listener, 0) + 1
+        self._of_address[address] = self._of_address.get(address, 0) + 1
+
+    def closed(self, listener: str, address: str) -> None:
+        """It has ended."""
+        self._total -= 1
+        for counts, key in ((self._of_listener, listener), (self._of_address, address)):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
+        self._look_for_slots()
+
+    @property
+    def excess(self) -> int:
+        """How many connections of listeners that are not `is_protected` are too many."""
+        return max(self._total - self._config.get_int("max.connections"), 0)
+
+    def is_protected(self, listener: str) -> bool:
+        """Whether it is the listener between brokers, and not the only one: the limits of the broker do not bind it."""
+        return self._listeners > 1 and listener == self._config.inter_broker_listener_name
+
+    async def wait_for_slot(self, listener: str) -> None:
+        """Wait while `max.connections` are open, of the listener or of the broker."""
+        while not self._has_slot(listener):
+            await self._slot_freed.wait()
+
+    def _has_slot(self, listener: str) -> bool:
+        config = self._config
+        of_listener = config.get_int(f"listener.name.{listener.lower()}.max.connections")
+        if self._of_listener.get(listener, 0) >= of_listener:
+            return False
+        return self.is_protected(listener) or self._total < config.get_int("max.connections")
+
+    def _look_for_slots(self, _changed: frozenset[str] = frozenset()) -> None:
+        """A connection has ended, or a limit may be higher: each listener at the limit looks again."""
+        self._slot_freed.set()
+        self._slot_freed = trio.Event()
+
+    def _has_too_many(self, address: str) -> bool:
+        limit = self._config.get_int("max.connections.per.ip")
+        for entry in self._config.get_list("max.connections.per.ip.overrides"):
+            name, _, value = entry.rpartition(":")
+            if name == address:
+                limit = int(value)
+        if self._of_address.get(address, 0) < limit:
+            return False
+        logger.info("Rejected connection from /%s, address already has the configured maximum of %d", address, limit)
+        return True
+
+    # --- rates
+
+    async def admit(self, listener: str, address: str) -> float | None:
+        """Wait as long as the rates want. None: it is accepted; otherwise it must be closed, after so many seconds."""
+        now_ms = self._clock.time_ms()
+        counted = self._rates_of(listener)
+        wait_ms = max((self._count(rate, limit, now_ms) for rate, limit in counted), default=0)
+        if wait_ms > 0:
+            logger.debug("Connections of listener %s are opened too fast: wait_ms=%d", listener, wait_ms)
+            await trio.sleep(wait_ms / 1000)
+            await self.wait_for_slot(listener)
+        delay_ms = self._throttle_address(address)
+        if delay_ms > 0:
+            logger.debug("Delaying closing of connection from /%s for %d ms", address, delay_ms)
+            for rate, _ in counted:
+                rate.record(-1, now_ms)
+            return delay_ms / 1000
+        return 0 if self._has_too_many(address) else None
+
+    def _rates_of(self, listener: str) -> list[tuple[Rate, int]]:
+        """The rates that a connection counts for, with their limits."""
+        counted = []
+        limit = self._config.get_int("max.connection.creation.rate")
+        if limit != UNLIMITED and not self.is_protected(listener):
+            self._rate = self._rate or self._new_rate()
+            counted.append((self._rate, limit))
+        limit = self._config.get_int(f"listener.name.{listener.lower()}.max.connection.creation.rate")
+        if limit != UNLIMITED:
+            counted.append((self._listener_rates.setdefault(listener, self._new_rate()), limit))
+        return counted
+
+    def _throttle_address(self, address: str) -> int:
+        """Count it for its address, unless that is too fast already."""
+        limit = self._ip_rates.get(address, self._default_ip_rate)
+        if limit is None or limit == UNLIMITED:
+            return 0
+        rate = self._address_rates.pop(address, None) or self._new_rate()
+        while len(self._address_rates) >= RATES_MAX:
+            del self._address_rates[next(iter(self._address_rates))]
+        self._address_rates[address] = rate
+        now_ms = self._clock.time_ms()
+        delay_ms = self._count(rate, limit, now_ms)
+        if delay_ms > 0:
+            rate.record(-1, now_ms)
+        return delay_ms
+
+    def _new_rate(self) -> Rate:
+        return Rate(self._config.get_int("quota.window.num"), self._window_ms)
+
+    @property
+    def _window_ms(self) -> int:
+        return self._config.get_int("quota.window.size.seconds") * 1000
+
+    def _count(self, rate: Rate, limit: int, now_ms: int) -> int:
+        from kpybroker.core.security.quotas import throttle_ms  # of brokers with such a limit only
+
+        rate.record(1, now_ms)
+        return throttle_ms(rate, limit, now_ms, self._window_ms)
+
+    # --- connections that are not accepted
+
+    async def close_later(self, stream: Closable, delay_s: float) -> None:
+        """Close it after the delay, so that its client does not try again at once."""
+        if self._delayed >= DELAYED_MAX:
+            stream.close()
+            return
+        self._delayed += 1
+        try:
+            await trio.sleep(delay_s)
+        finally:
+            self._delayed -= 1
+            stream.close()
+
+
+class Closable(Protocol):
+    """The part of a stream that is used here."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Activity(Protocol):
+    """How long a connection has been idle."""
+
+    listener_name: str
+    last_active: float
+    was_active: bool
+    waiting_on_broker: bool
+
+
+A = TypeVar("A", bound=Activity)
+
+
+def idle_longest(connections: Iterable[A], limits: ConnectionLimits) -> A | None:
+    """The connection to give up first, of a listener that is not protected."""
+    candidates = (one for one in connections if not limits.is_protected(one.listener_name))
+    return min(candidates, key=lambda one: (one.was_active or one.waiting_on_broker, one.last_active), default=None)
