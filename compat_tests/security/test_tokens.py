@@ -22,7 +22,7 @@ from compat_tests.security.token_clients import (
     renew,
     token_login,
 )
-from compat_tests.support.tools import Tools
+from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 
@@ -209,10 +209,10 @@ def test_expired_tokens_are_removed_by_the_controller(pair: Pair, number: int) -
         eventually(lambda: pair.cluster.tree.exists(path) is None, "the node is gone")
 
 
-@pytest.mark.parametrize("number", list(KINDS), ids=list(KINDS.values()))
-def test_kafkas_tool_and_a_java_client_with_the_token(pair: Pair, number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "version"), [(1, "3.9.1"), *((2, version) for version in VERSIONS)])
+def test_kafkas_tool_and_a_java_client_with_the_token(pair: Pair, number: int, version: str, tmp_path: Path) -> None:
     host, port = pair.sasl[number]
-    tools = Tools("3.9.1", f"{host}:{port}")
+    tools = Tools(version, f"{host}:{port}")
     settings = tmp_path / "alice.properties"
     base = "security.protocol=SASL_PLAINTEXT\n"
     settings.write_text(
@@ -227,7 +227,7 @@ def test_kafkas_tool_and_a_java_client_with_the_token(pair: Pair, number: int, t
     token_id, hmac = row[0], row[1]
     assert token_id in run("--describe", "--owner-principal", "User:alice")
     assert "Completed" in run("--renew", "--renew-time-period", "-1", "--hmac", hmac)
-    topic = f"tokens-{KINDS[number]}"
+    topic = f"tokens-{number}-{version}"
     pair.cluster.create(topic, "1:2")
     with_token_file = tmp_path / "token.properties"
     module = f'{SCRAM} username="{token_id}" password="{hmac}" tokenauth="true";'
