@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-quotas bench-budget bench-shortcuts soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-groups bench-quotas bench-budget bench-shortcuts bench-tls soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -111,6 +111,9 @@ bench-groups: test-deps  ## how long a hundred members of one group take to sett
 
 bench-quotas: test-deps  ## how near clients come to the rate that a quota sets, next to real Kafka: 5 minutes
 	$(BIN)/python -m compat_tests.bench.quotas
+
+bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
+	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget

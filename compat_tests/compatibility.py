@@ -57,15 +57,7 @@ Kafka 3.9 has these too. They are neither served nor advertised.
 """
 
 REASONS = {
-    "SASL is not there yet": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     "ACLs are not there yet": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
-    "delegation tokens are not there yet": (
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    ),
-    "SCRAM is not there yet": (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
     "no feature is finalized": (ApiKey.UPDATE_FEATURES,),
     "requests are not forwarded to the controller": (ApiKey.ENVELOPE,),
     "the consumer group protocol (KIP-848) is not served": (ApiKey.CONSUMER_GROUP_DESCRIBE,),

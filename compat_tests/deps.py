@@ -1,4 +1,5 @@
-"""Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14.
+"""Brings what the compatibility tests run but do not build: jars, kcat, graphviz, kafka-python 2, Python 3.14,
+a Kerberos KDC.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
@@ -11,6 +12,7 @@ Standard library only: it runs before anything is installed. It does not install
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
@@ -27,6 +29,7 @@ COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
 OLD_KAFKA_PYTHON = "2.2.15"
+KERBEROS = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkrb5-dev", "libsasl2-modules-gssapi-mit", "gcc")
 TRIES_MAX = 3
 
 
@@ -95,14 +98,24 @@ def fetch_debootstrap() -> None:
     _package("debootstrap", "debootstrap")
 
 
-def _package(command: str, package: str) -> None:
-    if shutil.which(command) is not None:
+def fetch_kerberos() -> None:
+    """A KDC, what kcat and Python need to be its clients, and the binding for Python, which is built here."""
+    _package("krb5kdc", *KERBEROS)
+    if importlib.util.find_spec("gssapi") is None:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
+        _run([*pip, "gssapi>=1.8"])
+
+
+def _package(command: str, *packages: str) -> None:
+    if shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin") is not None:
         return
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise DependencyError(f"{command} is missing and only root can install it: sudo apt-get install {package}")
+        names = " ".join(packages)
+        raise DependencyError(f"{command} is missing and only root can install it: sudo apt-get install {names}")
+    os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     _run(["apt-get", "update", "-qq"])
-    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
-    print(f"test-deps: {package}")
+    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages])
+    print(f"test-deps: {' '.join(packages)}")
 
 
 def fetch_old_kafka_python() -> None:
@@ -147,6 +160,7 @@ STEPS = {
     "graphviz": fetch_graphviz,
     "kafka-python": fetch_old_kafka_python,
     "python": fetch_python,
+    "kerberos": fetch_kerberos,
 }
 
 ON_REQUEST = {"debootstrap": fetch_debootstrap}

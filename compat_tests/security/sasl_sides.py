@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,10 @@ from typing import Any
 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
+from kpybroker.config.broker import BrokerConfig
+from kpybroker.config.unserved import NotServed
+from tests.support.certificates import PASSWORD as STORE_PASSWORD
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -68,6 +73,28 @@ class Sided:
         set_scram(Tools("3.9.1", self.plain), USER, PASSWORD)
 
 
+def has_tls() -> bool:
+    """Whether kpybroker serves SASL_SSL listeners."""
+    try:
+        BrokerConfig({"listeners": "SASL_SSL://:9092,PLAINTEXT://:9093"})
+    except NotServed:
+        return False
+    return True
+
+
+def stores(authority: Authority) -> dict[str, str]:
+    """A broker's TLS settings, with a certificate of its own."""
+    _, store = authority.issue("broker")
+    return {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.key.password": STORE_PASSWORD,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+    }
+
+
 def set_scram(tools: Tools, user: str, password: str, mechanisms: tuple[str, ...] = MECHANISMS[1:]) -> Result:
     """By kafka-configs. Its value must not hold a comma or brackets, so such passwords are set by the admin client."""
     from confluent_kafka.admin import (
@@ -108,23 +135,26 @@ def configs_on_zookeeper(zookeeper: str, *arguments: str) -> Result:
     return run_process(command)
 
 
-def java_file(directory: Path, mechanism: str, user: str = USER, password: str = PASSWORD) -> str:
+def java_file(
+    directory: Path, mechanism: str, user: str = USER, password: str = PASSWORD, ca: str | None = None
+) -> str:
     """The client configuration of the Java tools."""
     path = directory / f"{mechanism}-{user}.properties"
     value = jaas(mechanism, user, password).replace("\\", "\\\\")
     path.write_text(
-        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={value}\n"
+        f"security.protocol={protocol(ca)}\nsasl.mechanism={mechanism}\nsasl.jaas.config={value}\n"
         "request.timeout.ms=30000\ndefault.api.timeout.ms=30000\n"
+        + ("" if ca is None else f"ssl.truststore.type=PEM\nssl.truststore.location={ca}\n")
     )
     return str(path)
 
 
-def may_log_in(bootstrap: str, mechanism: str, user: str, password: str) -> bool:
+def may_log_in(bootstrap: str, mechanism: str, user: str, password: str, ca: str | None = None) -> bool:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     refused: list[int] = []
-    settings = librdkafka(bootstrap, mechanism, user, password)
+    settings = librdkafka(bootstrap, mechanism, user, password, ca)
     admin = AdminClient({**settings, "error_cb": lambda error: refused.append(error.code())})
     try:
         return bool(admin.list_topics(timeout=DEADLINE_S if password == PASSWORD else 5).brokers)
@@ -136,10 +166,18 @@ def may_log_in(bootstrap: str, mechanism: str, user: str, password: str) -> bool
         return False
 
 
-def librdkafka(bootstrap: str, mechanism: str, user: str = USER, password: str = PASSWORD) -> dict[str, Any]:
-    return {
+def protocol(ca: str | None) -> str:
+    """`ca`: the certificate of the authority, for clients on SASL_SSL."""
+    return "SASL_PLAINTEXT" if ca is None else "SASL_SSL"
+
+
+def librdkafka(
+    bootstrap: str, mechanism: str, user: str = USER, password: str = PASSWORD, ca: str | None = None
+) -> dict[str, Any]:
+    tls = {} if ca is None else {"ssl.ca.location": ca}
+    return tls | {
         "bootstrap.servers": bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": protocol(ca),
         "sasl.mechanisms": mechanism,
         "sasl.username": user,
         "sasl.password": password,
@@ -149,10 +187,12 @@ def librdkafka(bootstrap: str, mechanism: str, user: str = USER, password: str =
 # --- one record through each client: (bootstrap, mechanism, user, password, topic, value) -> what was read
 
 
-def confluent(bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str) -> str:
+def confluent(
+    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
+) -> str:
     from confluent_kafka import Consumer, Producer
 
-    settings = librdkafka(bootstrap, mechanism, user, password)
+    settings = librdkafka(bootstrap, mechanism, user, password, ca)
     errors: list[str] = []
     producer = Producer({**settings, "error_cb": lambda error: errors.append(error.str())})
     producer.produce(topic, value)
@@ -167,12 +207,15 @@ def confluent(bootstrap: str, mechanism: str, user: str, password: str, topic: s
     return str(message.value(), "utf-8")
 
 
-def kafka_python(bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str) -> str:
+def kafka_python(
+    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
+) -> str:
     from kafka import KafkaConsumer, KafkaProducer
 
     settings: Mapping[str, Any] = {
         "bootstrap_servers": bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": protocol(ca),
+        "ssl_cafile": ca,
         "sasl_mechanism": mechanism,
         "sasl_plain_username": user,
         "sasl_plain_password": password,
@@ -186,12 +229,15 @@ def kafka_python(bootstrap: str, mechanism: str, user: str, password: str, topic
     return data.decode()
 
 
-def aiokafka(bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str) -> str:
+def aiokafka(
+    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
+) -> str:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
     settings: Mapping[str, Any] = {
         "bootstrap_servers": bootstrap,
-        "security_protocol": "SASL_PLAINTEXT",
+        "security_protocol": protocol(ca),
+        "ssl_context": None if ca is None else ssl.create_default_context(cafile=ca),
         "sasl_mechanism": mechanism,
         "sasl_plain_username": user,
         "sasl_plain_password": password,
@@ -207,8 +253,11 @@ def aiokafka(bootstrap: str, mechanism: str, user: str, password: str, topic: st
     return asyncio.run(run())
 
 
-def kcat(bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str) -> str:
-    options = ["-b", bootstrap, "-X", "security.protocol=SASL_PLAINTEXT", "-X", f"sasl.mechanisms={mechanism}"]
+def kcat(
+    bootstrap: str, mechanism: str, user: str, password: str, topic: str, value: str, ca: str | None = None
+) -> str:
+    options = ["-b", bootstrap, "-X", f"security.protocol={protocol(ca)}", "-X", f"sasl.mechanisms={mechanism}"]
+    options += [] if ca is None else ["-X", f"ssl.ca.location={ca}"]
     options += ["-X", f"sasl.username={user}", "-X", f"sasl.password={password}", "-t", topic]
     wait = [] if password == PASSWORD else ["-X", "message.timeout.ms=3000"]
     sent = run_process(["kcat", "-P", *options, *wait], value, check=False)

@@ -8,21 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.conftest import Launcher
 from compat_tests.security.sasl_sides import (
     DEADLINE_S,
     configs_on_zookeeper,
+    has_tls,
     jaas,
     librdkafka,
     may_log_in,
+    protocol,
     set_scram,
+    stores,
 )
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 _numbers = itertools.count()
@@ -31,27 +35,32 @@ RECORDS = 200
 
 
 class Secured:
-    """A cluster whose brokers talk SASL_PLAINTEXT with each other, with short sessions."""
+    """A cluster whose brokers log in to each other, with short sessions; inside TLS with an `authority`."""
 
-    def __init__(self, launcher: Launcher, directory: Path, kinds: list[str], mechanism: str) -> None:
+    def __init__(
+        self, launcher: Launcher, directory: Path, kinds: list[str], mechanism: str, authority: Authority | None
+    ) -> None:
         self.mechanism = mechanism
+        self.ca = None if authority is None else str(authority.certificate)
+        between = protocol(self.ca)
         name = f"sasl-cluster-{next(_numbers)}"
         keys = {
-            "inter.broker.listener.name": "SASL_PLAINTEXT",
+            "inter.broker.listener.name": between,
             "sasl.enabled.mechanisms": mechanism,
             "sasl.mechanism.inter.broker.protocol": mechanism,
-            f"listener.name.sasl_plaintext.{mechanism.lower()}.sasl.jaas.config": jaas(
+            f"listener.name.{between.lower()}.{mechanism.lower()}.sasl.jaas.config": jaas(
                 mechanism,
                 "admin",
                 "admin-secret",
                 ' user_admin="admin-secret" user_alice="alice-1"' if mechanism == "PLAIN" else "",
             ),
             "connections.max.reauth.ms": str(SESSION_MS),
+            **({} if authority is None else stores(authority)),
         }
         self.cluster = Cluster(directory / name, launcher.zookeeper(name), kinds, keys)
         self.ports = {broker_id: free_port() for broker_id in self.cluster.brokers}
         for broker_id, broker in self.cluster.brokers.items():
-            listeners = f"PLAINTEXT://127.0.0.1:{broker.port},SASL_PLAINTEXT://127.0.0.1:{self.ports[broker_id]}"
+            listeners = f"PLAINTEXT://127.0.0.1:{broker.port},{between}://127.0.0.1:{self.ports[broker_id]}"
             broker.configure({"listeners": listeners})
         if mechanism != "PLAIN":
             for user, password in (("admin", "admin-secret"), ("alice", "alice-1")):
@@ -63,10 +72,10 @@ class Secured:
     @property
     def client(self) -> dict[str, object]:
         running = [f"127.0.0.1:{self.ports[i]}" for i, one in self.cluster.brokers.items() if one.service.running]
-        return librdkafka(",".join(running), self.mechanism, "alice", "alice-1")
+        return librdkafka(",".join(running), self.mechanism, "alice", "alice-1", self.ca)
 
 
-@pytest.fixture(scope="module", params=["SCRAM-SHA-512", "PLAIN"])
+@pytest.fixture(scope="module", params=["SCRAM-SHA-512", "PLAIN", "SCRAM-SHA-256 inside TLS"])
 def secured(
     request: pytest.FixtureRequest, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secured]:
@@ -74,7 +83,12 @@ def secured(
     kinds = [launcher.kind, "kafka", launcher.kind]
     if request.param == "PLAIN":
         kinds = ["kafka", launcher.kind, launcher.kind]
-    made = Secured(launcher, tmp_path_factory.mktemp("secured"), kinds, request.param)
+    authority = None
+    if request.param.endswith("TLS"):
+        if launcher.kind == "kpybroker" and not has_tls():
+            pytest.skip("TLS listeners are not served yet")
+        authority = Authority(tmp_path_factory.mktemp("secured-ca"))
+    made = Secured(launcher, tmp_path_factory.mktemp("secured"), kinds, request.param.split()[0], authority)
     made.cluster.start()
     yield made
     made.cluster.close()
@@ -89,11 +103,11 @@ def test_records_are_replicated_between_brokers_that_log_in(secured: Secured, na
     ends = time.monotonic() + 3 * SESSION_MS / 1000
     number = 0
     while number < RECORDS or time.monotonic() < ends:
-        producer.produce(name, str(number), on_delivery=lambda error, _: failures.extend([error] if error else []))
+        producer.produce(name, str(number), on_delivery=lambda error, _: failures.append(error))
         producer.poll(0.05)
         number += 1
     assert producer.flush(DEADLINE_S) == 0
-    assert not failures
+    assert set(failures) == {None}
     for partition in range(3):
         cluster.wait_for_isr(name, {1, 2, 3}, partition)
     for broker in cluster.brokers.values():
@@ -105,12 +119,13 @@ def test_a_leader_fails_and_nothing_acknowledged_is_lost(secured: Secured, name:
     cluster.create(name, "3:1:2", "--config", "min.insync.replicas=2")
     producer = Producer({**secured.client, "acks": "all"})
     acknowledged: list[str] = []
+
+    def delivered(error: object, message: Message) -> None:
+        if error is None:
+            acknowledged.append(str(message.value(), "utf-8"))
+
     for number in range(RECORDS):
-        producer.produce(
-            name,
-            str(number),
-            on_delivery=lambda error, message: acknowledged.extend([] if error else [message.value().decode()]),
-        )
+        producer.produce(name, str(number), on_delivery=delivered)
         if number == RECORDS // 2:
             producer.flush(DEADLINE_S)
             cluster.brokers[3].kill()
@@ -139,7 +154,7 @@ def test_a_user_made_at_one_broker_logs_in_at_every_other(secured: Secured) -> N
     set_scram(Tools("3.9.1", cluster.bootstrap), "dora", "dora-1", (secured.mechanism,))
     for port in secured.ports.values():
         eventually(
-            lambda at=f"127.0.0.1:{port}": may_log_in(at, secured.mechanism, "dora", "dora-1"),  # type: ignore[misc]
+            lambda at=f"127.0.0.1:{port}": may_log_in(at, secured.mechanism, "dora", "dora-1", secured.ca),  # type: ignore[misc]
             "dora is known everywhere",
         )
 

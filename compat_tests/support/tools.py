@@ -38,6 +38,7 @@ MAIN_CLASSES = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",  # 4.x only

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.maintenance.log_cleaner import LogCleaner
     from kpybroker.broker.security.acls import Acls
+    from kpybroker.broker.security.tokens import DelegationTokens
     from kpybroker.coordination.embedded import EmbeddedStore
     from kpybroker.coordination.tree import Tree
     from kpybroker.core.security.quotas import ClientQuotas
@@ -113,6 +114,7 @@ class Broker:
         self.node_id = config.get_int("broker.id")
         self.bound: list[BoundListener] = []
         self.embedded_store: EmbeddedStore | None = None
+        self.tokens: DelegationTokens | None = None
         self.fatal: StartupError | None = None
         self._given_tree = tree
         self._stop_requested = trio.Event()
@@ -185,6 +187,7 @@ class Broker:
 
     async def _start(self) -> None:
         measure(self.stall)
+        self.tokens = self._make_tokens()
         gates = self._make_gates()
         self.logs = startup.lock_log_dirs(self)
         self.tree = await self._open_tree()
@@ -200,6 +203,8 @@ class Broker:
             from kpybroker.broker.lifecycle.logins import create_users
 
             await create_users(self, self.configs)
+        if self.tokens is not None:
+            await self.tokens.start()
         await startup.load_logs(self, self.configs)
         self.bound = startup.bind(self.config, self.transport, gates, tls)
         await startup.register(self.registration)
@@ -227,7 +232,17 @@ class Broker:
         from kpybroker.broker.lifecycle.logins import login_on, make_gates
 
         self.peers.login_on = partial(login_on, self.config)
-        return make_gates(self, self.dispatcher, self.configs)
+        token_of = None if self.tokens is None else self.tokens.token_login
+        return make_gates(self, self.dispatcher, self.configs, token_of)
+
+    def _make_tokens(self) -> DelegationTokens | None:
+        """None without a key that signs them."""
+        if not self.config.get("delegation.token.secret.key") and not self.config.get("delegation.token.master.key"):
+            return None
+        from kpybroker.broker.security.tokens import DelegationTokens, secret_key
+
+        key = secret_key(self.config)
+        return None if key is None else DelegationTokens(self, key, lambda: self.controller.is_active)
 
     async def _open_tree(self) -> Tree:
         tree = self._given_tree

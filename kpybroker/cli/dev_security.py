@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 USERS = {"alice": "alice-secret", "admin": "admin-secret"}
 """The brokers log in as admin."""
 
-MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256"}
-"""What `--sasl` takes -> the mechanism."""
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = {"plain": "PLAIN", "scram": "SCRAM-SHA-256", "oauthbearer": OAUTHBEARER}
+"""What `--sasl` takes -> the mechanism. Tokens are unsecured ones, of any user; brokers then log in by PLAIN."""
 
 DEFAULT_SASL = "scram"
 """With `--acl` alone: who has no name cannot be allowed anything."""
@@ -25,6 +26,7 @@ DEFAULT_SASL = "scram"
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 
 
@@ -66,6 +68,12 @@ def _tls_keys(files: TlsFiles) -> dict[str, str]:
 
 
 def _sasl_keys(mechanism: str, protocol: str) -> dict[str, str]:
+    if mechanism == OAUTHBEARER:
+        jaas = f'{_MODULES[mechanism]} required unsecuredValidatorPrincipalClaimName="sub";'
+        return _sasl_keys("PLAIN", protocol) | {
+            "sasl.enabled.mechanisms": f"{mechanism},PLAIN",
+            f"listener.name.{protocol.lower()}.oauthbearer.sasl.jaas.config": jaas,
+        }
     keys = {
         "sasl.enabled.mechanisms": mechanism,
         "sasl.mechanism.inter.broker.protocol": mechanism,
@@ -99,9 +107,14 @@ def _client_lines(at: str, protocol: str, mechanism: str | None, tls: TlsFiles |
     if mechanism is not None:
         password = USERS["alice"]
         lines.append(f"  users    {', '.join(f'{name} ({word})' for name, word in USERS.items())}")
-        librdkafka |= {"sasl.mechanisms": mechanism, "sasl.username": "alice", "sasl.password": password}
+        login = f'username="alice" password="{password}"'
+        own = {"sasl.username": "alice", "sasl.password": password}
+        if mechanism == OAUTHBEARER:
+            login = 'unsecuredLoginStringClaim_sub="alice"'
+            own = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"}
+        librdkafka |= {"sasl.mechanisms": mechanism, **own}
         java["sasl.mechanism"] = mechanism
-        java["sasl.jaas.config"] = f'{_MODULES[mechanism]} required username="alice" password="{password}";'
+        java["sasl.jaas.config"] = f"{_MODULES[mechanism]} required {login};"
     python = {"bootstrap.servers": at, **librdkafka}
     return [
         *lines,

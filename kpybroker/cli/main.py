@@ -55,7 +55,11 @@ def cli() -> None:
     help="Open the control channel on loopback, for tests: faults, clock, a look inside. 0 takes a free port.",
 )
 @click.option("--tls", is_flag=True, help="Encrypt, with certificates of its own; the settings are printed.")
-@click.option("--sasl", type=click.Choice(("plain", "scram")), help="Clients log in; the settings are printed.")
+@click.option(
+    "--sasl",
+    type=click.Choice(("plain", "scram", "oauthbearer")),
+    help="Clients log in; the settings are printed.",
+)
 @click.option("--acl", is_flag=True, help="Clients log in, and may do what ACLs allow; only admin may do everything.")
 @click.option("--exit-with", type=Number(1), metavar="PID", help="Stop when this process ends, such as one that tests.")
 @click.option("--ephemeral-dir", type=click.Path(), hidden=True, help="The name of the directory of --ephemeral.")

@@ -15,6 +15,7 @@ from kpybroker.config.keys.definition import CLUSTER_WIDE, PER_BROKER, READ_ONLY
 from kpybroker.config.keys.registry import BROKER_KEYS
 from kpybroker.config.keys.status import HONOURED
 from kpybroker.config.keys.synonyms import LISTENER_KEY, base_key
+from kpybroker.config.sources.passwords import Decode, PasswordError, encoder
 from kpybroker.config.topic import TOPIC_KEYS
 from kpybroker.config.unserved import is_unserved
 from kpybroker.config.values import LIST, LONG, LONG_MAX, ConfigError, ConfigTextError, at_least
@@ -218,15 +219,36 @@ def validate_dynamic(config: BrokerConfig, props: Mapping[str, str], per_broker:
     _check_change(config, new)
 
 
-def check_storable(props: Mapping[str, str], per_broker: bool) -> None:
-    """Raise `ConfigError` for a password: as in Kafka without `password.encoder.secret`, none can be stored."""
-    for name in filter(is_password, props):
-        raise ConfigTextError(
-            name,
-            "Password encoder secret not configured"
-            if per_broker
-            else "Password config can be defined only at broker level",
-        )
+def storable(
+    config: BrokerConfig, props: Mapping[str, str], per_broker: bool, random_bytes: Callable[[int], bytes]
+) -> dict[str, str]:
+    """`props` as they are kept: passwords encoded. Raises `ConfigError` where a password cannot be kept."""
+    passwords = list(filter(is_password, props))
+    if not passwords:
+        return dict(props)
+    if not per_broker:
+        raise ConfigTextError(passwords[0], "Password config can be defined only at broker level")
+    made = encoder(config)
+    if made is None:
+        raise ConfigTextError(passwords[0], "Password encoder secret not configured")
+    return {**props, **{name: made.encode(props[name], random_bytes) for name in passwords}}
+
+
+def without_encoding(stored: Mapping[str, str], decode: Decode | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Stored properties with their passwords decoded, and (key -> reason) those that cannot be."""
+    props: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for name, text in stored.items():
+        if not is_password(name):
+            props[name] = text
+        elif decode is None:
+            failed[name] = "its password cannot be decoded: password.encoder.secret is not set"
+        else:
+            try:
+                props[name] = decode(text)
+            except PasswordError:
+                failed[name] = "its password cannot be decoded: password.encoder.secret is another one"
+    return props, failed
 
 
 def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
@@ -235,6 +257,7 @@ def _check_change(old: BrokerConfig, new: BrokerConfig) -> None:
         _check_threads(old, new)
         _check_cleaner_threads(old, new)
         _check_local_retention(new)
+        _check_connections(old, new)
         for name in FIXED_AT_START:
             if new.get(name) != old.get(name):
                 raise ConfigTextError(name, f"{name} cannot be changed while this broker runs")
@@ -278,6 +301,14 @@ def _check_cleaner_threads(old: BrokerConfig, new: BrokerConfig) -> None:
         )
 
 
+def _check_connections(old: BrokerConfig, new: BrokerConfig) -> None:
+    """Zero is allowed in the file only, and for one listener, as in Kafka."""
+    for name in ("max.connections", "max.connection.creation.rate"):
+        value = new.get_int(name)
+        if value != old.get_int(name) and value <= 0:
+            raise ConfigTextError(name, f"Invalid {name} {value}")
+
+
 def _check_local_retention(new: BrokerConfig) -> None:
     pairs = (
         ("log.local.retention.ms", "log.retention.ms", new.milliseconds("log.retention")),
@@ -296,12 +327,14 @@ def _check_local_retention(new: BrokerConfig) -> None:
 # --- values stored in the tree
 
 
-def usable_dynamic(props: Mapping[str, str], per_broker: bool) -> tuple[dict[str, str], dict[str, str]]:
+def usable_dynamic(
+    props: Mapping[str, str], per_broker: bool, decode: Decode | None = None
+) -> tuple[dict[str, str], dict[str, str]]:
     """Split `props`, as stored in the tree: (values to apply, ignored key -> reason).
 
     Kafka ignores such keys with an error in its log (`fromPersistentProps`).
     """
-    ignored: dict[str, str] = {}
+    props, ignored = without_encoding(props, decode if per_broker else None)
     for name, text in props.items():
         try:
             _check_type(name, text)
@@ -311,7 +344,6 @@ def usable_dynamic(props: Mapping[str, str], per_broker: bool) -> tuple[dict[str
     ignored |= dict.fromkeys(_security_without_listener(props), "it needs a listener prefix")
     if not per_broker:
         ignored |= dict.fromkeys(_per_broker(props), "it can be set for one broker only")
-    ignored |= {name: "its password cannot be decoded" for name in props if is_password(name)}
     ignored |= {name: "it is fixed at start" for name in props if name in FIXED_AT_START}
     ignored |= {name: "it demands security that is not served yet" for name in props if is_unserved(name, props[name])}
     return {name: text for name, text in props.items() if name not in ignored}, ignored

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kpybroker.config.listeners import NONROUTABLE, Endpoint, parse_map
+from kpybroker.config.sources.passwords import OLD_SECRET, SECRET, encoder
 from kpybroker.config.values import ConfigConflict
 
 if TYPE_CHECKING:
@@ -196,3 +197,5 @@ def check_relations(config: ConfigLookup) -> None:
     _check_replication(config)
     _check_listeners(config)
     _check_connections(config)
+    for key in (SECRET, OLD_SECRET):
+        encoder(config, key)  # raises where its settings cannot be used

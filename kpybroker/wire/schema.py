@@ -27,6 +27,11 @@ PRIMITIVES: Final = frozenset(
 )
 
 
+SECRET_FIELDS: Final = frozenset({"auth_bytes", "hmac", "salted_password"})
+"""Fields of login tokens, passwords and keys: no repr and no JSON shows them."""
+HIDDEN: Final = "[hidden]"
+
+
 class Message:
     """Base of every generated message and nested struct.
 
@@ -50,7 +55,9 @@ class Message:
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        inner = ", ".join(
+            f"{name}={HIDDEN if name in SECRET_FIELDS else repr(getattr(self, name))}" for name in self.__slots__
+        )
         return f"{type(self).__qualname__}({inner})"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kpybroker.config.broker import BrokerConfig
@@ -12,11 +14,12 @@ from kpybroker.config.dynamic import (
     UnknownConfigName,
     apply_ops,
     broker_list_default,
-    check_storable,
+    storable,
     topic_list_default,
     usable_dynamic,
     validate_dynamic,
 )
+from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.values import ConfigError
 
 POLICY = "cleanup.policy"
@@ -83,6 +86,8 @@ def test_an_allowed_change_passes(props: dict[str, str], per_broker: bool) -> No
         ({"listeners": "PLAINTEXT://:1"}, True, "listeners cannot be changed while this broker runs"),
         ({"message.max.bytes": "x"}, True, "Not a number of type INT"),
         ({"listener.name.x.max.connections": "-5"}, True, "Value must be at least 0"),
+        ({"max.connections": "0"}, True, "Invalid max.connections 0"),
+        ({"max.connection.creation.rate": "0"}, False, "Invalid max.connection.creation.rate 0"),
         ({"num.io.threads": "17"}, True, "not be greater than double the current value 8"),
         ({"num.io.threads": "3"}, True, "at least half the current value 8"),
         ({"log.cleaner.threads": "0"}, True, "Log cleaner threads should be at least 1"),
@@ -103,12 +108,22 @@ def test_a_default_is_checked_under_this_brokers_own_layer() -> None:
     validate_dynamic(config, {"num.io.threads": "64"}, False)  # hidden by the broker's own 16
 
 
-def test_passwords_are_not_stored() -> None:
+def test_passwords_are_stored_encoded_and_only_with_a_secret() -> None:
+    props = {"listener.name.x.ssl.key.password": "geheim", "message.max.bytes": "1"}
     with pytest.raises(ConfigError, match="Password encoder secret not configured"):
-        check_storable({"listener.name.x.ssl.key.password": "p"}, True)
+        storable(BrokerConfig(), props, True, os.urandom)
+    config = BrokerConfig({"password.encoder.secret": "s"})
     with pytest.raises(ConfigError, match="only at broker level"):
-        check_storable({"listener.name.x.ssl.key.password": "p"}, False)
-    check_storable({"message.max.bytes": "1"}, True)
+        storable(config, props, False, os.urandom)
+    kept = storable(config, props, True, os.urandom)
+    assert kept["message.max.bytes"] == "1"
+    assert "geheim" not in kept["listener.name.x.ssl.key.password"]
+    assert usable_dynamic(kept, True, decoder(config)) == (props, {})
+    for decode in (None, decoder(BrokerConfig({"password.encoder.secret": "another"}))):
+        usable, ignored = usable_dynamic(kept, True, decode)
+        assert usable == {"message.max.bytes": "1"}
+        assert "password.encoder.secret is " in ignored["listener.name.x.ssl.key.password"]
+    assert storable(BrokerConfig(), {"message.max.bytes": "1"}, True, os.urandom) == {"message.max.bytes": "1"}
 
 
 def test_values_in_the_tree_that_are_not_allowed_are_ignored() -> None:

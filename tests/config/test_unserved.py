@@ -59,8 +59,8 @@ def test_a_key_that_only_says_how_is_a_warning_without_its_value() -> None:
     assert [note.text for note in notes] == [
         "ssl.keystore.location, ssl.keystore.password have no effect: no listener is SSL or SASL_SSL, nothing is "
         "encrypted",
-        "sasl.login.class has no effect: it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not "
-        "available yet",
+        "sasl.login.class has no effect: it is for a Java plug-in of logins, or for the way in which Java gets "
+        "tickets and tokens of its own",
     ]
     assert all(note.serious for note in notes)
 

@@ -19,6 +19,7 @@ TESTS = [
     ROOT / "tests" / "docs" / "test_deploy.py",
     ROOT / "compat_tests" / "test_delivery.py",
     ROOT / "tests" / "docs" / "test_security_samples.py",
+    ROOT / "compat_tests" / "docs" / "test_security_samples.py",
     ROOT / "compat_tests" / "spark" / "test_sample.py",
 ]
 INCLUDED = re.compile(r"^\s*```\{literalinclude\} (\S+)", re.MULTILINE)

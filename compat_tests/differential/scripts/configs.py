@@ -196,6 +196,20 @@ SCRIPTS = [
         ask(INCREMENTAL, resources=[]),
     ),
     script(
+        "change-connection-limits",
+        INCREMENTAL,
+        "of the broker and of a listener: numbers, rates, addresses",
+        *(
+            change(BROKER, name, (SET, key, value), validate_only=True)
+            for name in ("0", "")
+            for key in ("max.connections", "max.connection.creation.rate")
+            for prefix in ("", "listener.name.plaintext.")
+            for value in ("-1", "0", "1", "many")
+            for key in (f"{prefix}{key}",)
+        ),
+        change(BROKER, "0", (SET, "max.connections.per.ip", "0"), validate_only=True),
+    ),
+    script(
         "change-broker-configs",
         INCREMENTAL,
         "of one broker and of all; read-only keys; other brokers; loggers",

@@ -15,14 +15,16 @@ allowed (`kpybroker.config`).
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.config.dynamic import usable_dynamic
+from kpybroker.config.dynamic import is_password, usable_dynamic
 from kpybroker.config.keys.synonyms import TOPIC_DEFAULT_KEYS
+from kpybroker.config.sources.passwords import decoder, renewed
 from kpybroker.config.topic import TOPIC_KEYS, LogConfig, parse_topic_value
 from kpybroker.config.values import ConfigError
 from kpybroker.coordination.tree import create_recursive, delete_recursive, retry_until_connected
@@ -80,11 +82,12 @@ class ConfigRepository:
         names = await self._pending_changes()
         self._last_change = max(map(_sequence, names), default=-1)
         await self._load_brokers()
+        await self._renew_passwords()
         listed = await self._submit([t.Children(znodes.config_type_path(znodes.CONFIG_TOPICS))])
         if isinstance(listed[0], t.NodeChildren):
             await self._load_topics(listed[0].names)
         for entity_type in self._followers:
-            await self._announce(entity_type, await self.entities(entity_type))
+            await self._announce(entity_type, await self.entities_and_pairs(entity_type))
         host.spawn("config-event-process-thread", self._process_changes)
 
     # --- look-ups
@@ -139,8 +142,13 @@ class ConfigRepository:
     # --- the tree
 
     async def entities(self, entity_type: str) -> list[str]:
-        """The names, sanitized, of the entities of one type; of `users` also those that are pairs with a client id."""
+        """The entities of a type that have a configuration, as in `znodes.config_path`. Raises TreeError."""
         (names,) = await self._children([znodes.config_type_path(entity_type)])
+        return names
+
+    async def entities_and_pairs(self, entity_type: str) -> list[str]:
+        """The same, and of users also those that are pairs with a client id."""
+        names = await self.entities(entity_type)
         if entity_type != znodes.CONFIG_USERS:
             return names
         clients = await self._children([znodes.config_path(entity_type, f"{name}/clients") for name in names])
@@ -289,6 +297,8 @@ class ConfigRepository:
             await self._announce(entity_type, [entity])
 
     async def _announce(self, entity_type: str, entities: Sequence[str]) -> None:
+        if not entities:
+            return
         async with self._loading:
             for entity, props in zip(entities, await self.read_many(entity_type, entities), strict=True):
                 for listener in self._followers[entity_type]:
@@ -310,11 +320,20 @@ class ConfigRepository:
         if not TOPIC_DEFAULT_KEYS.isdisjoint(changed):
             await self._apply_defaults()
 
+    async def _renew_passwords(self) -> None:
+        """Encode the passwords of this broker with the new secret where `password.encoder.old.secret` was used."""
+        entity = str(self._host.node_id)
+        stored = await self.read(znodes.CONFIG_BROKERS, entity)
+        changed = renewed(self._host.config, {k: v for k, v in stored.items() if is_password(k)}, os.urandom)
+        if changed:
+            dynamic_logger.info("Passwords are encoded with the new secret: %s", ", ".join(sorted(changed)))
+            await self.write(znodes.CONFIG_BROKERS, entity, {**stored, **changed})
+
     async def _read_brokers(self) -> Collection[str]:
         """Apply both layers, and return the keys whose values have changed."""
         entities = (str(self._host.node_id), znodes.CONFIG_DEFAULT_ENTITY)
         own, default = await self.read_many(znodes.CONFIG_BROKERS, entities)
-        own, ignored_own = usable_dynamic(own, per_broker=True)
+        own, ignored_own = usable_dynamic(own, per_broker=True, decode=decoder(self._host.config))
         default, ignored_default = usable_dynamic(default, per_broker=False)
         for layer, ignored in (("broker", ignored_own), ("default cluster", ignored_default)):
             for name, reason in ignored.items():

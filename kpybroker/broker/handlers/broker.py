@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.broker.requests.clients import FirstTimes
     from kpybroker.broker.security.acls import Acls
+    from kpybroker.broker.security.tokens import DelegationTokens
 
 
 class Broker(Host, Protocol):
@@ -43,6 +44,8 @@ class Broker(Host, Protocol):
     first_times: FirstTimes
     acls: Acls | None
     """None without `authorizer.class.name`."""
+    tokens: DelegationTokens | None
+    """None without `delegation.token.secret.key`."""
 
     @property
     def groups(self) -> GroupCoordinators:

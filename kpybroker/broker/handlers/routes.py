@@ -213,6 +213,14 @@ def _security(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.security import describe_client_quotas as handler
         case ApiKey.ALTER_CLIENT_QUOTAS:
             from kpybroker.broker.handlers.security import alter_client_quotas as handler
+        case ApiKey.CREATE_DELEGATION_TOKEN:
+            from kpybroker.broker.handlers.security import create_delegation_token as handler
+        case ApiKey.RENEW_DELEGATION_TOKEN:
+            from kpybroker.broker.handlers.security import renew_delegation_token as handler
+        case ApiKey.EXPIRE_DELEGATION_TOKEN:
+            from kpybroker.broker.handlers.security import expire_delegation_token as handler
+        case ApiKey.DESCRIBE_DELEGATION_TOKEN:
+            from kpybroker.broker.handlers.security import describe_delegation_token as handler
         case _:
             return None
     return handler

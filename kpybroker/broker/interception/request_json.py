@@ -1,7 +1,7 @@
 """Requests and responses as JSON, by their schema: field names are those of `wire.messages`.
 
 Bytes are text if they are UTF-8, else `{"base64": ...}`; UUIDs are as Kafka prints them. Record batches are decoded up
-to `RECORDS_BYTES_MAX`; of larger ones, and of what is not here, only the size is given.
+to `RECORDS_BYTES_MAX`; of larger ones, and of what is not here, only the size is given. Secrets are `[hidden]`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kpybroker.wire.headers import RequestHeader
 from kpybroker.wire.primitives import Buffer
 from kpybroker.wire.records.batch import HEADER_SIZE_UP_TO_MAGIC, iter_batches
 from kpybroker.wire.records.record import iter_records
-from kpybroker.wire.schema import Field, Message, struct_fields
+from kpybroker.wire.schema import HIDDEN, SECRET_FIELDS, Field, Message, struct_fields
 
 RECORDS_BYTES_MAX = 16 * 1024
 UNCOMPRESSED_BYTES_MAX = 256 * 1024
@@ -61,6 +61,8 @@ def _struct_json(message_class: type[Message], node: Message, version: int) -> d
 def _value_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
     if value is None:
         return None
+    if field.name in SECRET_FIELDS:
+        return HIDDEN
     if field.array:
         return [_element_json(message_class, field, one, version) for one in value]
     return _element_json(message_class, field, value, version)

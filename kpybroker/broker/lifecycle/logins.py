@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.security.client_logins import PeerLogin, peer_login
 from kpybroker.broker.security.gate import SaslGate
-from kpybroker.broker.security.logins import ListenerLogins, LoginConfigError, Sources
+from kpybroker.broker.security.logins import ListenerLogins, LoginConfigError, Sources, TokenOf
 from kpybroker.broker.security.scram_users import ScramUsers, create_initial_users, parse_initial_users
 from kpybroker.wire import znodes
 
@@ -31,12 +31,17 @@ def is_sasl(config: BrokerConfig, listener: str) -> bool:
     return config.security_protocols[listener].startswith("SASL_")
 
 
-def make_gates(host: Host, dispatcher: Dispatcher, configs: ConfigRepository) -> Mapping[str, SaslGate]:
-    """The gate of each SASL listener. Call it before `configs.start`. Raises StartupError."""
+def make_gates(
+    host: Host, dispatcher: Dispatcher, configs: ConfigRepository, token_of: TokenOf | None = None
+) -> Mapping[str, SaslGate]:
+    """The gate of each SASL listener. Call it before `configs.start`. Raises StartupError.
+
+    `token_of`: as `Sources.token_of`.
+    """
     config = host.config
     users = ScramUsers()
     configs.follow(znodes.CONFIG_USERS, users.update)
-    sources = Sources(users)
+    sources = Sources(users, token_of)
     try:
         gates = {}
         for endpoint in config.listeners:

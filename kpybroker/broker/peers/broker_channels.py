@@ -61,7 +61,7 @@ class _PeerChannel:
         self._broker_id = broker_id
         self._registration = registration
         self._login_on = login_on
-        self._listener = ""
+        self._listener = self._peer_host = ""
         self._connection = PeerConnection(self._connect, str(host.node_id), self._log_in)
 
     async def send(self, request: ControlRequest) -> Any:
@@ -93,13 +93,15 @@ class _PeerChannel:
         for name in filter(None, names):
             for endpoint in self._registration.endpoints:
                 if endpoint.listener_name == name:
-                    self._listener = name
+                    self._listener, self._peer_host = name, endpoint.host
                     return await self._open(name, endpoint.host, endpoint.port, timeout_s)
         raise OSError(f"broker {self._broker_id} has no listener {names[-1]}")
 
     async def _log_in(self, stream: Stream, timeout_s: float) -> float:
         login = self._login_on(self._listener)
-        return math.inf if login is None else await login.log_in(stream, str(self._host.node_id), timeout_s)
+        if login is None:
+            return math.inf
+        return await login.log_in(stream, str(self._host.node_id), timeout_s, self._peer_host)
 
 
 class _Queue(NamedTuple):

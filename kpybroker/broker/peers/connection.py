@@ -74,8 +74,8 @@ clock. Raises PEER_FAILURES.
 class Login(Protocol):
     """How this broker logs in on a listener of others (`security.client_logins.PeerLogin`)."""
 
-    async def log_in(self, stream: Stream, client_id: str, timeout_s: float) -> float:
-        """As `LogIn`."""
+    async def log_in(self, stream: Stream, client_id: str, timeout_s: float, host: str) -> float:
+        """As `LogIn`. `host`: the name of the other broker's machine."""
 
 
 LoginOn = Callable[[str], Login | None]

@@ -69,15 +69,19 @@ class Peers:
     def connection_to(self, broker_id: int, client_id: str) -> PeerConnection:
         """A connection to the broker, opened by its first request to where the broker is registered at that time."""
 
+        host = ""
+
         async def connect(timeout_s: float) -> Stream:
+            nonlocal host
             address = self._directory.address_of(broker_id)
             if address is None:
                 raise OSError(f"broker {broker_id} is not available" if broker_id >= 0 else "there is no controller")
+            host = address[0]
             return await self._open(self._host.config.inter_broker_listener_name, *address, timeout_s)
 
         async def log_in(stream: Stream, timeout_s: float) -> float:
             login = self.login_on(self._host.config.inter_broker_listener_name)
-            return inf if login is None else await login.log_in(stream, client_id, timeout_s)
+            return inf if login is None else await login.log_in(stream, client_id, timeout_s, host)
 
         return PeerConnection(connect, client_id, log_in)
 

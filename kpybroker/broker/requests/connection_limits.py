@@ -33,6 +33,26 @@ RATES_MAX: Final = 10_000
 DELAYED_MAX: Final = 1_000
 
 
+class Closable(Protocol):
+    """The part of a stream that is used here."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class Activity(Protocol):
+    """How long a connection has been idle, and whether it is about to end."""
+
+    listener_name: str
+    last_active: float
+    scope: trio.CancelScope
+    was_active: bool
+    waiting_on_broker: bool
+
+
+A = TypeVar("A", bound=Activity)
+
+
 class ConnectionLimits:
     """The open connections, counted, and what is allowed of them. Limits are live: the next connection sees a change.
 
@@ -52,6 +72,8 @@ class ConnectionLimits:
         self._address_rates: dict[str, Rate] = {}
         self._default_ip_rate: int | None = None
         self._ip_rates: dict[str, int] = {}
+        self.host_rates: dict[str, int | None] = {}
+        """The rates of addresses and hosts as they are configured; None for one that had a rate."""
         self._delayed = 0
         config.on_change(self._look_for_slots)
 
@@ -87,10 +109,16 @@ class ConnectionLimits:
                 del counts[key]
         self._look_for_slots()
 
-    @property
-    def excess(self) -> int:
-        """How many connections of listeners that are not `is_protected` are too many."""
-        return max(self._total - self._config.get_int("max.connections"), 0)
+    def to_give_up(self, connections: Iterable[A]) -> list[A]:
+        """The connections above `max.connections`: those idle longest, of listeners that are not protected."""
+        excess = self._total - self._config.get_int("max.connections")
+        if excess <= 0:
+            return []
+        candidates = [one for one in connections if not self.is_protected(one.listener_name)]
+        ending = sum(one.scope.cancel_called for one in candidates)
+        candidates = [one for one in candidates if not one.scope.cancel_called]
+        candidates.sort(key=lambda one: (one.was_active or one.waiting_on_broker, one.last_active))
+        return candidates[: max(excess - ending, 0)]
 
     def is_protected(self, listener: str) -> bool:
         """Whether it is the listener between brokers, and not the only one: the limits of the broker do not bind it."""
@@ -126,8 +154,18 @@ class ConnectionLimits:
 
     # --- rates
 
-    async def admit(self, listener: str, address: str) -> float | None:
-        """Wait as long as the rates want. None: it is accepted; otherwise it must be closed, after so many seconds."""
+    async def admit(self, listener: str, address: str, stream: Closable) -> float | None:
+        """Wait as long as the rates want. None: it is accepted; otherwise it must be closed, after so many seconds.
+
+        A connection whose wait is cancelled is closed.
+        """
+        try:
+            return await self._admit(listener, address)
+        except BaseException:
+            stream.close()
+            raise
+
+    async def _admit(self, listener: str, address: str) -> float | None:
         now_ms = self._clock.time_ms()
         counted = self._rates_of(listener)
         wait_ms = max((self._count(rate, limit, now_ms) for rate, limit in counted), default=0)
@@ -196,28 +234,3 @@ class ConnectionLimits:
         finally:
             self._delayed -= 1
             stream.close()
-
-
-class Closable(Protocol):
-    """The part of a stream that is used here."""
-
-    def close(self) -> None:
-        """End the connection."""
-
-
-class Activity(Protocol):
-    """How long a connection has been idle."""
-
-    listener_name: str
-    last_active: float
-    was_active: bool
-    waiting_on_broker: bool
-
-
-A = TypeVar("A", bound=Activity)
-
-
-def idle_longest(connections: Iterable[A], limits: ConnectionLimits) -> A | None:
-    """The connection to give up first, of a listener that is not protected."""
-    candidates = (one for one in connections if not limits.is_protected(one.listener_name))
-    return min(candidates, key=lambda one: (one.was_active or one.waiting_on_broker, one.last_active), default=None)

@@ -34,7 +34,7 @@ from kpybroker.broker.network.sending import Part, Progress
 from kpybroker.broker.network.transport import Stream
 from kpybroker.broker.requests.clients import FirstTimes, client_name
 from kpybroker.broker.requests.connection import BoundListener, Connection, Gate
-from kpybroker.broker.requests.connection_limits import ConnectionLimits, idle_longest
+from kpybroker.broker.requests.connection_limits import ConnectionLimits
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.dispatch import Answer, Dispatcher
 from kpybroker.config.keys.own import INLINE_REQUESTS, RECEIVE_BUFFERS, chosen_shortcuts
@@ -122,12 +122,7 @@ class Server:
                 stream = tls.wrap(stream)
             connection = Connection(stream, bound, self._next_number, self._clock.monotonic())
             self._next_number += 1
-            try:
-                delay_s = await self.limits.admit(bound.name, connection.client_host)
-            except BaseException:
-                stream.close()
-                raise
-            if delay_s is not None:
+            if (delay_s := await self.limits.admit(bound.name, connection.client_host, stream)) is not None:
                 self.refused_total += 1
                 nursery.start_soon(self.limits.close_later, stream, delay_s)
                 continue
@@ -139,10 +134,7 @@ class Server:
 
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
-        for _ in range(self.limits.excess):
-            connections = (one for one in self._connections.values() if not one.scope.cancel_called)
-            if (given_up := idle_longest(connections, self.limits)) is None:
-                return
+        for given_up in self.limits.to_give_up(self._connections.values()):
             logger.info("Closing connection %s: max.connections is exceeded", client_name(given_up))
             given_up.end()
 

@@ -1,8 +1,9 @@
 """The client's side of a SASL login: this broker at another one, on the inter-broker or control plane listener.
 
 Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with `username` and
-`password` of the listener's own JAAS context. SaslHandshake 1, then SaslAuthenticate 1, which every Kafka since 2.2
-serves. A session that the other broker limits is renewed on the same connection, after 85 % of its lifetime (KIP-368).
+`password` of the listener's own JAAS context, or its keytab. SaslHandshake 1, then SaslAuthenticate 1, which every
+Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 % of its
+lifetime (KIP-368).
 
 Passwords and tokens appear in no error. The other broker is not trusted with more than Kafka's clients trust it: SCRAM
 checks its signature, its nonce and the number of iterations.
@@ -69,10 +70,14 @@ class ClientLogin(Protocol):
     """One login in progress."""
 
     def first(self) -> bytes:
-        """The first token."""
+        """The first token. May ask another machine for it, and so take a while. Raises OSError."""
 
     def next(self, challenge: bytes) -> bytes | None:
         """The token after a challenge; None at the end. May compute for a while. Raises PeerLoginFailed."""
+
+
+Begin = Callable[[str], ClientLogin]
+"""(host of the other broker) -> a login in progress."""
 
 
 class _Plain:
@@ -135,18 +140,18 @@ class PeerLogin:
     """How this broker logs in on one listener of others."""
 
     mechanism: str
-    begin: Callable[[], ClientLogin]
+    begin: Begin
 
-    async def log_in(self, stream: Stream, client_id: str, timeout_s: float) -> float:
+    async def log_in(self, stream: Stream, client_id: str, timeout_s: float, host: str = "") -> float:
         """Log in on a connection where nothing is in flight; on trio's clock, when to do so again (inf: never).
 
         Raises PeerLoginFailed, which names no secret; OSError, EOFError, ProtocolError where the connection breaks.
         """
         with trio.move_on_after(timeout_s):
-            return await self._log_in(_Exchange(stream, client_id))
+            return await self._log_in(_Exchange(stream, client_id), host)
         raise TimeoutError(f"no login within {timeout_s:g} s")
 
-    async def _log_in(self, exchange: _Exchange) -> float:
+    async def _log_in(self, exchange: _Exchange, host: str) -> float:
         offered = await exchange.ask(
             ApiKey.SASL_HANDSHAKE, HANDSHAKE_VERSION, SaslHandshakeRequest(mechanism=self.mechanism)
         )
@@ -154,8 +159,8 @@ class PeerLogin:
             names = ", ".join(offered.mechanisms)
             code = _code_name(offered.error_code)
             raise PeerLoginFailed(f"SASL mechanism {self.mechanism}: {code}; the other broker has {names or 'none'}")
-        login = self.begin()
-        token: bytes | None = login.first()
+        login = self.begin(host)
+        token: bytes | None = await trio.to_thread.run_sync(login.first, abandon_on_cancel=True)
         lifetime_ms = 0
         while token is not None:
             request = SaslAuthenticateRequest(auth_bytes=token)
@@ -214,21 +219,27 @@ def peer_login(config: BrokerConfig, listener: str) -> PeerLogin:
     return PeerLogin(mechanism, maker(config, listener, mechanism))
 
 
-Maker = Callable[["BrokerConfig", str, str], Callable[[], ClientLogin]]
+Maker = Callable[["BrokerConfig", str, str], Begin]
 """(config, listener, mechanism) -> what starts a login. Raises LoginConfigError."""
 
 
-def _plain(config: BrokerConfig, listener: str, mechanism: str) -> Callable[[], ClientLogin]:
+def _plain(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
     username, password = _credentials(config, listener, mechanism, PLAIN_MODULE)
-    return lambda: _Plain(username, password)
+    return lambda host: _Plain(username, password)
 
 
-def _scram(config: BrokerConfig, listener: str, mechanism: str) -> Callable[[], ClientLogin]:
+def _scram(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
     username, password = _credentials(config, listener, mechanism, SCRAM_MODULE)
-    return lambda: _Scram(BY_NAME[mechanism], username, password)
+    return lambda host: _Scram(BY_NAME[mechanism], username, password)
 
 
-CLIENTS: Final[dict[str, Maker]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram)}
+def _gssapi(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
+    from kpybroker.broker.security.kerberos import initiator
+
+    return initiator(config, listener)
+
+
+CLIENTS: Final[dict[str, Maker]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram), "GSSAPI": _gssapi}
 """Mechanism -> what makes the client's side of it."""
 
 

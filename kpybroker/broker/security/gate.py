@@ -148,15 +148,16 @@ class _Guard:
         if header.api_key == ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, data)
         if header.api_key == ApiKey.API_VERSIONS and self._state is State.FIRST:
-            return self._versions(self._gate.dispatcher.answer_now(frame, connection))
+            return self._versions(data, connection)
         raise ProtocolError(
             f"Unexpected Kafka request of type {_name(header.api_key)} during SASL handshake on listener "
             f"{connection.listener_name}: set security.protocol={connection.security_protocol} and sasl.mechanism in "
             "the client"
         )
 
-    async def _versions(self, answering: Answer | Unfinished[Answer]) -> Answer:
+    async def _versions(self, data: bytes, connection: ConnectionInfo) -> Answer:
         """ApiVersions, once: until it has no error the client may ask again, in another version."""
+        answering = self._gate.dispatcher.answer_now(bytearray(data), connection)
         answer = answering if isinstance(answering, bytes | tuple) else await answering
         if isinstance(answer, bytes) and answer[8:10] == _NO_ERROR:
             self._state = State.HANDSHAKE

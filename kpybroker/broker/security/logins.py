@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from kpybroker.broker.security.login_settings import LoginConfigError as LoginConfigError
 from kpybroker.config.jaas import JAAS, listener_key, login_modules, mechanism_key
 from kpybroker.config.values import ConfigError
 from kpybroker.core.security.scram import BY_NAME
@@ -42,13 +43,8 @@ USER_PREFIX: Final = "user_"
 NONCE_BYTES: Final = 24
 
 
-class LoginConfigError(Exception):
-    """Settings of logins that cannot be used: the cause in one line, what fixes it in another."""
-
-    def __init__(self, cause: str, fix: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
+TokenOf = Callable[[str, str], "TokenLogin | None"]
+"""(mechanism, token id) -> a delegation token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +52,7 @@ class Sources:
     """Where mechanisms find credentials that are not in the configuration."""
 
     scram_users: ScramUsers
-    token_of: Callable[[str, str], TokenLogin | None] | None = None
-    """(mechanism, token id) -> a delegation token."""
+    token_of: TokenOf | None = None
     decoy_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
 
@@ -158,7 +153,24 @@ def _scram(settings: MechanismSettings) -> Mechanism:
     )
 
 
-BUILDERS: Final[dict[str, Builder]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram)}
+def _oauthbearer(settings: MechanismSettings) -> Mechanism:
+    from kpybroker.broker.security.oauthbearer import make
+
+    return make(settings)
+
+
+def _gssapi(settings: MechanismSettings) -> Mechanism:
+    from kpybroker.broker.security.kerberos import make
+
+    return make(settings)
+
+
+BUILDERS: Final[dict[str, Builder]] = {
+    "PLAIN": _plain,
+    **dict.fromkeys(BY_NAME, _scram),
+    "OAUTHBEARER": _oauthbearer,
+    "GSSAPI": _gssapi,
+}
 """Mechanism -> what makes it. Builders import what they need when they are called."""
 
 

@@ -9,6 +9,7 @@ Kafka's `QuotaConfigHandler` and `IpConfigHandler`. The rules are in `core.secur
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -93,17 +94,30 @@ def _apply_address(host: Host, limits: ConnectionLimits, change: Change) -> None
     whole = None if rate is None else int(rate)
     if change.entity == znodes.CONFIG_DEFAULT_ENTITY:
         limits.set_default_ip_rate(whole)
+        return
+    limits.host_rates[change.entity] = whole
+    if _is_address(change.entity):
+        limits.set_ip_rate(change.entity, whole)
     else:
-        host.spawn("ip-quota", _resolve, limits, change.entity, whole)
+        host.spawn("ip-quota", _resolve, limits, change.entity)
 
 
-async def _resolve(limits: ConnectionLimits, name: str, rate: int | None) -> None:
-    """An address, or a host whose first address it is."""
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+async def _resolve(limits: ConnectionLimits, name: str) -> None:
+    """Limit the first address of a host, to what is wanted by then: another change may have been faster."""
     try:
         address = await resolve(name)
     except OSError as error:
         logger.error("Cannot limit the connections of %s: %s", name, error)
         return
+    rate = limits.host_rates[name]
     logger.info("Maximum connection creation rate of /%s is now %s", address, "the default" if rate is None else rate)
     limits.set_ip_rate(address, rate)
 

@@ -25,8 +25,6 @@ NO_TELEMETRY: Final = "no-telemetry"
 NO_THREADS: Final = "no-threads"
 NO_QUEUE: Final = "no-queue"
 NO_PURGATORY: Final = "no-purgatory"
-NO_DELEGATION_TOKENS: Final = "no-delegation-tokens"
-NO_PASSWORD_ENCODER: Final = "no-password-encoder"
 NO_CNXN_SOCKET: Final = "no-cnxn-socket"
 SINCE_3_0_IGNORED: Final = "since-3.0-ignored"
 NO_REVOCATION: Final = "no-revocation"
@@ -39,7 +37,7 @@ REASONS: Final[dict[str, str]] = {
     REQUEST_TIMEOUTS: "a connection must be established within the timeout of the request that needs it",
     SYSTEM_BUFFER: "connections between brokers use the receive buffer that the system chooses",
     OPENSSL: "it chooses a part of Java's TLS: here OpenSSL is used, with the versions of ssl.enabled.protocols",
-    NO_SASL: "it is for OAUTHBEARER, GSSAPI or Java plug-ins of logins, which are not available yet",
+    NO_SASL: "it is for a Java plug-in of logins, or for the way in which Java gets tickets and tokens of its own",
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
@@ -51,8 +49,6 @@ REASONS: Final[dict[str, str]] = {
     NO_THREADS: "one event loop does this work: there is no thread pool to size",
     NO_QUEUE: "requests are not queued for a pool of threads",
     NO_PURGATORY: "requests wait on their partitions' own lists: there is no purgatory to purge",
-    NO_DELEGATION_TOKENS: "delegation tokens are not available yet",
-    NO_PASSWORD_ENCODER: "no dynamic password is accepted yet, so none is encoded",
     NO_CNXN_SOCKET: "it names a Java class; zookeeper.ssl.client.enable alone turns TLS on here",
     SINCE_3_0_IGNORED: "as in Kafka since 3.0: records are always written in format v2",
     NO_REVOCATION: "revocation is not checked: with true, a broker that uses TLS to ZooKeeper does not start",
@@ -62,7 +58,7 @@ REASONS: Final[dict[str, str]] = {
 }
 """Code -> why the key has no effect; empty for HONOURED."""
 
-SECURITY: Final = frozenset({NO_SASL, NO_DELEGATION_TOKENS})
+SECURITY: Final = frozenset({NO_SASL})
 """Of keys that a user sets for safety: that they have no effect is a warning."""
 
 PER_LISTENER_REASON: Final = "it has no limit of its own for one listener: the plain key counts all listeners together"

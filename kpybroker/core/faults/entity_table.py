@@ -336,6 +336,10 @@ _SECURITY: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.SASL_HANDSHAKE: (Shape(ALL),),
     ApiKey.SASL_AUTHENTICATE: (Shape(ALL),),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Shape(ALL),),
+    ApiKey.CREATE_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.RENEW_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (Shape(ALL),),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (Shape(ALL),),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
         Shape(ALL, (array("upsertions", user="name"),), (array("results", ERROR, user="user"),)),
     ),

@@ -220,5 +220,5 @@ async def test_few_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     limits: Any = ConnectionLimits(Config(), FakeClock())  # type: ignore[arg-type]
     limits.set_default_ip_rate(100)
     for address in ("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.3"):
-        assert await limits.admit("CLIENT", address) is None
+        assert await limits._admit("CLIENT", address) is None
     assert list(limits._address_rates) == ["10.0.0.1", "10.0.0.3"]

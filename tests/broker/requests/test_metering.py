@@ -18,6 +18,8 @@ from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.clock import SystemClock
 from kpybroker.broker.requests import metering
 from kpybroker.broker.requests.context import PlainConnectionInfo
+from kpybroker.core.authorizer import Principal
+from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
@@ -324,3 +326,14 @@ async def test_users_are_the_principals_of_connections(tmp_path: Path) -> None:
         await one.limit("ANONYMOUS/clients/c", "users", producer_byte_rate=5_000_000)
         assert (await one.produce()).throttle_time_ms == 0
         assert (await one.produce(client_id="d")).throttle_time_ms > 0
+
+
+async def test_a_user_that_has_logged_in_has_its_own_quota(tmp_path: Path) -> None:
+    """The user's name is the principal's, whatever characters it has, on every connection of the user."""
+    async with metered(tmp_path) as one:
+        await one.limit(znodes.sanitize("CN=alice, O=X"), "users", producer_byte_rate=500)
+        assert (await one.produce()).throttle_time_ms == 0
+        for client_id in ("c", "d"):
+            one.connection = Muted()
+            one.connection.principal = Principal("User", "CN=alice, O=X")
+            assert (await one.produce(client_id=client_id)).throttle_time_ms > 0

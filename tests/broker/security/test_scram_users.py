@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
 from kpybroker.broker.security.scram_users import ScramUsers, parse_initial_users
 from kpybroker.core.security.scram import ScramMechanism, format_credential, make_credential
@@ -89,6 +90,22 @@ async def test_a_change_of_the_tree_is_seen_at_the_next_login(tmp_path: Path) ->
         assert await may_log_in("changed")
         await broker.configs.write(znodes.CONFIG_USERS, "alice", {})
         assert not await may_log_in("changed")
+
+
+async def test_a_change_by_another_broker_or_a_tool_is_seen(tmp_path: Path) -> None:
+    """Which leaves the configuration and a notification of it in the tree."""
+    transport = MemoryTransport()
+    changed = make_credential(ScramMechanism.SHA_256, "changed", b"salt", 4096)
+    async with sasl_broker(tmp_path, transport) as broker:
+        path = znodes.config_path(znodes.CONFIG_USERS, "alice")
+        await broker.tree.set(path, znodes.encode_config({"SCRAM-SHA-256": format_credential(changed)}))
+        data = znodes.encode_config_change("users/alice")
+        await broker.tree.create(znodes.config_change_path(), data, sequential=True)
+        with trio.fail_after(10):
+            while True:
+                client = await RawClient.to(broker, transport)
+                if (await scram_log_in(client, "SCRAM-SHA-256", "alice", "changed")).error_code == 0:
+                    break
 
 
 async def test_initial_users_are_created_once(tmp_path: Path) -> None:

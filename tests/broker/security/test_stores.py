@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import ssl
 from pathlib import Path
@@ -12,13 +13,17 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.config_repository import ConfigRepository
+from kpybroker.broker.handlers.configuration.alter import incremental_alter
+from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
 from kpybroker.broker.network.tls import TlsError
 from kpybroker.broker.network.tls_stream import TlsStream, new_scratch
 from kpybroker.broker.security import stores
 from kpybroker.broker.security.stores import ListenerTls
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.dynamic import validate_dynamic
+from kpybroker.config.dynamic import AlterConfigOp, OpType, validate_dynamic
+from kpybroker.config.sources.passwords import PasswordEncoder
 from kpybroker.config.values import ConfigError
 from kpybroker.wire import znodes
 from kpybroker.wire.messages.metadata import MetadataRequest
@@ -257,3 +262,34 @@ def test_names_that_a_new_certificate_lacks_are_refused(tmp_path: Path) -> None:
 def test_passwords_are_in_no_text() -> None:
     settings = stores.Settings(config(ssl_keystore_password=PASSWORD), "SSL")
     assert PASSWORD not in repr(settings)
+
+
+async def test_a_password_of_a_store_is_kept_encrypted_and_used(tmp_path: Path) -> None:
+    """As `kafka-configs --alter` does it: one request with the location and the password."""
+    transport = MemoryTransport()
+    _, renewed = authority().issue("renewed-p12", subject="/CN=server")
+    async with running(tmp_path / "logs", transport, password_encoder_secret="encoder-secret") as broker:
+        old = await fingerprint(transport)
+        values = {"location": str(renewed), "type": "PKCS12", "password": PASSWORD}
+        ops = [AlterConfigOp(f"{PREFIX}ssl.keystore.{key}", OpType.SET, text) for key, text in values.items()]
+        await incremental_alter(broker, ConfigResourceType.BROKER, "0", ops, validate_only=False)
+        assert await fingerprint(transport) != old
+        stored = await broker.configs.read(znodes.CONFIG_BROKERS, "0")
+        assert PASSWORD not in str(stored)
+        assert "encryptedPassword:" in stored[f"{PREFIX}ssl.keystore.password"]
+        delete = AlterConfigOp("message.max.bytes", OpType.DELETE, None)
+        await incremental_alter(broker, ConfigResourceType.BROKER, "0", [delete], validate_only=False)
+        assert broker.config.dynamic_broker[f"{PREFIX}ssl.keystore.password"] == PASSWORD
+
+
+async def test_passwords_are_encoded_again_after_a_change_of_the_secret(tmp_path: Path) -> None:
+    key = f"{PREFIX}ssl.truststore.password"
+    stored = {key: PasswordEncoder("old").encode("geheim", os.urandom)}
+    async with running(tmp_path / "a", MemoryTransport()) as broker:
+        await broker.configs.write(znodes.CONFIG_BROKERS, "0", stored)
+        assert key not in broker.config.dynamic_broker
+        broker.config.static |= {"password.encoder.secret": "new", "password.encoder.old.secret": "old"}
+        broker.config.set_dynamic({}, {})
+        await ConfigRepository(broker).start()
+        assert PasswordEncoder("new").decode((await broker.configs.read(znodes.CONFIG_BROKERS, "0"))[key]) == "geheim"
+        assert broker.config.dynamic_broker[key] == "geheim"

@@ -11,6 +11,7 @@ One difference: an operation on a key that does not exist, or of an unknown kind
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ from kpybroker.config.dynamic import (
     UnknownConfigName,
     apply_ops,
     broker_list_default,
-    check_storable,
+    is_password,
+    storable,
     topic_list_default,
     validate_dynamic,
+    without_encoding,
 )
 from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.sources.passwords import decoder
 from kpybroker.config.topic import TOPIC_KEYS, UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigConflict, ConfigError
 from kpybroker.wire import znodes
@@ -118,6 +122,7 @@ async def incremental_alter(
         if resource_type is ConfigResourceType.BROKER:
             entity = name or znodes.CONFIG_DEFAULT_ENTITY
             stored = await broker.configs.read(znodes.CONFIG_BROKERS, entity)
+            stored, _ = without_encoding(stored, decoder(broker.config))
             props = apply_ops(stored, ops, broker_list_default)
         else:
             _check_topic_name(name)
@@ -163,18 +168,18 @@ async def _store_broker(broker: Broker, name: str, props: dict[str, str], valida
     if validate_only:
         return
     try:
-        check_storable(props, per_broker)
+        kept = storable(broker.config, props, per_broker, os.urandom)
     except ConfigError as error:
         raise _invalid_value("BROKER", name, error) from None
     whom = f"broker {name}" if per_broker else "brokers"
     logger.info("Updating %s with new configuration : %s", whom, _shown(props, BROKER_KEYS))
     entity = str(broker.node_id) if per_broker else znodes.CONFIG_DEFAULT_ENTITY
-    await broker.configs.write(znodes.CONFIG_BROKERS, entity, props)
+    await broker.configs.write(znodes.CONFIG_BROKERS, entity, kept)
 
 
 def _shown(props: Mapping[str, str], known: Container[str]) -> dict[str, str]:
-    """For the log: an unknown key may be a password."""
-    return {name: value if name in known else "[hidden]" for name, value in props.items()}
+    """For the log: without passwords, and an unknown key may be one."""
+    return {n: value if n in known and not is_password(n) else "[hidden]" for n, value in props.items()}
 
 
 def _invalid_value(type_name: str, name: str, error: ConfigError) -> KafkaError:

@@ -54,7 +54,7 @@ async def handle(
         types.append(znodes.CONFIG_IPS)
     entries = []
     for entity_type in types:
-        nodes = [Node(entity_type, path) for path in await broker.configs.entities(entity_type)]
+        nodes = [Node(entity_type, path) for path in await broker.configs.entities_and_pairs(entity_type)]
         nodes = [node for node in nodes if matches(wanted, entity_of(node), is_strict=request.strict)]
         for node, props in zip(
             nodes, await broker.configs.read_many(entity_type, [node.path for node in nodes]), strict=True
