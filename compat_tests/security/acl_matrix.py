@@ -24,7 +24,7 @@ _BROKER_LOGGERS: Final = 8
 CLOSED: Final = {"the broker": "closed the connection"}
 _KEPT: Final = re.compile(
     r"(?:.*_)?error_code|error_message|.*authorized_operations|name|topic|topic_name|group_id|transactional_id"
-    r"|partition_index|index|resource_name|key|no_acls|acls|.*_configs_error_code"
+    r"|partition_index|index|user|resource_name|key|no_acls|acls|.*_configs_error_code"
 )
 """The fields that are compared: errors with what they are about, and the bits of operations."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.security.notifications import Notifications, Subject, submit
 from kpybroker.coordination.tree import create_recursive, retry_until_connected
 from kpybroker.core import tree as t
@@ -72,6 +73,7 @@ class Acls:
         self.index = AclIndex(rules)
         self._host = host
         self._changing = trio.Lock()
+        self._is_started = False
         self._notifications = [
             Notifications(host, self._subject(pattern_type, changes)) for pattern_type, (_, changes) in STORES.items()
         ]
@@ -86,6 +88,7 @@ class Acls:
                 await create_recursive(self._host.tree, f"{root}/{camel(resource_type.name)}", fail_if_exists=False)
         for notifications in self._notifications:
             await notifications.start()
+        self._is_started = True
 
     # --- changes
 
@@ -108,7 +111,9 @@ class Acls:
         found: list[dict[Binding, KafkaError | None]] = [{} for _ in filters]
         async with self._changing:
             named = [pattern for one in filters for pattern in one.pattern.patterns]
+            budget = YieldBudget()
             for pattern in dict.fromkeys((*self.index.patterns(), *named)):
+                await budget.spend(len(filters))
                 fitting = [(number, one) for number, one in enumerate(filters) if one.pattern.matches(pattern)]
                 if fitting:
                     await self._delete_of(pattern, fitting, found)
@@ -205,20 +210,34 @@ class Acls:
         """Read all ACLs of one type of patterns; those that are gone are forgotten."""
         root = STORES[pattern_type][0]
         patterns: list[Pattern] = []
-        for kind in (await self._host.tree.children(root)).names:
+        for kind in await self._names(root):
             try:
                 resource_type = _resource_type(kind)
             except ValueError:
                 logger.warning("Ignoring unknown ResourceType: %s", ascii(kind))
                 continue
-            names = (await self._host.tree.children(f"{root}/{kind}")).names
+            names = await self._names(f"{root}/{kind}")
             patterns += [Pattern(resource_type, name, pattern_type) for name in names]
         for gone in {one for one in self.index.patterns() if one.pattern_type is pattern_type}.difference(patterns):
             self.index.update(gone, None)
         for start in range(0, len(patterns), READS_PER_BATCH):
             batch = patterns[start : start + READS_PER_BATCH]
-            for pattern, node in zip(batch, await self._read_many(batch), strict=True):
-                self._apply(pattern, node)
+            answers = await submit(self._host, [t.Get(_path(pattern)) for pattern in batch])
+            for pattern, answer in zip(batch, answers, strict=True):
+                self._apply_loaded(pattern, answer)
+
+    async def _names(self, path: str) -> tuple[str, ...]:
+        (listed,) = await submit(self._host, [t.Children(path)])
+        return listed.names if isinstance(listed, t.NodeChildren) else ()
+
+    def _apply_loaded(self, pattern: Pattern, answer: t.Result | t.NoNode) -> None:
+        """At the start a node that cannot be read is raised. Later what was known of it stays."""
+        try:
+            self._apply(pattern, _acls(_path(pattern), answer))
+        except znodes.ZnodeError as error:
+            if not self._is_started:
+                raise
+            logger.error("ACLs of %s cannot be read, and stay as they were: %s", pattern, error)
 
     def _apply(self, pattern: Pattern, acls: VersionedAcls | None) -> None:
         try:
@@ -227,16 +246,9 @@ class Acls:
             raise znodes.ZnodeError(f"{_path(pattern)}: {error}") from None
 
     async def _read(self, pattern: Pattern) -> VersionedAcls | None:
-        (found,) = await self._read_many([pattern])
-        return found
-
-    async def _read_many(self, patterns: Sequence[Pattern]) -> list[VersionedAcls | None]:
-        paths = [_path(pattern) for pattern in patterns]
-        answers = await submit(self._host, [t.Get(path) for path in paths])
-        return [
-            _acls(path, answer) if isinstance(answer, t.NodeData) else None
-            for path, answer in zip(paths, answers, strict=True)
-        ]
+        path = _path(pattern)
+        (answer,) = await submit(self._host, [t.Get(path)])
+        return _acls(path, answer)
 
 
 def _adding(entries: list[Entry]) -> Change:
@@ -268,12 +280,15 @@ def _to_znode(entry: Entry) -> znodes.AclEntry:
     return znodes.AclEntry(entry.principal, camel(entry.permission.name), camel(entry.operation.name), entry.host)
 
 
-def _acls(path: str, node: t.NodeData) -> VersionedAcls:
+def _acls(path: str, answer: t.Result | t.NoNode) -> VersionedAcls | None:
+    """What a node holds; None where there is none. Raises ZnodeError."""
+    if not isinstance(answer, t.NodeData):
+        return None
     try:
         entries = [
             Entry(one.principal, one.host, _operation(one.operation), _permission(one.permission_type))
-            for one in znodes.decode_acls(node.data)
+            for one in znodes.decode_acls(answer.data)
         ]
     except ValueError as error:
         raise znodes.ZnodeError(f"{path}: {error}") from None
-    return VersionedAcls(tuple(dict.fromkeys(entries)), node.stat.version)
+    return VersionedAcls(tuple(dict.fromkeys(entries)), answer.stat.version)

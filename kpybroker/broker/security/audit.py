@@ -47,7 +47,7 @@ class AclAuthorizer:
                 request.principal, request.client_host, action.operation, action.resource_type, action.name
             )
             if reason:
-                logger.debug("%s", reason)
+                logger.debug("%s", _printable(reason))
         logger.log(logging.DEBUG if allowed else logging.INFO, "%s", _AuditLine(request, action, allowed))
 
 
@@ -61,10 +61,15 @@ class _AuditLine:
 
     def __str__(self) -> str:
         request, action = self._request, self._action
-        name = ANY_NAME if action.name is None else f"LITERAL:{action.name}"
+        name = ANY_NAME if action.name is None else f"LITERAL:{_printable(action.name)}"
         return (
-            f"Principal = {request.principal} is {'Allowed' if self._allowed else 'Denied'} "
+            f"Principal = {_printable(str(request.principal))} is {'Allowed' if self._allowed else 'Denied'} "
             f"Operation = {camel(action.operation.name)} from host = {request.client_host} "
             f"on resource = {camel(action.resource_type.name)}:{name} "
             f"for request = {API_INFO[ApiKey(request.api_key)].name} with resourceRefCount = {action.references}"
         )
+
+
+def _printable(name: str) -> str:
+    """A client chooses its names; none of them begins a line of the log."""
+    return name if name.isprintable() else ascii(name)[1:-1]

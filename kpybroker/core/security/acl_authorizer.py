@@ -12,7 +12,7 @@ decision cost the same with ten ACLs or 10 000.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,8 @@ from kpybroker.core.security.acls import (
 )
 
 DECISIONS_MAX: Final = 20_000
+NAME_LENGTH_MAX: Final = 255
+"""Of a resource whose decisions are kept: a client may make up names of any length."""
 
 IMPLIED_BY: Final[dict[Operation, tuple[Operation, ...]]] = {
     Operation.DESCRIBE: (
@@ -90,7 +92,8 @@ class AclIndex:
             decision = self.decide(principal, host, operation, resource_type, name)[0]
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
-            self._decisions[key] = decision
+            if len(name) <= NAME_LENGTH_MAX:
+                self._decisions[key] = decision
         return decision
 
     def decide(
@@ -205,10 +208,8 @@ class AclIndex:
         return list(self._acls)
 
     def matching(self, wanted: Filter) -> Iterator[Binding]:
-        """The ACLs that fit, in the order of Kafka's cache."""
-        named = wanted.pattern.patterns
-        known: Iterable[Pattern] = named or sorted(self._acls, key=lambda pattern: pattern.sort_key)
-        for pattern in known:
+        """The ACLs that fit, in no particular order; they may change while the caller iterates."""
+        for pattern in wanted.pattern.patterns or tuple(self._acls):
             acls = self._acls.get(pattern)
             if acls is not None and wanted.pattern.matches(pattern):
                 yield from (Binding(pattern, entry) for entry in acls.entries if wanted.entry.matches(entry))

@@ -76,11 +76,6 @@ class Pattern:
             f"patternType={self.pattern_type.name})"
         )
 
-    @property
-    def sort_key(self) -> tuple[int, int, tuple[int, ...]]:
-        """Orders by type, pattern type, and name backwards, as the cache of Kafka's authorizer."""
-        return self.resource_type, self.pattern_type, (*(-ord(sign) for sign in self.name), 1)
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -205,6 +205,19 @@ async def test_a_notification_that_cannot_be_read_changes_nothing(
         assert may_read(acls)
 
 
+async def test_after_a_new_session_a_node_that_cannot_be_read_keeps_what_was_known(tmp_path: Path) -> None:
+    async with started(tmp_path) as (host, acls):
+        await acls.create([Binding(ORDERS, READ)])
+        await host.tree.set(NODE, b"broken")
+        await host.tree.create("/kafka-acl/Topic/other", READ_JSON)
+        await acls._load(PatternType.LITERAL)
+        assert may_read(acls)
+        assert may_read(acls, "other")
+        await host.tree.delete(NODE)
+        await acls._load(PatternType.LITERAL)
+        assert not may_read(acls)
+
+
 async def test_changes_that_others_make_again_and_again_end_in_an_error(tmp_path: Path) -> None:
     async with started(tmp_path) as (host, acls):
         await acls.create([Binding(ORDERS, READ)])

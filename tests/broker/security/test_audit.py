@@ -69,3 +69,11 @@ def test_bits_of_operations_are_not_logged(context: RequestContext, caplog: pyte
         bits = context.authorized_operations(TOPIC, "orders")
     assert bits == 1 << READ | 1 << Operation.DESCRIBE
     assert lines(caplog) == []
+
+
+def test_a_name_does_not_begin_a_line(context: RequestContext, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, LOGGER):
+        assert not context.authorized(READ, ResourceType.GROUP, "g\nPrincipal = User:root is Allowed")
+    ((_, line),) = lines(caplog)
+    assert "Group:LITERAL:g\\nPrincipal" in line
+    assert "\n" not in line

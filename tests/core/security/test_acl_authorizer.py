@@ -133,6 +133,9 @@ def test_decisions_are_bounded() -> None:
     for number in range(DECISIONS_MAX + 10):
         assert may(index, READ, f"t{number}")
     assert len(index._decisions) <= DECISIONS_MAX
+    before = len(index._decisions)
+    assert may(index, READ, "t" * 10_000)
+    assert len(index._decisions) == before  # long names are not kept at all
 
 
 def test_the_reason_has_the_words_of_kafkas_debug_log() -> None:

@@ -104,9 +104,3 @@ def test_super_users() -> None:
     assert parse_super_users("User:a; User:CN=b,O=c;") == {Principal("User", "a"), Principal("User", "CN=b,O=c")}
     with pytest.raises(ValueError, match="but got b"):
         parse_super_users("User:a;b")
-
-
-def test_patterns_sort_as_in_kafkas_cache() -> None:
-    patterns = [Pattern(TOPIC, "a"), Pattern(TOPIC, "ab"), PREFIXED, OTHER, Pattern(TOPIC, "b")]
-    names = [(one.resource_type.name, one.name) for one in sorted(patterns, key=lambda one: one.sort_key)]
-    assert names == [("TOPIC", "b"), ("TOPIC", "ab"), ("TOPIC", "a"), ("TOPIC", "ord"), ("GROUP", "orders")]

@@ -115,7 +115,8 @@ def _written(upsertions: list[Upsertion]) -> Iterator[tuple[str, str]]:
 def _result(name: str, error: KafkaError | None) -> Result:
     if error is None:
         return Result(user=name)
-    return Result(user=name, error_code=error.code, error_message=error.message)
+    message = None if error.message == error.code.message else error.message
+    return Result(user=name, error_code=error.code, error_message=message)
 
 
 def error_response(

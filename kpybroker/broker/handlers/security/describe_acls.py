@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.handlers.security.acl_messages import acls_of, read_filters
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
 from kpybroker.core.authorizer import Operation, ResourceType
@@ -33,7 +34,9 @@ async def handle(broker: Broker, request: DescribeAclsRequest, context: RequestC
     context.require(Operation.DESCRIBE, ResourceType.CLUSTER)
     acls = acls_of(broker, "No Authorizer is configured on the broker")
     resources: dict[Pattern, Resource] = {}
+    budget = YieldBudget()
     for pattern, entry in ((one.pattern, one.entry) for one in acls.index.matching(wanted)):
+        await budget.spend()
         resource = resources.get(pattern)
         if resource is None:
             resource = resources[pattern] = Resource(

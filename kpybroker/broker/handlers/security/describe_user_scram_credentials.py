@@ -89,5 +89,7 @@ def _response(results: list[Result]) -> DescribeUserScramCredentialsResponse:
 def error_response(
     request: DescribeUserScramCredentialsRequest, context: RequestContext, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
-    """The error for the whole request."""
-    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message)
+    """The error at the top, and at each user, whom Kafka does not name; a message only where it says more."""
+    message = None if error.message == error.code.message else error.message
+    results = [Result(error_code=error.code, error_message=message) for _ in request.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=message, results=results)
