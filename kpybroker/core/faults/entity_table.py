@@ -335,6 +335,9 @@ _BETWEEN_BROKERS: dict[ApiKey, tuple[Shape, ...]] = {
 _SECURITY: dict[ApiKey, tuple[Shape, ...]] = {
     ApiKey.SASL_HANDSHAKE: (Shape(ALL),),
     ApiKey.SASL_AUTHENTICATE: (Shape(ALL),),
+    ApiKey.DESCRIBE_ACLS: (Shape(ALL),),
+    ApiKey.CREATE_ACLS: (Shape(ALL, (array("creations"),), (array("results", ERROR),)),),
+    ApiKey.DELETE_ACLS: (Shape(ALL, (array("filters"),), (array("filter_results", ERROR),)),),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Shape(ALL),),
     ApiKey.CREATE_DELEGATION_TOKEN: (Shape(ALL),),
     ApiKey.RENEW_DELEGATION_TOKEN: (Shape(ALL),),

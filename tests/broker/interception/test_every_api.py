@@ -77,7 +77,23 @@ class Broker:
         request: Any = request_for_two(key, shape_of(key, version), version, self.ids)
         if key is ApiKey.PRODUCE:
             request.acks = 1
+        for acl in _acls(key, request):
+            acl.operation = acl.permission_type = 3  # READ, ALLOW
+            setattr(acl, "resource_type" if key is ApiKey.CREATE_ACLS else "resource_type_filter", 2)
         return request  # type: ignore[no-any-return]
+
+
+def _acls(key: ApiKey, request: Any) -> list[Any]:
+    """What is about ACLs in a request, where 0 is refused as UNKNOWN."""
+    match key:
+        case ApiKey.DESCRIBE_ACLS:
+            return [request]
+        case ApiKey.CREATE_ACLS:
+            return list(request.creations)
+        case ApiKey.DELETE_ACLS:
+            return list(request.filters)
+        case _:
+            return []
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""ACLs, which this broker does not serve, and the commands say so; and users."""
+"""ACLs, which this broker has no authorizer for, and the commands say so; and users."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_a_password_is_read_from_a_file_or_standard_input(tmp_path: Path, monkey
         ("acl", "delete", "--topic", "t", "-y"),
     ],
 )
-def test_a_broker_that_does_not_serve_it_is_a_clear_error(run: Run, words: tuple[str, ...]) -> None:
+def test_a_broker_without_an_authorizer_is_a_clear_error(run: Run, words: tuple[str, ...]) -> None:
     result = run(*words, stdin=b"alice-password\n")
     assert result.code == 1
-    assert "not supported by broker" in result.err
-    assert "fix: use a broker that serves this: kpybroker cluster api-versions" in result.err
+    assert "SECURITY_DISABLED" in result.err
+    assert "fix: set authorizer.class.name in the broker's server.properties" in result.err
 
 
 def test_users_are_set_listed_and_deleted(run: Run) -> None:
