@@ -29,7 +29,15 @@ COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
 OLD_KAFKA_PYTHON = "2.2.15"
-KERBEROS = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkrb5-dev", "libsasl2-modules-gssapi-mit", "gcc")
+KERBEROS = (
+    "krb5-kdc",
+    "krb5-admin-server",
+    "krb5-user",
+    "libkrb5-dev",
+    "libsasl2-modules-gssapi-mit",
+    "gcc",
+    "python3-dev",
+)
 TRIES_MAX = 3
 
 
