@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kpybroker.broker.requests.context import ConnectionInfo
+from kpybroker.config.keys.registry import BROKER_KEYS
+from kpybroker.config.values import PASSWORD
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.headers import RequestHeader
@@ -21,6 +23,8 @@ from kpybroker.wire.schema import HIDDEN, SECRET_FIELDS, Field, Message, struct_
 
 RECORDS_BYTES_MAX = 16 * 1024
 UNCOMPRESSED_BYTES_MAX = 256 * 1024
+
+PASSWORDS = frozenset(name for name, key in BROKER_KEYS.items() if key.type == PASSWORD)
 
 JSON = Any
 
@@ -51,11 +55,19 @@ def message_json(message: Message, version: int) -> dict[str, JSON]:
 
 def _struct_json(message_class: type[Message], node: Message, version: int) -> dict[str, JSON]:
     inner = None if type(node) is message_class else type(node)
-    return {
+    found = {
         field.name: _value_json(message_class, field, getattr(node, field.name), version)
         for field in struct_fields(message_class, inner)
         if field.present(version)
     }
+    if found.get("value") is not None and _is_password(found.get("name")):
+        found["value"] = HIDDEN
+    return found
+
+
+def _is_password(name: JSON) -> bool:
+    """Whether a setting of this name, perhaps one of a listener and a mechanism, is a password."""
+    return isinstance(name, str) and any(name == one or name.endswith(f".{one}") for one in PASSWORDS)
 
 
 def _value_json(message_class: type[Message], field: Field, value: Any, version: int) -> JSON:
