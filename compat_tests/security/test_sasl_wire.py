@@ -29,7 +29,7 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
-from kpybroker.wire.schema import Message
+from kpybroker.wire.schema import HIDDEN, Message
 
 SESSION_MS = 3_600_000
 KEYS = {api.name: key for key, api in API_INFO.items()}
@@ -125,7 +125,9 @@ def _shown(key: ApiKey, response: Any) -> str:
         return f"versions {response.error_code}"
     if key is ApiKey.METADATA and not response.topics:
         return "metadata"  # of a client that has logged in
-    return str(response)
+    shown = str(response)
+    token = getattr(response, "auth_bytes", None)  # which no repr shows
+    return shown if token is None else shown.replace(f"auth_bytes={HIDDEN}", f"auth_bytes={token!r}")
 
 
 NONCE = "wire-nonce"

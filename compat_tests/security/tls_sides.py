@@ -140,7 +140,7 @@ def _kafka_python_read(sides: Sides, is_mutual: bool, topic: str, count: int) ->
     consumer = KafkaConsumer(**ssl_settings(sides, is_mutual), group_id=None, consumer_timeout_ms=60_000)
     consumer.assign([TopicPartition(topic, 0)])
     consumer.seek_to_beginning()
-    got = [record.value.decode() for record, _ in zip(consumer, range(count), strict=False)]
+    got = [record.value.decode() for _, record in zip(range(count), consumer, strict=False)]
     consumer.close()
     return got
 
