@@ -316,7 +316,7 @@ def private_file(data: bytes) -> Iterator[str]:
                 file.write(data)
             yield path
         return
-    descriptor = memfd_create("private", os.MFD_CLOEXEC)
+    descriptor = memfd_create("private")  # closed in the programs that this one starts: the default
     try:
         os.write(descriptor, data)
         yield f"/proc/self/fd/{descriptor}"
