@@ -29,6 +29,7 @@ class CommandLine:
         command = [sys.executable, "-m", "kpybroker", *arguments]
         result = run_process(command, stdin, check=False, deadline_s=DEADLINE_S, env=self.environment)
         assert code is None or result.code == code, str(result)
+        assert "Traceback" not in result.err, str(result)
         return result
 
     def json(self, *arguments: str, code: int | None = 0) -> Any:

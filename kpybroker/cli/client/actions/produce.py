@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -146,6 +146,7 @@ class Delivery:
         self._places: set[tuple[str, int]] = set()
         self._fixes: dict[str, None] = {}
         self._hopeless = threading.Event()
+        self._is_fatal = False
         self._lines = 0
         self._refused: list[tuple[Record, int, Any]] | None = []
         """Refused as too large, in a batch with others; None once each is sent alone."""
@@ -162,9 +163,11 @@ class Delivery:
         bad = None
         try:
             bad = self._read(source, delimiter, parse, interrupts)
-            while self._producer.flush(POLL_S) and not interrupts.requested:
+            while self._served(self._producer.flush, POLL_S) and not interrupts.requested:
                 pass
             self._send_alone()
+            if self._is_fatal:
+                self._end_soon()
         except KeyboardInterrupt:
             interrupts.requested = True
         if interrupts.requested:
@@ -176,7 +179,23 @@ class Delivery:
 
     def _poll_until(self, closed: threading.Event) -> None:
         while not closed.is_set():
-            self._producer.poll(POLL_S)
+            self._served(self._producer.poll, POLL_S)
+            if self._is_fatal:
+                closed.wait()
+
+    def _served(self, call: Callable[[float], int], timeout_s: float) -> int:
+        """What `poll` or `flush` returns; 0 after an error with which the producer cannot go on, reported once."""
+        try:
+            return call(timeout_s)
+        except KafkaException as error:
+            with self._lock:
+                if not self._is_fatal:
+                    self._is_fatal = True
+                    self._hopeless.set()
+                    found = kafka_error(error.args[0])
+                    self._fixes.setdefault(found.fix)
+                    report(f"the producer cannot go on: {found.cause}")
+            return 0
 
     def _read(
         self, source: InterruptibleSource, delimiter: bytes, parse: Parse, interrupts: Interrupts
@@ -212,7 +231,7 @@ class Delivery:
                 )
                 return
             except BufferError:  # the queue is full
-                self._producer.poll(POLL_S)
+                self._served(self._producer.poll, POLL_S)
             except KafkaException as error:
                 self._done(record._replace(topic=topic), line, error.args[0], None)
                 return
@@ -224,14 +243,15 @@ class Delivery:
         refused, self._refused = self._refused, None
         for record, line, _ in refused or ():
             self._send(record, line)
-            self._producer.flush()
+            while self._served(self._producer.flush, POLL_S):
+                pass
 
     def _end_soon(self) -> None:
         """What is not acknowledged in END_S_MAX, or before a second Ctrl-C, is reported as failed."""
         with suppress(KeyboardInterrupt):
-            self._producer.flush(END_S_MAX)
+            self._served(self._producer.flush, END_S_MAX)
         self._producer.purge()
-        self._producer.flush(END_S_MAX)
+        self._served(self._producer.flush, END_S_MAX)
         refused, self._refused = self._refused, None
         for record, line, error in refused or ():
             self._done(record, line, error, None)

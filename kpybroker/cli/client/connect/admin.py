@@ -8,6 +8,7 @@ two addresses librdkafka tries one after the other.)
 from __future__ import annotations
 
 import concurrent.futures
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,10 @@ from kpybroker.cli.client.connect.settings import Settings
 POLL_S: Final = 0.1
 GRACE_S: Final = 1.5
 HOPELESS: Final = frozenset({"_AUTHENTICATION", "_SSL"})
+SILENT: Final = logging.Logger("librdkafka", logging.CRITICAL + 1)
+"""For librdkafka's own lines, which it writes to standard error otherwise: what matters comes as an error too. With
+`-X debug=...` they are written.
+"""
 WHY: Final = frozenset({"_TRANSPORT", "_RESOLVE", "_TIMED_OUT"})
 
 
@@ -66,7 +71,8 @@ class ErrorWatch:
 def make(factory: Callable[..., Any], settings: Settings, watch: ErrorWatch, **more: Any) -> Any:
     """A client of confluent-kafka. Raises CommandError, exit code 2, for a key or value that librdkafka refuses."""
     try:
-        return factory({**settings.client(**more), "error_cb": watch})
+        lines = {} if "debug" in settings.properties else {"logger": SILENT}
+        return factory({**settings.client(**more), "error_cb": watch, **lines})
     except KafkaException as error:
         raise unknown_key(error.args[0].str(), settings.source) or kafka_error(error) from None
     except (TypeError, ValueError) as error:

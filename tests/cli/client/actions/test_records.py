@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from kpybroker.cli.client.connect.settings import ENVIRONMENT
+from kpybroker.testing import Broker
 from tests.cli.client.conftest import Run
+from tests.support.command_line import invoke
 
 
 def test_lines_go_in_and_come_out(run: Run, name: str) -> None:
@@ -203,6 +206,21 @@ def test_a_cluster_that_is_away_delivers_nothing_and_says_so(run: Run, name: str
     assert "delivered 0 records" in result.err
     assert "not delivered: 2" in result.err
     assert "Connection refused" in result.err
+
+
+def test_a_producer_that_cannot_go_on_says_why_and_what_was_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker(topics=["t"]) as broker:
+        broker.faults.error("InitProducerId", "CLUSTER_AUTHORIZATION_FAILED")
+        monkeypatch.setenv(ENVIRONMENT, broker.bootstrap_servers)
+        result = invoke(monkeypatch, "topic", "produce", "t", stdin=b"x\ny\n")
+        assert broker.records("t") == []
+    assert result.code == 1
+    lines = result.err.splitlines()
+    assert sum(line.startswith("kpybroker: the producer cannot go on: ") for line in lines) == 1
+    assert "delivered 0 records" in lines
+    assert any(line.startswith("not delivered: ") for line in lines)
+    assert "fix: grant it: kpybroker acl create; or use the credentials of another user" in lines
+    assert "Traceback" not in result.err
 
 
 def test_deliveries_are_printed_as_asked(run: Run, name: str) -> None:
