@@ -327,6 +327,6 @@ def _logins() -> list[Request]:
 
 
 def all_requests() -> list[Request]:
-    """At least one of every API that asks the authorizer; what is not served yet is left out by the test."""
+    """At least one of every API that asks the authorizer."""
     parts = (_records, _topics, _groups, _transactions, _configuration, _cluster, _between_brokers, _logins)
     return [request for part in parts for request in part()]

@@ -11,8 +11,6 @@ from typing import Any
 
 from compat_tests.support.services import Broker
 from compat_tests.support.tools import Result, Tools, run_process
-from kpybroker.config.broker import BrokerConfig
-from kpybroker.config.unserved import NotServed
 from tests.support.certificates import PASSWORD as STORE_PASSWORD
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
@@ -71,15 +69,6 @@ class Sided:
         self.broker.configure(broker_keys(self.broker, self.sasl_port, **keys))
         self.broker.start()
         set_scram(Tools("3.9.1", self.plain), USER, PASSWORD)
-
-
-def has_tls() -> bool:
-    """Whether kpybroker serves SASL_SSL listeners."""
-    try:
-        BrokerConfig({"listeners": "SASL_SSL://:9092,PLAINTEXT://:9093"})
-    except NotServed:
-        return False
-    return True
 
 
 def stores(authority: Authority) -> dict[str, str]:

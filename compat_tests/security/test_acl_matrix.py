@@ -31,7 +31,7 @@ NOT_IN_KAFKA = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.SHARE_GROUP_HEARTBEAT}
 NOT_AUTHORIZED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 """APIs that ask nothing."""
 
-REQUESTS = [request for request in all_requests() if request.api in SERVED]
+REQUESTS = all_requests()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from compat_tests.conftest import Launcher
 from compat_tests.security.sasl_sides import (
     DEADLINE_S,
     configs_on_zookeeper,
-    has_tls,
     jaas,
     librdkafka,
     may_log_in,
@@ -85,8 +84,6 @@ def secured(
         kinds = ["kafka", launcher.kind, launcher.kind]
     authority = None
     if request.param.endswith("TLS"):
-        if launcher.kind == "kpybroker" and not has_tls():
-            pytest.skip("TLS listeners are not served yet")
         authority = Authority(tmp_path_factory.mktemp("secured-ca"))
     made = Secured(launcher, tmp_path_factory.mktemp("secured"), kinds, request.param.split()[0], authority)
     made.cluster.start()

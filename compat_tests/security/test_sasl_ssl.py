@@ -15,7 +15,6 @@ from compat_tests.security.sasl_sides import (
     USER,
     Sided,
     broker_keys,
-    has_tls,
     java_file,
     set_scram,
     stores,
@@ -29,8 +28,6 @@ from tests.support.ports import free_port
 @pytest.fixture(scope="module")
 def sided(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sided, str]]:
     """(a broker whose `sasl` listener is SASL_SSL and also that between brokers, the authority's certificate)"""
-    if launcher.kind == "kpybroker" and not has_tls():
-        pytest.skip("TLS listeners are not served yet")
     authority = Authority(tmp_path_factory.mktemp("sasl-ssl"))
     one = Sided(launcher.unstarted(), free_port())
     keys = broker_keys(one.broker, one.sasl_port)
