@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
-from kpybroker.broker.network.tls import TlsError
+from kpybroker.broker.network.tls_settings import TlsError
 from kpybroker.broker.security.stores import ListenerTls, PeerTls
 from kpybroker.config.values import ConfigTextError
 

@@ -19,7 +19,7 @@ from kpybroker.core import tree as t
 from kpybroker.wire import znodes
 
 if TYPE_CHECKING:
-    from kpybroker.broker.network.tls import Store
+    from kpybroker.broker.network.tls_settings import Store
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.coordination.tree import Tree
 
@@ -103,7 +103,8 @@ def _sasl(file: str) -> Mapping[str, str] | None:
 
 
 def _tls(config: BrokerConfig) -> ssl.SSLContext:
-    from kpybroker.broker.network.tls import TlsError, TlsSettings, client_context
+    from kpybroker.broker.network.tls import TlsSettings, client_context
+    from kpybroker.broker.network.tls_settings import TlsError
 
     for key in REVOCATION:
         if config.get_bool(key):
@@ -123,7 +124,7 @@ def _tls(config: BrokerConfig) -> ssl.SSLContext:
 
 
 def _store(config: BrokerConfig, keys: Sequence[str]) -> Store | None:
-    from kpybroker.broker.network.tls import Store
+    from kpybroker.broker.network.tls_settings import Store
 
     location, password, store_type = map(config.get_str, keys)
     return Store(location, password or None, store_type or None) if location else None

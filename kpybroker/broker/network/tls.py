@@ -1,24 +1,22 @@
-"""Kafka's `ssl.*` settings -> an `ssl.SSLContext`: the client's side.
+"""Kafka's `zookeeper.ssl.*` settings -> the `ssl.SSLContext` of the connection to ZooKeeper.
 
-Stores are PEM files (KIP-651) or PKCS12 (with the `cryptography` package). JKS, Java's own format, is not read;
+Unlike listeners (`tls_contexts`), it takes the older versions of TLS that a ZooKeeper may need, and its PEM stores are
+read by OpenSSL, so that they need no further package. PKCS12 needs `cryptography`. JKS, Java's own format, is not read;
 `keytool` converts it. No revocation is checked here. Passwords never appear in an error.
 """
 
 from __future__ import annotations
 
-import re
 import ssl
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+from kpybroker.broker.network.tls_settings import PEM, PKCS12, Store, TlsError, openssl_name
+from kpybroker.broker.network.tls_stores import identity_of_store, needing_cryptography, trusted_of_store, trusted_pem
+from kpybroker.system import private_file
 
-PEM, PKCS12 = "PEM", "PKCS12"
 _TYPE_OF_SUFFIX = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": "JKS"}
 
 _VERSIONS = {
@@ -27,24 +25,6 @@ _VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
-
-
-class TlsError(Exception):
-    """Settings or stores that are not usable: the cause in one line, what fixes it in another."""
-
-    def __init__(self, cause: str, fix: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A key store or trust store; `type` None: by the file's name."""
-
-    location: str
-    password: str | None = None
-    type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +74,6 @@ def _set_ciphers(context: ssl.SSLContext, suites: Sequence[str]) -> None:
             raise TlsError(f"none of the cipher suites {', '.join(suites)} is known here", "name others") from error
 
 
-def openssl_name(suite: str) -> str:
-    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256."""
-    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
-    cipher = re.sub(r"AES_(\d+)", r"AES\1", cipher).replace("_CBC_", "_").replace("POLY1305_SHA256", "POLY1305")
-    parts = ([] if exchange == "RSA" else [exchange]) + [cipher]
-    return "-".join(parts).replace("_", "-")
-
-
 @contextmanager
 def _reading(store: Store) -> Iterator[None]:
     try:
@@ -129,7 +101,8 @@ def _trusted(store: Store) -> str:
     """The certificates of a trust store, as PEM."""
     if _type(store) == PEM:
         return Path(store.location).read_text()
-    return b"".join(_pkcs12_certificates(_pkcs12(store))).decode()
+    with _opening_pkcs12(store):
+        return trusted_pem(trusted_of_store(store))
 
 
 def _load_keys(context: ssl.SSLContext, store: Store) -> None:
@@ -137,36 +110,15 @@ def _load_keys(context: ssl.SSLContext, store: Store) -> None:
         # Without a password OpenSSL would ask at the terminal.
         context.load_cert_chain(store.location, password=store.password or "")
         return
-    from cryptography.hazmat.primitives import serialization
-
-    bundle = _pkcs12(store)
-    if bundle.key is None:
-        raise ValueError("no key")
-    key = bundle.key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    # OpenSSL reads keys from files alone: one that only we may read, for this moment.
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(b"".join((key, *_pkcs12_certificates(bundle))))
-        file.flush()
-        context.load_cert_chain(file.name)
+    with _opening_pkcs12(store), private_file(identity_of_store(store, None).pem) as path:
+        context.load_cert_chain(path)
 
 
-def _pkcs12(store: Store) -> PKCS12KeyAndCertificates:
-    try:
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-    except ImportError as error:
-        raise TlsError(
-            f"the PKCS12 store {store.location} needs the package cryptography",
-            "pip install 'kpybroker[security]', or give the store as PEM",
-        ) from error
-    return load_pkcs12(Path(store.location).read_bytes(), store.password.encode() if store.password else None)
-
-
-def _pkcs12_certificates(bundle: PKCS12KeyAndCertificates) -> Iterator[bytes]:
-    """Its own certificate first, then those of its issuers."""
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    held = ([bundle.cert] if bundle.cert is not None else []) + list(bundle.additional_certs)
-    for one in held:
-        yield one.certificate.public_bytes(Encoding.PEM)
+@contextmanager
+def _opening_pkcs12(store: Store) -> Iterator[None]:
+    """The fixes of `tls_stores` name the keys of listeners, which ZooKeeper's are not."""
+    with needing_cryptography(f"the PKCS12 store {store.location}"):
+        try:
+            yield
+        except TlsError as error:
+            raise TlsError(error.cause, "correct its location, type and password") from error

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kpybroker.broker.network.tls import TlsError, openssl_name
+from kpybroker.broker.network.tls_settings import TlsError, openssl_name
 from kpybroker.broker.network.tls_stores import Identity, trusted_pem
 from kpybroker.system import private_file
 

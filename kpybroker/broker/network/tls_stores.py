@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kpybroker.broker.network.tls import PEM, PKCS12, Store, TlsError
+from kpybroker.broker.network.tls_settings import PEM, PKCS12, Store, TlsError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates

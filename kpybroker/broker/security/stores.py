@@ -20,8 +20,8 @@ import trio
 
 from kpybroker.broker.network.distinguished_names import subject_of
 from kpybroker.broker.network.handshakes import HandshakeFailed, TlsClient
-from kpybroker.broker.network.tls import PEM, Store, TlsError
 from kpybroker.broker.network.tls_contexts import TlsOptions, listener_context, peer_context
+from kpybroker.broker.network.tls_settings import PEM, Store, TlsError
 from kpybroker.broker.network.tls_stores import (
     Identity,
     check_identity,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kpybroker.broker.network.tls import Store, TlsError, TlsSettings, client_context, openssl_name
+from kpybroker.broker.network.tls import TlsSettings, client_context
+from kpybroker.broker.network.tls_settings import Store, TlsError, openssl_name
 from tests.support.certificates import PASSWORD, Authority
 
 
@@ -101,7 +102,7 @@ def test_an_encrypted_key_needs_its_password(authority: Authority, tmp_path: Pat
 def test_stores_that_cannot_be_read_are_reported(authority: Authority, tmp_path: Path) -> None:
     stores = {
         Store("/no/such.pem"): "No such file",
-        Store(str(authority.directory / "client.p12"), "wrong1"): "cannot be read",
+        Store(str(authority.directory / "client.p12"), "wrong1"): "cannot be opened: its password is wrong",
         Store("/etc/keys.jks"): "type JKS, which is not read here",
         Store("/etc/keys.pem", type="BCFKS"): "type BCFKS",
     }
@@ -110,6 +111,7 @@ def test_stores_that_cannot_be_read_are_reported(authority: Authority, tmp_path:
             with pytest.raises(TlsError) as raised:
                 client_context(settings)
             assert reported in raised.value.cause
+            assert "ssl." not in raised.value.fix  # the keys are ZooKeeper's
     with pytest.raises(TlsError, match="SSLv3"):
         client_context(TlsSettings(versions=["SSLv3"]))
     with pytest.raises(TlsError, match="TLS_X_WITH_Y"):

@@ -6,8 +6,8 @@ import ssl
 
 import pytest
 
-from kpybroker.broker.network.tls import Store, TlsError
 from kpybroker.broker.network.tls_contexts import TLS_1_3_SUITES, TlsOptions, listener_context, peer_context
+from kpybroker.broker.network.tls_settings import Store, TlsError
 from kpybroker.broker.network.tls_stores import Identity, identity_of_store, trusted_of_store
 from tests.support.tls_transport import authority
 

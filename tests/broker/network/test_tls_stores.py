@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kpybroker.broker.network.tls import Store, TlsError
+from kpybroker.broker.network.tls_settings import Store, TlsError
 from kpybroker.broker.network.tls_stores import (
     Identity,
     check_identity,

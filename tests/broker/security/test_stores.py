@@ -17,7 +17,7 @@ from kpybroker.broker.cluster.config_repository import ConfigRepository
 from kpybroker.broker.handlers.configuration.alter import incremental_alter
 from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.lifecycle.errors import EXIT_CONFIG, StartupError
-from kpybroker.broker.network.tls import TlsError
+from kpybroker.broker.network.tls_settings import TlsError
 from kpybroker.broker.network.tls_stream import TlsStream, new_scratch
 from kpybroker.broker.security import stores
 from kpybroker.broker.security.stores import ListenerTls
