@@ -10,6 +10,8 @@ import base64
 import re
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -280,33 +282,33 @@ class Pair(NamedTuple):
         return ours, kafkas
 
 
-@pytest.fixture(scope="module")
-def pair(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Both with sessions of an hour on a listener of their own, SESSIONS."""
+@contextmanager
+def started_pair(launcher: Launcher, directory: Path, **keys: str) -> Iterator[Pair]:
+    """kpybroker and Kafka with these keys."""
     if launcher.kind != "kpybroker":
         pytest.skip("compares kpybroker with Kafka")
-    directory = tmp_path_factory.mktemp("sasl-pair")
     ours = Sided(launcher.unstarted())
-    kafkas = Sided(Broker("kafka", directory / "kafka", launcher.zookeeper("sasl-pair"), {}))
+    kafkas = Sided(Broker("kafka", directory / "kafka", launcher.zookeeper(directory.name), {}))
     for side in (ours, kafkas):
-        side.start()
+        side.start(**keys)
     yield Pair(ours, kafkas)
     for side in (ours, kafkas):
         side.broker.service.kill()
+
+
+@pytest.fixture(scope="module")
+def pair(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Both with sessions without an end."""
+    with started_pair(launcher, tmp_path_factory.mktemp("sasl-pair")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def sessions(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    if launcher.kind != "kpybroker":
-        pytest.skip("compares kpybroker with Kafka")
-    directory = tmp_path_factory.mktemp("sasl-sessions")
-    ours = Sided(launcher.unstarted())
-    kafkas = Sided(Broker("kafka", directory / "kafka", launcher.zookeeper("sasl-sessions"), {}))
-    for side in (ours, kafkas):
-        side.start(**{"connections.max.reauth.ms": str(SESSION_MS)})
-    yield Pair(ours, kafkas)
-    for side in (ours, kafkas):
-        side.broker.service.kill()
+    """Both with short sessions."""
+    keys = {"connections.max.reauth.ms": str(SESSION_MS)}
+    with started_pair(launcher, tmp_path_factory.mktemp("sasl-sessions"), **keys) as started:
+        yield started
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
