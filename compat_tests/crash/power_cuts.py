@@ -32,6 +32,7 @@ from compat_tests.crash.load import TopicMaker, read_all
 from compat_tests.crash.soak import KILL_AFTER_S_MAX, KILLED_WHILE_STARTING, OVERRIDES, PROGRESS_DEADLINE_S, Soak
 from compat_tests.support.loop_disk import MIB, LoopDisk, may_mount
 from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 
@@ -60,7 +61,18 @@ class PoweredBroker(Broker):
         self.disk.mount()
 
     def kill(self) -> None:
+        """Cut the power between two calls, not in one.
+
+        An fsync under way may return 0 for a transaction that the cut has ended: jbd2_complete_transaction looks for
+        it, finds neither a running nor a committing one, and takes it for written. Seen in 1 of 60 cuts of a program
+        that only appends and syncs, and in none of 150 that were made like this.
+        """
+        if is_running := self.service.running:
+            self.service.pause()
+            eventually(self.service.is_paused, "the end of its calls")
         self.disk.cut_power()
+        if is_running:
+            self.service.resume()
         # It lives on for a moment, and may not claim anything that the dead disk has not taken.
         time.sleep(self._random.uniform(0, LIVES_ON_S_MAX))
         self.service.kill()

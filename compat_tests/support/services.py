@@ -134,6 +134,14 @@ class Service:
         """SIGSTOP: its sockets stay open, and nothing is answered."""
         os.kill(self.pid, signal.SIGSTOP)
 
+    def is_paused(self) -> bool:
+        """Whether all its threads have stopped: one that waits for a disk does so at the end of its call only."""
+        try:
+            states = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        except FileNotFoundError:  # a thread has just ended
+            return False
+        return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 

@@ -117,6 +117,8 @@ def test_with_replicas_a_crash_of_one_loses_nothing() -> None:
         cluster.faults.crash_before_fsync(broker=leader)
         assert Reports(cluster).write("1", "2", "3") == [None] * 3
         cluster[leader].kill()
+        # As in Kafka, a controller that is elected after the return of a leader does not know that it was gone.
+        cluster.wait_for(lambda: cluster.topics()["orders"].partitions[0].leader != leader, what="another leader")
         cluster[leader].start()
         cluster.wait_for(lambda: len(cluster.topics()["orders"].partitions[0].isr) == 3, timeout=60, what="in sync")
         cluster.move_leader("orders", 0, to=leader)
