@@ -25,7 +25,7 @@ LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
 
 VERSIONS = ("3.9.1", "4.x")
-JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
+JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4.3.1", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
 
 MAIN_CLASSES = {
     "acls": "org.apache.kafka.tools.AclCommand",
