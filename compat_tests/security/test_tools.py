@@ -149,14 +149,15 @@ def test_a_user_of_scram_and_its_quota(locked: Locked, name: str, version: str) 
     assert f"{SCRAM}=" not in shown
     assert "producer_byte_rate" not in shown
     assert "request_percentage=150.0" in shown
-    locked.run(version, "configs", "--alter", *user, "--delete-config", "SCRAM-SHA-256,request_percentage")
+    for key in ("SCRAM-SHA-256", "request_percentage"):
+        locked.run(version, "configs", "--alter", *user, "--delete-config", key)
     assert not locked.run(version, "configs", "--describe", *user).lines
 
 
 QUOTAS = [
-    (["--entity-type", "users", "--entity-default"], "default user-principal", "consumer_byte_rate"),
+    (["--entity-type", "users", "--entity-default"], "the default user-principal", "consumer_byte_rate"),
     (["--entity-type", "clients", "--entity-name", "NAME"], "client-id 'NAME'", "producer_byte_rate"),
-    (["--entity-type", "clients", "--entity-default"], "default client-id", "request_percentage"),
+    (["--entity-type", "clients", "--entity-default"], "the default client-id", "request_percentage"),
     (
         ["--entity-type", "users", "--entity-name", "NAME", "--entity-type", "clients", "--entity-name", "c"],
         "user-principal 'NAME', client-id 'c'",
@@ -164,11 +165,11 @@ QUOTAS = [
     ),
     (
         ["--entity-type", "users", "--entity-name", "NAME", "--entity-type", "clients", "--entity-default"],
-        "user-principal 'NAME', default client-id",
+        "user-principal 'NAME', the default client-id",
         "consumer_byte_rate",
     ),
     (["--entity-type", "ips", "--entity-name", "10.9.8.7"], "ip '10.9.8.7'", "connection_creation_rate"),
-    (["--entity-type", "ips", "--entity-default"], "default ip", "connection_creation_rate"),
+    (["--entity-type", "ips", "--entity-default"], "the default ip", "connection_creation_rate"),
 ]
 
 
@@ -212,8 +213,8 @@ def test_tokens_are_created_used_renewed_and_ended(locked: Locked, name: str, ve
     token_id, hmac, owner, requester, renewers, *_ = made.splitlines()[-1].split()
     assert (owner, requester, renewers) == ("User:alice", "User:alice", "[User:bob]")
     assert token_id in run("--describe", "--owner-principal", "User:alice")
-    assert token_id in run("--describe")
-    assert token_id in run("--describe", user="admin")
+    assert token_id in run("--describe", "--owner-principal", "User:alice", user="admin")
+    assert token_id not in run("--describe"), "the tool asks for the tokens of no one"
     config = tmp_path / "token.properties"
     config.write_text(
         Path(locked.settings(ALICE))
