@@ -90,7 +90,7 @@ UNAUTHORIZED = {
     "java-3.9.1": "TopicAuthorizationException",
     "java-4.x": "TopicAuthorizationException",
     "franz-go": "TOPIC_AUTHORIZATION_FAILED",
-    "kafka-go": "Topic Authorization Failed",
+    "kafka-go": "Unknown Topic Or Partition",  # it lists all topics, and does not see this one
     "sarama": "client is not authorized to access this topic",
     "kafkajs": "Not authorized to access topics: \\[Topic authorization failed\\]",
 }
@@ -112,17 +112,19 @@ WRONG_PASSWORD = {
     "sarama": "SASL Authentication failed|invalid credentials",
     "kafkajs": "KafkaJSSASLAuthenticationError: SASL SCRAM SHA512 authentication failed.*invalid credentials",
 }
+# OpenSSL's alert and Java's; it is lost where the client writes before it reads that the connection has ended
+NO_CERTIFICATE_IN_GO = "tls: (certificate required|bad certificate)|EOF|connection reset"
 NO_CERTIFICATE = {
-    "franz-go": "tls: certificate required|EOF|connection reset",
-    "kafka-go": "tls: certificate required|EOF|connection reset",
-    "sarama": "tls: certificate required|EOF|connection reset",
-    "kafkajs": "KafkaJS.*Error: .*(certificate required|ECONNRESET|Closed connection)",
+    "franz-go": NO_CERTIFICATE_IN_GO,
+    "kafka-go": NO_CERTIFICATE_IN_GO,
+    "sarama": NO_CERTIFICATE_IN_GO,
+    "kafkajs": "Connection error: .*(certificate required|bad certificate|ECONNRESET)|Closed connection",
 }
 UNKNOWN_AUTHORITY = {
     "franz-go": "x509: certificate signed by unknown authority",
     "kafka-go": "x509: certificate signed by unknown authority",
     "sarama": "x509: certificate signed by unknown authority",
-    "kafkajs": "KafkaJSConnectionError: Connection error: unable to verify|self.signed certificate",
+    "kafkajs": "Connection error: unable to verify the first certificate",
 }
 
 

@@ -10,7 +10,7 @@ spark = (
 login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="alice-secret";'
 security = {
     "kafka.security.protocol": "SASL_SSL",
-    "kafka.sasl.mechanism": "SCRAM-SHA-512",
+    "kafka.sasl.mechanism": "SCRAM-SHA-256",
     "kafka.sasl.jaas.config": login,
     "kafka.ssl.truststore.type": "PEM",
     "kafka.ssl.truststore.location": "certificates/ca.pem",
