@@ -146,12 +146,11 @@ def _java_read(tools: Tools, job: Job, file: str) -> list[Record]:
     return [parse_java(line) for line in tools.run("console-consumer", *arguments).lines]
 
 
+PYTHON = ("confluent", "kafka-python-3.0.12", "aiokafka")
 GO = ("franz-go", "kafka-go", "sarama")
 PROGRAMS = (*GO, "kafkajs")
 CLIENTS: dict[str, Callable[[Job], Exchange]] = {
-    "confluent": _python("confluent"),
-    "kafka-python-3.0.12": _python("kafka-python-3.0.12"),
-    "aiokafka": _python("aiokafka"),
+    **{library: _python(library) for library in PYTHON},
     "java-3.9.1": _java("3.9.1"),
     "java-4.x": _java("4.x"),
     **{library: _go(library) for library in GO},

@@ -1,7 +1,8 @@
 """Every client library at the doors of a locked broker: SASL_SSL with SCRAM-SHA-512, and SSL with its own certificate.
 
 The authorizer lets one principal use a test's topic and group, so what is written and read shows who the client is.
-Clients of Go and of Node are `wide`: their programs are built and fetched before `make compat`.
+Python's clients are in `make test`. Java's are `wide` because they take long, and those of Go and of Node because their
+programs are built and fetched by `make compat`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 
 from compat_tests.conftest import Launcher
 from compat_tests.security.locked import DOORS, OTHER_USER, Caller, Locked, start_locked
-from compat_tests.security.locked_clients import CLIENTS, PROGRAMS, Job, Refused
+from compat_tests.security.locked_clients import CLIENTS, PROGRAMS, PYTHON, Job, Refused
 from compat_tests.support.quick import committed, create_topic, end_offset, read
 from compat_tests.support.records import Record
 from tests.support.certificates import Authority
@@ -23,7 +24,7 @@ RECORDS = [
     Record(f"value {number} äöü {'x' * (number * 7 % 300)}", f"key-{number % 11}", (("number", str(number)),))
     for number in range(300)
 ]
-EACH = [pytest.param(name, marks=[pytest.mark.wide] if name in PROGRAMS else []) for name in CLIENTS]
+EACH = [pytest.param(name, marks=[] if name in PYTHON else [pytest.mark.wide]) for name in CLIENTS]
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,7 @@ def door(request: pytest.FixtureRequest, locked: Locked) -> Door:
     return Door(locked, locked.caller(request.param.partition("-")[0]), DOORS[request.param])
 
 
+@pytest.mark.wide
 @pytest.mark.usefixtures("readers")
 def test_a_batch_reads_every_row(spark: SparkSession, door: Door, name: str) -> None:
     expected = records(door.topic(name), 0, 60) + records(name, 1, 25)
@@ -69,6 +70,7 @@ def test_a_batch_reads_every_row(spark: SparkSession, door: Door, name: str) -> 
     assert batch(spark, door.caller.bootstrap, subscribe=name, **door.options(name)) == expected
 
 
+@pytest.mark.wide
 def test_a_stream_reads_every_row_once_over_a_restart(stream: Stream, door: Door, name: str) -> None:
     options: dict[str, Any] = {"subscribe": door.topic(name), "startingOffsets": "earliest", **door.options(name)}
     expected = records(name, 0, 40) + records(name, 1, 12)
@@ -79,6 +81,7 @@ def test_a_stream_reads_every_row_once_over_a_restart(stream: Stream, door: Door
     assert stream.rows() == sorted(expected + more)
 
 
+@pytest.mark.wide
 def test_a_batch_is_written_as_it_is(spark: SparkSession, door: Door, name: str) -> None:
     rows = records(door.topic(name), 0, 40) + records(name, 1, 15)
     frame_of(spark, rows).write.format("kafka").options(**door.sink(name)).save()
@@ -104,6 +107,7 @@ def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, stream: Stream
     assert content(copied) == content(rows)
 
 
+@pytest.mark.wide
 def test_another_principal_may_neither_read_nor_write(
     spark: SparkSession, locked: Locked, door: Door, name: str
 ) -> None:
@@ -116,6 +120,7 @@ def test_another_principal_may_neither_read_nor_write(
     assert end_offset(locked.plain, name, 0) == 0
 
 
+@pytest.mark.wide
 def test_a_wrong_password_ends_reads_and_writes(spark: SparkSession, locked: Locked, name: str) -> None:
     door = Door(locked, locked.caller("scram"), "PEM")
     rows, wrong = records(door.topic(name), 0, 5), door.caller.but(password="wrong")
@@ -126,6 +131,7 @@ def test_a_wrong_password_ends_reads_and_writes(spark: SparkSession, locked: Loc
     assert end_offset(locked.plain, name, 0) == 0
 
 
+@pytest.mark.wide
 def test_a_read_without_a_certificate_ends(spark: SparkSession, locked: Locked, name: str) -> None:
     door = Door(locked, locked.caller("mtls"), "PEM")
     write(locked.plain, records(door.topic(name), 0, 5))

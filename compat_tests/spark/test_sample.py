@@ -17,6 +17,7 @@ def connector() -> dict[str, str]:
     return {"spark.jars.packages": "spark.jars", "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0": jars}
 
 
+@pytest.mark.wide
 def test_the_sample_shows_a_topic(tmp_path: Path) -> None:
     with dev_broker(tmp_path / "data") as broker:
         place = {"127.0.0.1:9092": broker.bootstrap}
