@@ -21,15 +21,12 @@ SCRAM = "SCRAM-SHA-512"
 ADMIN, ALICE = "admin", "alice"
 PASSWORDS = {ADMIN: "admin-secret", ALICE: "alice-secret"}
 OPTION = {
-    "3.9.1": {
-        "console-producer": "--producer.config",
-        "console-consumer": "--consumer.config",
-        "producer-perf-test": "--producer.config",
-        "consumer-perf-test": "--consumer.config",
-    },
-    "4.x": {},
+    "console-producer": "--producer.config",
+    "console-consumer": "--consumer.config",
+    "producer-perf-test": "--producer.config",
+    "consumer-perf-test": "--consumer.config",
 }
-"""Which option names the client's settings, where it is not `--command-config` (KIP-1147: everywhere, since 4.2)."""
+"""Which option names the client's settings, where it is not `--command-config`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Locked:
         self, version: str, tool: str, *arguments: str, user: str = ADMIN, config: str | None = None, **more: object
     ) -> Result:
         """A tool of Kafka `version`, logged in as `user`, or with another file of settings."""
-        login = [OPTION[version].get(tool, "--command-config"), config or self.settings(user)]
+        login = [OPTION.get(tool, "--command-config"), config or self.settings(user)]
         tools = Tools(version, self.broker.bootstrap)
         return tools.run(tool, *login, *arguments, **more)  # type: ignore[arg-type]
 

@@ -17,8 +17,6 @@ from compat_tests.support.waiting import eventually
 EVERY_VERSION = pytest.mark.parametrize("version", VERSIONS)
 RESOURCE = re.compile(r"ResourcePattern\(resourceType=(\w+), name=([^,]+), patternType=(\w+)\)")
 ENTRY = re.compile(r"\(principal=(.+?), host=([^,]+), operation=(\w+), permissionType=(\w+)\)")
-PROPERTY = {"3.9.1": ("--property", "--property"), "4.x": ("--reader-property", "--formatter-property")}
-"""The options of the console producer and consumer (KIP-1147)."""
 Acl = tuple[str, ...]
 
 
@@ -254,11 +252,10 @@ def test_a_token_for_another_user_needs_an_acl(locked: Locked, name: str, versio
 @EVERY_VERSION
 def test_console_clients_need_acls_and_then_work(locked: Locked, name: str, version: str) -> None:
     locked.run(version, "topics", "--create", "--topic", name, "--partitions", "2")
-    of_reader, of_formatter = PROPERTY[version]
-    produce = ["console-producer", "--topic", name, of_reader, "parse.key=true", of_reader, "key.separator=:"]
+    produce = ["console-producer", "--topic", name, "--property", "parse.key=true", "--property", "key.separator=:"]
     consume = [
         *("console-consumer", "--topic", name, "--group", f"{name}-g", "--from-beginning", "--max-messages", "20"),
-        *(of_formatter, "print.key=true", "--timeout-ms", "60000"),
+        *("--property", "print.key=true", "--timeout-ms", "60000"),
     ]
     records = [f"k{number}:value {number} ü" for number in range(20)]
     denied = locked.run(version, *produce, user=ALICE, stdin="k:denied\n", check=False)

@@ -77,6 +77,22 @@ BOOTSTRAP_OPTION = {
     "message-copier": "--broker-list",
     "replica-verification": "--broker-list",
 }
+# KIP-1147: since 4.2 these options have other names; the old ones work, and say so on the standard output.
+RENAMED = {
+    "console-producer": {
+        "--property": "--reader-property",
+        "--producer-property": "--command-property",
+        "--producer.config": "--command-config",
+    },
+    "console-consumer": {
+        "--property": "--formatter-property",
+        "--consumer-property": "--command-property",
+        "--consumer.config": "--command-config",
+    },
+    "console-share-consumer": {"--consumer-property": "--command-property"},
+    "producer-perf-test": {"--producer-props": "--command-property", "--producer.config": "--command-config"},
+    "consumer-perf-test": {"--messages": "--num-records", "--consumer.config": "--command-config"},
+}
 # A tool's own patience, where it is too short for a busy machine: the console producer waits 1.5 s for an answer, and
 # what it then could not write is a line in its log, with exit code 0.
 PATIENCE = {"console-producer": ["--request-timeout-ms", "60000"]}
@@ -164,12 +180,17 @@ class Tools:
         self.bootstrap = bootstrap
 
     def command(self, tool: str, *arguments: str) -> list[str]:
-        """The command line of `kafka-<tool>.sh`, with --bootstrap-server, or --zookeeper, filled in."""
+        """The command line of `kafka-<tool>.sh`, with --bootstrap-server, or --zookeeper, filled in.
+
+        Options have the names of 3.9.1 here; 4.x gets its own.
+        """
         main = self._main_class(tool)
         is_old = self.version in MAIN_CLASSES_ON_ZOOKEEPER
         option = "--zookeeper" if is_old else BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
         where = [option, self.bootstrap] if option else []
-        return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *arguments]
+        renamed = RENAMED.get(tool, {}) if self.version == "4.x" else {}
+        words = [renamed.get(word, word) for word in arguments]
+        return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *words]
 
     def run(
         self,
