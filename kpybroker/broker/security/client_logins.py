@@ -1,9 +1,9 @@
 """The client's side of a SASL login: this broker at another one, on the inter-broker or control plane listener.
 
-Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with `username` and
-`password` of the listener's own JAAS context, or its keytab. SaslHandshake 1, then SaslAuthenticate 1, which every
-Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 % of its
-lifetime (KIP-368).
+Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with what the listener's
+own JAAS context has for it: `username` and `password`, a keytab, or a token. SaslHandshake 1, then SaslAuthenticate 1,
+which every Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 %
+of its lifetime (KIP-368).
 
 Passwords and tokens appear in no error. The other broker is not trusted with more than Kafka's clients trust it: SCRAM
 checks its signature, its nonce and the number of iterations.
@@ -239,7 +239,18 @@ def _gssapi(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
     return initiator(config, listener)
 
 
-CLIENTS: Final[dict[str, Maker]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram), "GSSAPI": _gssapi}
+def _oauthbearer(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
+    from kpybroker.broker.security.bearer_logins import initiator
+
+    return initiator(config, listener)
+
+
+CLIENTS: Final[dict[str, Maker]] = {
+    "PLAIN": _plain,
+    **dict.fromkeys(BY_NAME, _scram),
+    "GSSAPI": _gssapi,
+    "OAUTHBEARER": _oauthbearer,
+}
 """Mechanism -> what makes the client's side of it."""
 
 
