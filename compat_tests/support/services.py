@@ -246,7 +246,7 @@ class Broker:
         """`options` are what KAFKA_OPTS would hold."""
         directory.mkdir(parents=True)
         self.kind = kind
-        self.port = free_port()
+        self.port = self.client_port = free_port()
         self.data_dir = directory / "data"
         self.properties = stock_properties(self.port, self.data_dir)
         if zookeeper is not None:
@@ -264,7 +264,8 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        """Where clients connect. Where that is not `port`, they may have to log in: `support.logins`."""
+        return f"127.0.0.1:{self.client_port}"
 
     def configure(self, overrides: Mapping[str, str]) -> None:
         """For the next start."""
