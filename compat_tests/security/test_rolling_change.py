@@ -52,9 +52,7 @@ class Change:
             here.mkdir()
             authority.issue(f"broker-{broker_id}")[0].rename(here / "broker.pem")
             (here / "ca.pem").write_text(ca.read_text())
-        client = directory / "client.properties"
-        client.write_text(text_of(f"{SAMPLES}/client.properties", {"certificates/ca.pem": str(ca)}))
-        self.login = ClientLogin("SCRAM-SHA-512", "alice", "alice-secret", ca, client)
+        self._ca = ca
 
     def configure(self, broker: Broker, step: str) -> None:
         """For its next start, with the sample of this step."""
@@ -86,10 +84,13 @@ class Change:
             for partition in map(int, self.cluster.json(f"/brokers/topics/{topic}")["partitions"]):
                 self.cluster.wait_for_isr(topic, ALL, partition)
 
-    def move_clients(self) -> None:
-        """New clients connect to the secured listeners, and log in."""
+    def clients_are(self, user: str) -> None:
+        """New clients connect to the secured listeners, and log in as this user."""
+        file = self.directory / f"{user}.properties"
+        file.write_text(text_of(f"{SAMPLES}/client.properties", {"certificates/ca.pem": str(self._ca), "alice": user}))
+        login = ClientLogin("SCRAM-SHA-512", user, f"{user}-secret", self._ca, file)
         for broker in self.cluster.brokers.values():
-            register(self.address(broker), self.login)
+            register(self.address(broker), login)
             broker.client_port = self._secured[broker.node_id]
 
     def run(self, sample: str) -> str:
@@ -118,7 +119,6 @@ class Clients:
         self.reader = Reader(bootstrap, TOPIC, GROUP)
         if before is not None:
             self.writer.sent, self.writer.acked = before.writer.sent, before.writer.acked
-            self.reader.seen = before.reader.seen
         self.writer.start()
         self.reader.start()
 
@@ -137,22 +137,33 @@ def test_no_acknowledged_record_is_lost_on_the_way_from_plaintext_to_sasl_ssl(ch
     change.roll("step-1", plain.writer)
     change.run("acls.sh")
     change.run("broker-acls.sh")
-    change.move_clients()
+    change.clients_are("alice")
     plain.stop()
     moved = Clients(cluster.bootstrap, plain)
     change.roll("step-3", moved.writer)
     change.roll("step-4", moved.writer)
     moved.stop()
 
+    change.clients_are("admin")
+    verify(cluster.bootstrap, moved.writer, plain.reader)
     verify(cluster.bootstrap, moved.writer, moved.reader)
-    assert moved.reader.twice == 0, "the group went on where it was"
     for partition in range(PARTITIONS):
+        read_before, read_after = offsets_of(plain.reader, partition), offsets_of(moved.reader, partition)
+        assert read_before == list(range(len(read_before))), "no record was left out"
+        assert 0 < read_after[0] <= len(read_before), "the group went on where it was"
+        assert read_after == list(range(read_after[0], read_after[0] + len(read_after)))
         wait_for_equal_logs(list(cluster.brokers.values()), TOPIC, partition)
     assert_locked(change, moved.writer.sent)
 
 
+def offsets_of(reader: Reader, partition: int) -> list[int]:
+    """What it has read of the partition, in order."""
+    return sorted(offset for index, offset in reader.seen if index == partition)
+
+
 def assert_locked(change: Change, records: list[int]) -> None:
     """What was open is closed: the ports, and all that alice has no ACL for."""
+    change.clients_are("alice")
     cluster = change.cluster
     for broker in cluster.brokers.values():
         with pytest.raises(ConnectionRefusedError):

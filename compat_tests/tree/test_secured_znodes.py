@@ -49,8 +49,8 @@ _CHANCE = re.compile(
 )
 
 
-def lock(broker: Broker, sasl_port: int, tree: KazooClient) -> str:
-    """Everything that is kept for security, through the broker; returns the id of the one token that is left."""
+def lock(broker: Broker, sasl_port: int, tree: KazooClient) -> list[str]:
+    """Everything that is kept for security, through the broker; returns the ids of the tokens, in their order."""
     _acls(broker.bootstrap)
     _users(broker.bootstrap)
     tools = Tools("3.9.1", broker.bootstrap)
@@ -73,7 +73,7 @@ def lock(broker: Broker, sasl_port: int, tree: KazooClient) -> str:
         assert expire(alice, bytes(short.hmac)).error_code == ErrorCode.NONE
     path = f"/delegation_token/tokens/{short.token_id}"
     eventually(lambda: tree.exists(path) is None, "the expired token is gone")
-    return str(kept.token_id)
+    return [kept.token_id, short.token_id]
 
 
 def _acls(bootstrap: str) -> None:
@@ -117,20 +117,30 @@ def tree_of(kind: str, directory: Path, ensemble: Ensemble) -> dict[str, Znode]:
     broker.start()
     try:
         tree.start()
-        token_id = lock(broker, sasl_port, tree)
+        tokens = lock(broker, sasl_port, tree)
         found = dump(lambda: KazooClient(chroot, **ensemble.login))
     finally:
         tree.stop()
         tree.close()
         broker.service.kill()
-    return {path.replace(token_id, "TOKEN"): without_chance(znode, token_id) for path, znode in found.items()}
+    for number, token_id in enumerate(tokens):
+        found = {
+            path.replace(token_id, f"TOKEN-{number}"): of_token(znode, token_id, number)
+            for path, znode in found.items()
+        }
+    return {path: without_chance(znode) for path, znode in found.items()}
 
 
-def without_chance(znode: Znode, token_id: str) -> Znode:
-    if znode.data is None:
-        return znode
-    data = znode.data.replace(token_id.encode(), b"TOKEN")
-    return znode._replace(data=_CHANCE.sub(lambda match: next(filter(None, match.groups())) + b"*", data))
+def of_token(znode: Znode, token_id: str, number: int) -> Znode:
+    """With a number for the id."""
+    data = znode.data and znode.data.replace(token_id.encode(), f"TOKEN-{number}".encode())
+    return znode._replace(data=data)
+
+
+def without_chance(znode: Znode) -> Znode:
+    """Without what is random or a time."""
+    data = znode.data and _CHANCE.sub(lambda match: next(filter(None, match.groups())) + b"*", znode.data)
+    return znode._replace(data=data)
 
 
 @pytest.mark.wide
