@@ -22,7 +22,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def all_are_secured(request: pytest.FixtureRequest) -> bool:
-    return request.config.getoption("--security") == "sasl_ssl"
+    chosen: str = request.config.getoption("--security")
+    return chosen == "sasl_ssl"
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kpybroker.broker.security.client_logins import PeerLoginFailed
-from kpybroker.broker.security.login_settings import LoginConfigError
+from kpybroker.broker.security.login_settings import LoginConfigError, PeerLoginFailed
 from kpybroker.broker.security.oauthbearer import EXTRA, MODULE, trusted_file
 from kpybroker.config.jaas import JAAS, listener_key, login_modules, mechanism_key
 from kpybroker.config.values import ConfigError
@@ -43,7 +42,6 @@ from kpybroker.core.security.sasl.oauthbearer import NAME
 from kpybroker.core.security.secret import Secret
 
 if TYPE_CHECKING:
-    from kpybroker.broker.security.client_logins import Begin
     from kpybroker.config.broker import BrokerConfig
 
 logger = logging.getLogger("kafka.common.security.oauthbearer")
@@ -139,8 +137,8 @@ def kept_token(endpoint: Endpoint) -> KeptToken:
     return KeptToken(partial(_from_https, https_opener(endpoint.ca_file), endpoint), wall_clock_ms)
 
 
-def initiator(config: BrokerConfig, listener: str) -> Begin:
-    """What starts a login at the listeners of this name. Raises LoginConfigError."""
+def initiator(config: BrokerConfig, listener: str) -> Callable[[str], BearerLogin]:
+    """(host of the other broker) -> a login at its listener of this name. Raises LoginConfigError."""
     options = _options(config, listener)
     callback = config.effective.get(mechanism_key(listener, NAME, CALLBACK))
     url = config.effective.get(mechanism_key(listener, NAME, URL)) or config.get(listener_key(listener, URL))

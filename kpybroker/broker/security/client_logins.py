@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
+from kpybroker.broker.security.login_settings import PeerLoginFailed as PeerLoginFailed
 from kpybroker.broker.security.logins import NONCE_BYTES, PLAIN_MODULE, SCRAM_MODULE, LoginConfigError
 from kpybroker.config.jaas import JAAS, login_modules, mechanism_key, option
 from kpybroker.config.values import ConfigError
@@ -60,10 +61,6 @@ RENEWED_AFTER: Final = 0.85
 _SERVER_FIRST: Final = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[a-zA-Z0-9/+=]+),i=(?P<iterations>[0-9]{1,9})(?:,.*)?"
 )
-
-
-class PeerLoginFailed(OSError):
-    """The other broker refused the login, or is not the one it should be."""
 
 
 class ClientLogin(Protocol):
