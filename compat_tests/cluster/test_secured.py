@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+pytestmark = pytest.mark.wide
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Secured:
     return Secured(tmp_path_factory.mktemp("secured"))

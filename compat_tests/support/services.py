@@ -303,9 +303,10 @@ class Broker:
 def _knows_controller(admin: AdminClient) -> bool:
     """librdkafka asks once: a client that comes before the controller is known waits for minutes."""
     try:
-        return admin.list_topics(timeout=START_DEADLINE_S).controller_id >= 0
+        controller: int = admin.list_topics(timeout=START_DEADLINE_S).controller_id
+        return controller >= 0
     except KafkaException as error:
-        if error.args[0].code() == KafkaError._PARTIAL:  # no controller has told it yet which brokers there are
+        if error.args[0].code() == KafkaError._PARTIAL:  # it has not received yet which brokers there are
             return False
         raise
 
