@@ -41,7 +41,8 @@ class Change:
     def __init__(self, launcher: Launcher, directory: Path) -> None:
         self.directory = directory
         kinds = [launcher.kind, "kafka", launcher.kind]
-        self.cluster = Cluster(directory / "brokers", launcher.zookeeper("rolling"), kinds)
+        few = {"offsets.topic.num.partitions": "3"}
+        self.cluster = Cluster(directory / "brokers", launcher.zookeeper("rolling"), kinds, few)
         authority = Authority(directory / "authority")
         self._secured = {broker_id: free_port() for broker_id in self.cluster.brokers}
         (directory / "certificates").mkdir()
