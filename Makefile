@@ -154,7 +154,7 @@ mutants: test-deps  ## brokers with one thing wrong each, and whether the storm 
 replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
 	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix
 
-compat-secure: test-deps  ## the cluster tests with SASL_SSL, SCRAM and ACLs on two kpybroker and one Kafka, the whole matrix: 15 minutes
+compat-secure: test-deps  ## the cluster tests with SASL_SSL, SCRAM and ACLs on two kpybroker and one Kafka, the whole matrix
 	$(PYTEST) compat_tests/cluster --security=sasl_ssl --replication-matrix --ignore=compat_tests/cluster/test_secured.py
 
 suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpybroker; SUITES='--broker kafka' for Kafka; needs Go
