@@ -45,7 +45,15 @@ def test_a_user_is_created_logs_in_and_is_removed(tmp_path: Path) -> None:
     assert second == "carol is gone"
 
 
-@pytest.mark.parametrize("name", ["sasl.properties", "acls.properties"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.properties",
+        "acls.properties",
+        "oauthbearer/between.properties",
+        *(f"rolling/step-{step}.properties" for step in (1, 3, 4)),
+    ],
+)
 def test_every_key_of_the_sample_has_an_effect(name: str) -> None:
     assert unknown_or_without_effect(load_properties(str(SAMPLES / "security" / name))) == []
 
