@@ -163,7 +163,8 @@ async def test_a_new_controller_removes_expired_tokens_at_once(tmp_path: Path) -
             return token.token_id
 
         for before, term in ((None, 1), (1, 2)):
-            assert ids(tokens) == {await expired()}, f"in term {before}"
+            token_id = await expired()
+            assert ids(tokens) == {token_id}, f"in term {before}"
             await send.send(term)
             await until(lambda: not ids(tokens))
         token_id = await expired()
