@@ -100,7 +100,7 @@ def test_what_responds_is_no_broker(response: bytes, cause: str) -> None:
     with responding(response) as port, pytest.raises(NoBroker) as caught:
         count_apis("127.0.0.1", port, TIMEOUT_S)
     assert cause in caught.value.cause
-    assert "listener without TLS" in caught.value.fix
+    assert "--command-config FILE" in caught.value.fix
 
 
 def test_a_response_is_bounded() -> None:
