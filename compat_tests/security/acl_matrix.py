@@ -108,7 +108,7 @@ class Side:
             self._admin = admin
             self.create_acls(all_acls() if acls is None else acls)
             self._create_topic()
-            self._create_group_and_transaction()
+            self.create_group_and_transaction()
             self._log_audit()
             self.topic_id = self._topic_id()
 
@@ -149,7 +149,8 @@ class Side:
         answer = self._ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=60000)
         assert answer["topics"][0]["error_code"] == 0, answer
 
-    def _create_group_and_transaction(self) -> None:
+    def create_group_and_transaction(self) -> None:
+        """By the administrator, again where a caller has deleted them."""
         partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
         topics = [{"name": TOPIC, "partitions": [partition]}]
 

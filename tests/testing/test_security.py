@@ -100,7 +100,8 @@ def test_acls_are_those_of_the_admin(in_thread: bool) -> None:
             AclOperation.WRITE,
             AclPermissionType.ALLOW,
         )
-        (created,) = broker.admin().create_acls([allowed]).values()
+        admin = broker.admin()
+        (created,) = admin.create_acls([allowed]).values()
         created.result(WAIT_S)
         assert produce(broker, "bob", user="bob") is None
         assert produce(broker, "alice").name() == "TOPIC_AUTHORIZATION_FAILED"
