@@ -32,8 +32,8 @@ from tests.support.ports import free_port
 ATTACKS: Final = 2_000
 HALF_OPEN_BYTES_MAX: Final = 100_000
 """Of memory, for a handshake that is under way; what OpenSSL alone takes is half of it."""
-LEFT_BYTES_MAX: Final = 16 * MIB
-"""What may be left of all attacks: memory that the allocator keeps, which the next ones use again."""
+LEFT_BYTES_MAX: Final = 24 * MIB
+"""What may be left of an attack: pages of the heap that something else is in too, which the next attack uses again."""
 LOGIN_BYTES_MAX: Final = 32 * MIB
 FILES_SLACK: Final = 20
 DEADLINE_S: Final = 120.0
@@ -85,7 +85,7 @@ def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, how: Hal
         )
         assert all(client.is_closed() for client in clients)
     victim.is_unharmed()
-    assert victim.rss - before < LEFT_BYTES_MAX
+    eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")
 
 
 def test_a_handshake_may_not_be_long(attacked: Attacked) -> None:
@@ -122,7 +122,7 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     assert len(answers) == len(MECHANISMS), "a user that does not exist is refused like one that does"
     eventually(lambda: victim.open_files < files + FILES_SLACK, "all connections have ended")
     assert victim.peak_rss - before < LOGIN_BYTES_MAX
-    assert victim.rss - before < LEFT_BYTES_MAX
+    eventually(lambda: victim.rss - before < LEFT_BYTES_MAX, "the memory is given back")
     victim.is_unharmed()
 
 

@@ -204,6 +204,7 @@ AUTHORIZED: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
+    "log.retention.ms": "-1",  # the records are old, and each broker looks for such at its own times
 }
 
 

@@ -128,6 +128,7 @@ def seen(pair: Pair, number: int) -> list[tuple[str, Any]]:
         for name, client in clients.items():
             for owners in (None, ["alice"], ["bob", "carol"], ["dave"]):
                 found.append((f"{name} describes {owners}", described(describe(client, owners), ids)))
+        for name, client in clients.items():  # later: a renewal changes what is described
             for names, token in made.items():
                 hmac = bytes(token.hmac)
                 found.append((f"{name} renews {names}", renew(client, hmac).error_code))

@@ -124,6 +124,7 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
         if extras.exit_with is not None:
             _exit_with(extras.exit_with, stop, plans[0].temporary)
         nursery.start_soon(garbage.collect)
+        nursery.start_soon(garbage.give_back)
         if REPORT_SIGNALS:
             await nursery.start(_report_on_signals, hosted)
         control = None
