@@ -31,7 +31,7 @@ from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 
 TEST_SECONDS_MAX = 600
-PER_VERSION = re.compile(r"(?<![\d.])3\.9\.1(?![\d.])")
+NEWER = ((re.compile(r"(?<![\d.])3\.9\.1(?![\d.])"), "4.x"), (re.compile(r"(?<=kafka-python-)2\.2\.15"), "3.0.12"))
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
@@ -65,12 +65,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Without --all-versions: no wide tests, and of the clients and tools of several Kafkas those of the newest."""
     if config.getoption("--all-versions"):
         return
-    newest = {item.nodeid for item in items if "4.x" in item.nodeid}
-    left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("wide") or (PER_VERSION.sub("4.x", item.nodeid) in newest - {item.nodeid})
-    ]
+    ids = {item.nodeid for item in items}
+
+    def has_newer(item: pytest.Item) -> bool:
+        return any(version.search(item.nodeid) and version.sub(newest, item.nodeid) in ids for version, newest in NEWER)
+
+    left_out = [item for item in items if item.get_closest_marker("wide") or has_newer(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 

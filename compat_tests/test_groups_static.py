@@ -60,7 +60,7 @@ def start(broker: Broker, topic: MakeTopic, name: str, join: Join) -> Callable[.
     return member
 
 
-@pytest.mark.parametrize("ending", ["closed", "killed"])
+@pytest.mark.parametrize("ending", [pytest.param("closed", marks=pytest.mark.wide), "killed"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_rolling_restart_triggers_no_rebalance(
     broker: Broker, name: str, start: Callable[..., Member], client: str, ending: str

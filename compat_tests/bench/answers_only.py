@@ -1,8 +1,9 @@
 """A broker that does nothing but answer: what a client makes of it is about what its core can do.
 
-    python -m compat_tests.bench.answers_only PORT
+    python -m compat_tests.bench.answers_only PORT [TLS_PORT PEM]
 
 The bytes of a Produce are taken off the socket without being copied (`MSG_TRUNC`), looked at, or kept, and all is well.
+With the PEM file of a key and its certificate there is a TLS port too, whose bytes are decrypted, and no more.
 Every topic that is asked for has one partition, which this broker leads. One thread a connection, which waits in
 `recv`: there is no earlier answer. Only for acks=1 and acks=all.
 """
@@ -10,10 +11,12 @@ Every topic that is asked for has one partition, which this broker leads. One th
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import sys
 import threading
 from collections.abc import Callable
+from io import BufferedReader
 from typing import Any
 
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -117,42 +120,84 @@ def _topic_of(names: bytes) -> str:
     return names[position + 2 : position + 2 + length].decode()
 
 
+class Plain:
+    """What a socket receives."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._nowhere = bytearray(PIECE_BYTES)
+
+    def take(self, size: int) -> bytes:
+        """So many bytes, fewer at the end."""
+        return self._sock.recv(size, socket.MSG_WAITALL)
+
+    def drop(self, size: int) -> int:
+        """Read up to so many bytes and keep none; how many, 0 at the end."""
+        return self._sock.recv_into(self._nowhere, min(size, PIECE_BYTES), socket.MSG_TRUNC)
+
+
+class Tls(Plain):
+    """What a TLS socket receives."""
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        super().__init__(sock)
+        self._decrypted = BufferedReader(socket.SocketIO(sock, "r"), PIECE_BYTES)
+
+    def take(self, size: int) -> bytes:
+        return self._decrypted.read(size)
+
+    def drop(self, size: int) -> int:
+        return self._decrypted.readinto(memoryview(self._nowhere)[: min(size, PIECE_BYTES)])
+
+
 def serve(sock: socket.socket, answers: Answers) -> None:
     """One connection, until its client leaves."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    received = Tls(sock) if isinstance(sock, ssl.SSLSocket) else Plain(sock)
     produced: dict[str, bytes] = {}
-    nowhere = bytearray(PIECE_BYTES)
-    while len(head := sock.recv(SIZE_KEY_VERSION_ID.size, socket.MSG_WAITALL)) == SIZE_KEY_VERSION_ID.size:
+    while len(head := received.take(SIZE_KEY_VERSION_ID.size)) == SIZE_KEY_VERSION_ID.size:
         size, key, _, correlation_id = SIZE_KEY_VERSION_ID.unpack(head)
         left = size - (SIZE_KEY_VERSION_ID.size - 4)
         if key == ApiKey.PRODUCE:
-            names = sock.recv(min(left, NAMES_BYTES_MAX), socket.MSG_WAITALL)
+            names = received.take(min(left, NAMES_BYTES_MAX))
             left -= len(names)
             while left:
-                left -= sock.recv_into(nowhere, min(left, PIECE_BYTES), socket.MSG_TRUNC) or left
+                left -= received.drop(left) or left
             topic = _topic_of(names)
             body = produced.get(topic) or produced.setdefault(topic, _produced(topic))
         else:
-            body = answers.to(head[4:] + (sock.recv(left, socket.MSG_WAITALL) if left else b""))
+            body = answers.to(head[4:] + (received.take(left) if left else b""))
         sock.sendall(SIZE_AND_ID.pack(4 + len(body), correlation_id) + body)
 
 
-def _serve(sock: socket.socket, answers: Answers) -> None:
+def _serve(sock: socket.socket, answers: Answers, context: ssl.SSLContext | None) -> None:
     try:
-        with sock:
-            serve(sock, answers)
-    except ConnectionError:
+        with sock if context is None else context.wrap_socket(sock, server_side=True) as stream:
+            serve(stream, answers)
+    except OSError:
         return
+
+
+def listen(port: int, answers: Answers, context: ssl.SSLContext | None = None) -> None:
+    """Accept connections forever, in a thread of its own."""
+    listener = socket.create_server((HOST, port))
+
+    def accept() -> None:
+        while True:
+            sock, _ = listener.accept()
+            threading.Thread(target=_serve, args=(sock, answers, context), daemon=True).start()
+
+    threading.Thread(target=accept).start()
 
 
 def main() -> None:
     port = int(sys.argv[1])
-    answers = Answers(port)
-    with socket.create_server((HOST, port)) as listener:
-        print(READY, flush=True)
-        while True:
-            sock, _ = listener.accept()
-            threading.Thread(target=_serve, args=(sock, answers), daemon=True).start()
+    listen(port, Answers(port))
+    if len(sys.argv) > 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[3])
+        listen(int(sys.argv[2]), Answers(int(sys.argv[2])), context)
+    print(READY, flush=True)
 
 
 if __name__ == "__main__":

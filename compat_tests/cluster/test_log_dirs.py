@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import Writer, log_directory, verify, wait_for_equal_logs
 from compat_tests.support.cluster import Cluster
@@ -33,6 +35,7 @@ def with_second_directories(cluster: Cluster, directory: Path) -> dict[int, Path
     return extra
 
 
+@pytest.mark.wide
 def test_a_replica_moves_to_another_directory_under_load(own_cluster: MakeCluster, name: str, tmp_path: Path) -> None:
     """By `kafka-reassign-partitions`: leader and follower, with acks=all producers running."""
     cluster = own_cluster("kpybroker", "kpybroker")

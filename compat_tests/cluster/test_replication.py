@@ -86,6 +86,7 @@ def test_nothing_acknowledged_is_lost_in_a_rolling_restart(cluster: Cluster, nam
     _end_load(cluster, writer, reader)
 
 
+@pytest.mark.wide
 def test_a_kpybroker_replicates_leads_and_serves_groups_among_kafka_brokers(
     own_cluster: MakeCluster, name: str
 ) -> None:

@@ -46,6 +46,7 @@ def replicated(launcher: Launcher) -> Iterator[Replicated]:
         yield three
 
 
+@pytest.mark.wide
 def test_exactly_once_in_a_cluster(seed: int, replicated: Replicated, launcher: Launcher) -> None:
     """Who is killed coordinates transactions or leads what is copied; another replica goes on with what it knew."""
     assert Soak(replicated, seed, RECORDS // 4 // KINDER[launcher.kind], groups=False, say=print).run(1, 1) == []

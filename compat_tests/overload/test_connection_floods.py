@@ -38,7 +38,14 @@ def descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("descriptors")
-@pytest.mark.parametrize("sent", [b"", b"\0\0", frame_of(MetadataRequest(), 12)[:-1]], ids=["silent", "size", "frame"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="silent", marks=pytest.mark.wide),
+        pytest.param(b"\0\0", id="size", marks=pytest.mark.wide),
+        pytest.param(frame_of(MetadataRequest(), 12)[:-1], id="frame"),
+    ],
+)
 def test_half_open_connections_take_little_and_no_one_waits_for_them(victim: Victim, sent: bytes) -> None:
     victim.is_unharmed()
     victim.reset_peak()

@@ -321,6 +321,7 @@ def command(options: Options, *more: str) -> list[str]:
     ]
 
 
+@pytest.mark.wide
 def test_the_command_follows_until_it_is_told_to_stop_and_another_run_goes_on(
     spark: SparkSession, broker: Broker, options: Options, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def trogdor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trogdor]:
     started.close()
 
 
+@pytest.mark.wide
 def test_all_workloads_at_once(trogdor: Trogdor, target: Target) -> None:
     """Every record is there once and in order, each transaction is committed, no connection fails."""
     for name in ("plain", "transactional"):

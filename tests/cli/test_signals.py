@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -135,11 +136,19 @@ def test_a_long_poll_does_not_hold_up_the_stop(tmp_path: Path, number: int) -> N
 HANG_UP = getattr(signal, "SIGHUP", None)
 
 
-@pytest.mark.skipif(HANG_UP is None, reason="this platform has no SIGHUP")
-def test_a_terminal_that_is_closed_stops_the_broker_in_order(tmp_path: Path) -> None:
-    assert HANG_UP is not None
+@pytest.fixture
+def hang_up() -> Iterator[int]:
+    """SIGHUP, which a run under nohup ignores, and its children with it."""
+    if HANG_UP is None:
+        pytest.skip("this platform has no SIGHUP")
+    before = signal.signal(HANG_UP, signal.SIG_DFL)
+    yield HANG_UP
+    signal.signal(HANG_UP, before)
+
+
+def test_a_terminal_that_is_closed_stops_the_broker_in_order(hang_up: int, tmp_path: Path) -> None:
     with ready("dev", "--port", "0", "--data-dir", str(tmp_path)) as (process, _, _):
-        process.send_signal(HANG_UP)
+        process.send_signal(hang_up)
         _, err = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0
     assert "shut down completed" in err
