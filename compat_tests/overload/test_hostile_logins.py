@@ -12,6 +12,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 ATTACKS: Final = 2_000
+ATTACKERS: Final = 20
 HALF_OPEN_BYTES_MAX: Final = 100_000
 """Of memory, for a handshake that is under way; what OpenSSL alone takes is half of it."""
 LEFT_BYTES_MAX: Final = 24 * MIB
@@ -109,10 +111,12 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     files = victim.open_files
     users = (LOGIN.user, "nobody")
 
+    def one(number: int) -> tuple[int, str | None]:
+        return wrong_login(address, context, MECHANISMS[number % 2], users[number // 2 % 2])
+
     def attack(count: int) -> Counter[tuple[int, str | None]]:
-        return Counter(
-            wrong_login(address, context, MECHANISMS[number % 2], users[number // 2 % 2]) for number in range(count)
-        )
+        with ThreadPoolExecutor(ATTACKERS) as attackers:  # each waits for the delay of its refusal
+            return Counter(attackers.map(one, range(count)))
 
     attack(ATTACKS // 10)  # what is made once
     victim.reset_peak()
