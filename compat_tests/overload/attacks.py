@@ -103,7 +103,7 @@ def _half_opening(address: Address, context: ssl.SSLContext) -> Callable[[int], 
 def _guessing(address: Address, context: ssl.SSLContext) -> Callable[[int], None]:
     def attack(number: int) -> None:
         mechanism = MECHANISMS[number % len(MECHANISMS)]
-        code, _ = wrong_login(address, context, mechanism, "alice" if number % 4 < 2 else "nobody")
+        code, _ = wrong_login(address, context, mechanism, "alice" if number % 4 < 2 else "ghost")
         assert code != 0
 
     return attack

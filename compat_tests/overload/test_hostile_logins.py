@@ -109,7 +109,7 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
     victim, address, context = attacked
     victim.is_unharmed()
     files = victim.open_files
-    users = (LOGIN.user, "nobody")
+    users = (LOGIN.user, "ghost")
 
     def one(number: int) -> tuple[int, str | None]:
         return wrong_login(address, context, MECHANISMS[number % 2], users[number // 2 % 2])

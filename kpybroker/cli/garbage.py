@@ -21,6 +21,8 @@ YOUNG_COLLECTIONS_MIN: Final = 100
 LOOK_INTERVAL_S: Final = 10.0
 GROWN_BYTES_MIN: Final = 24 * 1024 * 1024
 """A smaller heap is left alone."""
+STEADY_BYTES: Final = 4 * 1024 * 1024
+"""Growth between two looks that says nothing."""
 
 
 def freeze() -> None:
@@ -49,8 +51,9 @@ async def give_back(
 ) -> None:
     """Return memory to the system once a crowd of clients has gone that took it.
 
-    What they have freed is in pieces all over the heap, where the C library keeps it. Looked for is a process that has
-    grown since the last time, and grows no more.
+    Much of it is in cycles, such as that of an exception with its frames, which young collections have passed by; and
+    what is freed is in pieces all over the heap, where the C library keeps it. Looked for is a process that has grown
+    since the last time, and grows no more.
     """
     import trio
 
@@ -59,7 +62,9 @@ async def give_back(
         await trio.sleep(LOOK_INTERVAL_S)
         now = resident() or 0
         base = min(base, now)
-        if now - base >= GROWN_BYTES_MIN and now <= last:
+        if now - base >= GROWN_BYTES_MIN and now - last < STEADY_BYTES:
+            gc.collect()
+            freeze()
             await trio.to_thread.run_sync(give)  # a trim frees the interpreter, and the loop goes on
             base = now = resident() or 0
         last = now

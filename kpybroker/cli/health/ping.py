@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from kpybroker.cli.exit_codes import EXIT_FAILED, fail
+from kpybroker.cli.health.no_broker import NoBroker
 
 if TYPE_CHECKING:
     import socket
@@ -30,15 +31,6 @@ Exit codes:
   1  it does not
   2  a bad option or address
 """
-
-
-class NoBroker(Exception):
-    """No broker responds at the address: the cause, and what to do."""
-
-    def __init__(self, cause: str, fix: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
 
 
 @click.command(epilog=EXIT_CODES)

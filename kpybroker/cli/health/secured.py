@@ -10,7 +10,7 @@ from kpybroker.cli.client.connect.errors import CommandError
 from kpybroker.cli.client.connect.settings import Connection, Settings, load
 from kpybroker.cli.client.connect.wire import WireBroker, connect, handshaken
 from kpybroker.cli.exit_codes import fail
-from kpybroker.cli.health.ping import NoBroker
+from kpybroker.cli.health.no_broker import NoBroker
 
 
 class Answer(NamedTuple):

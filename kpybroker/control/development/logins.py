@@ -72,7 +72,7 @@ def spark(login: Login) -> dict[str, Any]:
 
 
 def kafka_python(login: Login) -> dict[str, Any]:
-    """For kafka-python."""
+    """Keyword arguments of its clients; tokens are made by an object."""
     keys = _underscored(login)
     if login.tls is not None:
         keys["ssl_cafile"] = login.tls.authority
@@ -90,7 +90,7 @@ def kafka_python(login: Login) -> dict[str, Any]:
 
 
 def aiokafka(login: Login) -> dict[str, Any]:
-    """For aiokafka."""
+    """Keyword arguments of its clients; certificates are in an `ssl.SSLContext`."""
     keys = _underscored(login)
     if login.tls is not None:
         import ssl

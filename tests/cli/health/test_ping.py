@@ -14,7 +14,8 @@ import click
 import pytest
 
 from kpybroker.broker.requests.served import SERVED
-from kpybroker.cli.health.ping import PAUSE_S, RESPONSE_BYTES_MAX, NoBroker, count_apis, parse_address, wait_until
+from kpybroker.cli.health.no_broker import NoBroker
+from kpybroker.cli.health.ping import PAUSE_S, RESPONSE_BYTES_MAX, count_apis, parse_address, wait_until
 from tests.cli.test_main import finish, ready, two_lines
 from tests.support.ports import free_port
 
