@@ -164,6 +164,7 @@ class Server:
         finally:
             connection.stream.close()
             self._unregister(connection)
+            connection.release()
 
     def _dismiss(self, connection: Connection, error: OtherProtocolError) -> None:
         """Log what a client of another protocol should do, once for each host, and send it what it understands."""

@@ -90,7 +90,7 @@ def test_ping_asks_without_a_login_where_it_has_not_the_mechanism(running: Runni
     assert finish("ping", running.address, "--command-config", file) == (0, said, "")
 
 
-def findings(running: Running, tmp_path: Path, user: str = "alice", **changed: str | None) -> list[dict[str, Any]]:
+def findings(running: Running, tmp_path: Path, /, user: str = "alice", **changed: Any) -> list[dict[str, Any]]:
     file = config_of(tmp_path, logins.java(running.login._replace(user=user)), **changed)
     _, out, _ = finish("doctor", running.address, "--command-config", file, "--format", "json")
     found: list[dict[str, Any]] = json.loads(out)
@@ -118,7 +118,7 @@ def test_doctor_finds_nothing_wrong_with_the_right_settings(running: Running, tm
 def test_doctor_says_what_is_wrong(
     running: Running, tmp_path: Path, changed: dict[str, str | None], check: str, text: str
 ) -> None:
-    failed = [one for one in findings(running, tmp_path, **changed) if one["status"] == "failed"]
+    failed = [one for one in findings(running, tmp_path, **dict[str, Any](changed)) if one["status"] == "failed"]
     assert failed
     assert failed[0]["check"] == check
     assert text in failed[0]["text"]
