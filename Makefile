@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls bench-hostile soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat-deps compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls bench-hostile soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -54,14 +54,17 @@ test: lint docs test-deps  ## everything that must pass before a change lands
 unit: $(VENV)/.test-stamp  ## the fast tests only: those of tests/ that start no other process; 80 seconds
 	$(PYTEST) tests --in-process -n $(WORKERS)
 
-compat: test-deps  ## other people's clients and tools against kpybroker
+compat-deps: test-deps
+	$(BIN)/python -m compat_tests.deps clients
+
+compat: compat-deps  ## other people's clients and tools against kpybroker
 	$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-kpybroker.xml
 
-compat-portable: test-deps  ## the same in portable mode, under Windows' rules for files
+compat-portable: compat-deps  ## the same in portable mode, under Windows' rules for files
 	KPYBROKER_PORTABLE=1 PYTHONPATH=$(CURDIR)/tests/support/windows \
 		$(PYTEST) compat_tests --broker=kpybroker --all-versions -n $(WORKERS) --junitxml=.cache/compat-portable.xml
 
-compat-kafka: test-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
+compat-kafka: compat-deps  ## the same test ids against real Kafka 3.9.1 on ZooKeeper
 	$(PYTEST) compat_tests --broker=kafka --all-versions -n $(WORKERS) --junitxml=.cache/compat-kafka.xml
 
 wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here

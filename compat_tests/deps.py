@@ -3,10 +3,12 @@ a Kerberos KDC.
 
     python compat_tests/deps.py            # all of it; a second run does nothing
     python compat_tests/deps.py jars kcat  # some of it
+    python compat_tests/deps.py clients    # what is brought only if named: clients of Go and Node, for the wide tests
 
 Jars go to `.cache/jvm/<name>/`, one directory per `compat_tests/jvm/pom-<name>.xml`, with a stamp keyed by the pom, so
-an edited pom fetches again. `KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
-Standard library only: it runs before anything is installed. It does not install Java or Maven.
+an edited pom fetches again; clients of Go and Node go to `.cache/go/` and `.cache/node/` in the same way.
+`KPYBROKER_KAFKA_LIBS` names a directory of Kafka 3.9.1 jars to use instead.
+Standard library only: it runs before anything is installed. It does not install Java, Maven, Go or Node.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ POMS = ROOT / "compat_tests" / "jvm"
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 PYTHON_JAR = "org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64"
 """A whole CPython, which JavaCPP embeds: newer than what distributions have, and it is where the jars are."""
+GO_CLIENTS = ROOT / "compat_tests" / "security" / "clients" / "go"
+NODE_CLIENTS = GO_CLIENTS.with_name("node")
 OLD_KAFKA_PYTHON = "2.2.15"
 KERBEROS = (
     "krb5-kdc",
@@ -55,10 +59,20 @@ def old_kafka_python_dir() -> Path:
     return CACHE / "py" / f"kafka-python-{OLD_KAFKA_PYTHON}"
 
 
-def _run(command: list[str]) -> None:
+def go_clients() -> Path:
+    """The program that `clients` builds."""
+    return CACHE / "go" / "clients" / "go_clients"
+
+
+def node_modules() -> Path:
+    """Where `clients` puts Node's packages."""
+    return CACHE / "node" / "clients" / "node_modules"
+
+
+def _run(command: list[str], cwd: Path | None = None) -> None:
     """Run `command` quietly; registries stumble, so a failure is tried again before its output is shown."""
     for _ in range(TRIES_MAX):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode == 0:
             return
     raise DependencyError(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}")
@@ -112,6 +126,25 @@ def fetch_kerberos() -> None:
     if importlib.util.find_spec("gssapi") is None:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action=ignore"]
         _run([*pip, "gssapi>=1.8"])
+
+
+def fetch_clients() -> None:
+    """The clients of Go, built, and the packages of Node's: what `compat_tests/security/clients` needs to run."""
+    for command, what in (("go", "Go 1.26 or newer"), ("npm", "Node 20 or newer, with npm")):
+        if shutil.which(command) is None:
+            raise DependencyError(f"{command} is missing: install {what}")
+    build = ["go", "build", "-C", str(GO_CLIENTS), "-o"]
+    sources = b"".join(path.read_bytes() for path in sorted(GO_CLIENTS.iterdir()))
+    program = go_clients()
+    _once(program.parent, hashlib.sha256(sources).hexdigest(), lambda out: _run([*build, str(out / program.name), "."]))
+    lock = (NODE_CLIENTS / "package-lock.json").read_bytes()
+    _once(node_modules().parent, hashlib.sha256(lock).hexdigest(), _install_node_packages)
+
+
+def _install_node_packages(out: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(NODE_CLIENTS / name, out)
+    _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=out)
 
 
 def _package(command: str, *packages: str) -> None:
@@ -171,7 +204,7 @@ STEPS = {
     "kerberos": fetch_kerberos,
 }
 
-ON_REQUEST = {"debootstrap": fetch_debootstrap}
+ON_REQUEST = {"debootstrap": fetch_debootstrap, "clients": fetch_clients}
 """Brought only if named."""
 
 

@@ -265,6 +265,16 @@ class KafkaPython:
         self.consumer.close()
 
 
+def with_context(settings: dict[str, Any]) -> dict[str, Any]:
+    """aiokafka takes files for TLS as a context."""
+    from aiokafka.helpers import create_ssl_context
+
+    files = {
+        name: settings.pop(f"ssl_{name}") for name in ("cafile", "certfile", "keyfile") if f"ssl_{name}" in settings
+    }
+    return {**settings, "ssl_context": create_ssl_context(**files)} if files else settings
+
+
 class AioKafka:
     """aiokafka, driven from the outside one step at a time."""
 
@@ -277,7 +287,7 @@ class AioKafka:
     async def _produce(self, spec: dict[str, Any]) -> list[list[int]]:
         from aiokafka import AIOKafkaProducer
 
-        producer = AIOKafkaProducer(**producer_settings(spec))
+        producer = AIOKafkaProducer(**with_context(producer_settings(spec)))
         await producer.start()
         try:
             futures = [await producer.send(**message(spec, record)) for record in spec["records"]]
@@ -293,7 +303,7 @@ class AioKafka:
     async def _open(self, spec: dict[str, Any]) -> None:
         from aiokafka import AIOKafkaConsumer, TopicPartition
 
-        self.consumer = AIOKafkaConsumer(**consumer_settings(spec))
+        self.consumer = AIOKafkaConsumer(**with_context(consumer_settings(spec)))
         if "pattern" in spec:
             self.consumer.subscribe(pattern="^" + spec["pattern"])
         elif "topics" in spec:

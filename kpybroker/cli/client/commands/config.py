@@ -11,10 +11,14 @@ from kpybroker.cli.client.commands.options import client_command, examples, outp
 if TYPE_CHECKING:
     from kpybroker.cli.client.connect.settings import Connection
 
+    Choice = click.Choice[str]
+else:
+    Choice = click.Choice  # click before 8.2 has no parameters of types
+
 PLURALS = {"topics": "topic", "brokers": "broker"}
 
 
-class _Kind(click.Choice[str]):
+class _Kind(Choice):
     """`topic` or `broker`; the plural is accepted."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
