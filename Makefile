@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -120,6 +120,9 @@ bench-quotas: test-deps  ## how near clients come to the rate that a quota sets,
 
 bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
 	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
+
+bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes
+	$(BIN)/python -m compat_tests.bench.hostile $(BENCH)
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget

@@ -1,4 +1,4 @@
-"""The certificates of `kpybroker dev --tls`: an authority of its own, a broker that it signed, and a client.
+"""The certificates of brokers for development: an authority of its own, a broker that it signed, and a client.
 
 They are files in one directory, which stay the same from start to start, so that a client's settings stay valid. They
 are made again when one is about to expire, or when the broker has another name than they say.
@@ -32,12 +32,17 @@ class TlsFiles(NamedTuple):
 
 def certificates(directory: Path, host: str) -> TlsFiles:
     """The files in the directory, made if need be. `host`: what `--host` says. Raises OSError."""
-    files = TlsFiles(*(str(directory / name) for name in ("ca.pem", "broker.pem", "client.pem")))
+    files = files_in(directory)
     names = _names(host)
     if not _are_usable(files, names):
         directory.mkdir(parents=True, exist_ok=True)
         _make(files, names)
     return files
+
+
+def files_in(directory: Path) -> TlsFiles:
+    """Where the files of a directory are, made or not."""
+    return TlsFiles(*(str(directory / name) for name in ("ca.pem", "broker.pem", "client.pem")))
 
 
 def _names(host: str) -> list[str]:
