@@ -50,7 +50,7 @@ class DependencyError(Exception):
 
 
 def jars_dir(name: str) -> Path:
-    """Where the jars of `name` are (`kafka-3.9.1`, `kafka-4`, `spark-4.0.0`)."""
+    """Where the jars of `name` are (`kafka-3.9.1`, `kafka-4.3.1`, `spark-4.0.0`)."""
     override = os.environ.get("KPYBROKER_KAFKA_LIBS")
     return Path(override) if override and name == "kafka-3.9.1" else CACHE / "jvm" / name
 

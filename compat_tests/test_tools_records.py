@@ -218,7 +218,8 @@ def test_verifiable_consumer(tools: Tools, broker: Broker, topic: MakeTopic, nam
     assert all(event["success"] for event in heard if event["name"] == "offsets_committed")
     last = [event for event in heard if event["name"] == "offsets_committed"]
     assert last, heard
-    assert heard[-1]["name"] == "shutdown_complete"
+    ends = {event["name"] for event in heard[-2:]}
+    assert "shutdown_complete" in ends, heard  # 4.3 says after it that the shutdown was requested
 
 
 def test_perf_tools(tools: Tools, topic: MakeTopic) -> None:

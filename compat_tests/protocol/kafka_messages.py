@@ -38,7 +38,7 @@ def kafka_jars(name: str = "kafka-3.9.1") -> Path:
 def definitions() -> dict[str, dict[str, Any]]:
     """Every message definition by name, as Kafka's JSON says it, with `javaClass` added."""
     found = _definitions_in(kafka_jars())
-    later = _definitions_in(kafka_jars("kafka-4"))
+    later = _definitions_in(kafka_jars("kafka-4.3.1"))
     for api in LATER_APIS.values():
         found |= {name: later[name] for name in (f"{api}Request", f"{api}Response")}
     return found
@@ -69,7 +69,7 @@ def ask_java(commands: Iterable[str]) -> list[str]:
     """The answers of RoundTrip.java, one per command. What is about `LATER_APIS` Kafka 4.x answers, the rest 3.9.1."""
     asked = list(commands)
     later = [number for number, command in enumerate(asked) if _is_later(command)]
-    answers = dict(zip(later, ask_java_of("kafka-4", [asked[number] for number in later]), strict=True))
+    answers = dict(zip(later, ask_java_of("kafka-4.3.1", [asked[number] for number in later]), strict=True))
     rest = [number for number in range(len(asked)) if number not in answers]
     answers |= zip(rest, ask_java_of("kafka-3.9.1", [asked[number] for number in rest]), strict=True)
     return [answers[number] for number in range(len(asked))]

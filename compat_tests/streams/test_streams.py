@@ -162,7 +162,7 @@ def freeze_in_transaction(shop: Shop, broker: Broker, application: Application) 
     raise AssertionError(f"it was never caught in a transaction:\n{application.said()}")
 
 
-@pytest.mark.parametrize("jars", [pytest.param("streams-3.9.1", marks=pytest.mark.wide), "streams-4"])
+@pytest.mark.parametrize("jars", [pytest.param("streams-3.9.1", marks=pytest.mark.wide), "streams-4.3.1"])
 def test_joined_and_counted_once(own_broker: StartBroker, tmp_path: Path, jars: str) -> None:
     broker = own_broker(transaction_state_log_num_partitions=4, offsets_topic_num_partitions=4)
     for topic in TOPICS:

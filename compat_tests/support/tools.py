@@ -27,7 +27,7 @@ LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-tools.properties"
 JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
 
 VERSIONS = ("3.9.1", "4.x")
-JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
+JARS = {"3.9.1": "kafka-3.9.1", "4.x": "kafka-4.3.1", "2.8.2": "kafka-2.8.2", "0.10.2.2": "kafka-0.10.2.2"}
 
 MAIN_CLASSES = {
     "acls": "org.apache.kafka.tools.AclCommand",
@@ -84,6 +84,22 @@ LOGIN_OPTION = {
     "leader-election": "--admin.config",
     "console-producer": "--producer.config",
     "console-consumer": "--consumer.config",
+}
+# KIP-1147: since 4.2 these options have other names; the old ones work, and say so on the standard output.
+RENAMED = {
+    "console-producer": {
+        "--property": "--reader-property",
+        "--producer-property": "--command-property",
+        "--producer.config": "--command-config",
+    },
+    "console-consumer": {
+        "--property": "--formatter-property",
+        "--consumer-property": "--command-property",
+        "--consumer.config": "--command-config",
+    },
+    "console-share-consumer": {"--consumer-property": "--command-property"},
+    "producer-perf-test": {"--producer-props": "--command-property", "--producer.config": "--command-config"},
+    "consumer-perf-test": {"--messages": "--num-records", "--consumer.config": "--command-config"},
 }
 # A tool's own patience, where it is too short for a busy machine: the console producer waits 1.5 s for an answer, and
 # what it then could not write is a line in its log, with exit code 0.
@@ -182,14 +198,19 @@ class Tools:
         self.bootstrap = bootstrap
 
     def command(self, tool: str, *arguments: str) -> list[str]:
-        """The command line of `kafka-<tool>.sh`, with --bootstrap-server, or --zookeeper, filled in."""
+        """The command line of `kafka-<tool>.sh`, with --bootstrap-server, or --zookeeper, filled in.
+
+        Options have the names of 3.9.1 here; 4.x gets its own.
+        """
         main = self._main_class(tool)
         is_old = self.version in MAIN_CLASSES_ON_ZOOKEEPER
         option = "--zookeeper" if is_old else BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
         where = [option, self.bootstrap] if option else []
         login = login_at(self.bootstrap)
         with_login = [LOGIN_OPTION.get(tool, "--command-config"), str(login.file)] if login else []
-        return [*self._java(main), main, *where, *with_login, *PATIENCE.get(tool, []), *arguments]
+        renamed = RENAMED.get(tool, {}) if self.version == "4.x" else {}
+        words = [renamed.get(word, word) for word in (*with_login, *arguments)]
+        return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *words]
 
     def run(
         self,

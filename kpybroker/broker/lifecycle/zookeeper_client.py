@@ -74,7 +74,10 @@ def _refused(cause: str, fix: str) -> StartupError:
 
 
 def _sasl(file: str) -> Mapping[str, str] | None:
-    """kazoo's options; None without a file, or without the context in it, as JaasUtils.isZkSaslEnabled."""
+    """kazoo's options; None without a file, or without the context in it, as JaasUtils.isZkSaslEnabled.
+
+    An empty context is none: Java's Configuration gives no entries for it.
+    """
     if not file:
         return None
     from kpybroker.config.sources.jaas import JaasError, parse_jaas
@@ -83,7 +86,7 @@ def _sasl(file: str) -> Mapping[str, str] | None:
         modules = parse_jaas(file, Path(file).read_text()).get(JAAS_CONTEXT)
     except (OSError, UnicodeDecodeError, JaasError) as error:
         raise _refused(f"the JAAS login file cannot be read: {error}", "correct it, or name another") from error
-    if modules is None:
+    if not modules:
         return None
     options = modules[0].options if len(modules) == 1 and modules[0].name == DIGEST_LOGIN_MODULE else {}
     if not {"username", "password"} <= options.keys():

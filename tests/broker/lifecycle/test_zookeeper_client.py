@@ -37,6 +37,13 @@ def test_acls_need_a_broker_that_authenticates(tmp_path: Path) -> None:
     assert "zookeeper.set.acl is true" in refusal(zookeeper_set_acl="true", kpybroker_jaas_config_file=str(other))
 
 
+def test_an_empty_context_is_none_as_in_java(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.conf"
+    empty.write_text("Client {};")
+    zookeeper_tree(BrokerConfig({"zookeeper.connect": "127.0.0.1:1", "kpybroker.jaas.config.file": str(empty)}))
+    assert "zookeeper.set.acl is true" in refusal(zookeeper_set_acl="true", kpybroker_jaas_config_file=str(empty))
+
+
 def test_what_is_not_available_is_refused(tmp_path: Path) -> None:
     files = {
         "kerberos": "Client { com.sun.security.auth.module.Krb5LoginModule required; };",
