@@ -12,7 +12,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint unit compat-deps compat compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs
+.PHONY: help install run test lint unit compat-deps compat compat-secure compat-kafka compat-portable wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-groups bench-quotas bench-budget bench-shortcuts bench-tls soak soak-eos soak-eos-cluster soak-cluster soak-testing mutants replication-matrix power-cuts suites exchange fuzz demo specs clean compatibility docs bench-hostile
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -121,6 +121,9 @@ bench-quotas: test-deps  ## how near clients come to the rate that a quota sets,
 bench-tls: test-deps  ## produce and consume over TLS, handshakes, memory of an idle connection, next to Kafka's: 6 minutes
 	$(BIN)/python -m compat_tests.bench.tls $(BENCH)
 
+bench-hostile: test-deps  ## a logged-in client's p99 under half-open TLS handshakes and wrong logins, next to Kafka's: 8 minutes
+	$(BIN)/python -m compat_tests.bench.hostile $(BENCH)
+
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget
 
@@ -153,6 +156,9 @@ mutants: test-deps  ## brokers with one thing wrong each, and whether the storm 
 
 replication-matrix: test-deps  ## Kafka's own matrix of clean and hard deaths of leader, controller and follower: 6 minutes
 	$(PYTEST) compat_tests/cluster/test_matrix.py --replication-matrix
+
+compat-secure: test-deps  ## the cluster tests with SASL_SSL, SCRAM and ACLs on two kpybroker and one Kafka, the whole matrix
+	$(PYTEST) compat_tests/cluster --security=sasl_ssl --replication-matrix --ignore=compat_tests/cluster/test_secured.py
 
 suites: test-deps  ## the whole test suite of franz-go, a Go client, against kpybroker; SUITES='--broker kafka' for Kafka; needs Go
 	$(BIN)/python -m compat_tests.suites.go $(SUITES)

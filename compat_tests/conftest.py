@@ -54,6 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--keep-files", action="store_true", help="leave the brokers' directories in place")
     group.addoption("--deploy", action="store_true", help="build the image and boot the unit of docs/deploy")
     group.addoption("--replication-rounds", type=int, default=1, help="how often every broker of a cluster dies")
+    group.addoption(
+        "--security", choices=["none", "sasl_ssl"], default="none", help="of the clusters of compat_tests/cluster"
+    )
     group.addoption("--replication-matrix", action="store_true", help="every row of Kafka's replication matrix")
 
 

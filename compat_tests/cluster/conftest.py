@@ -1,30 +1,70 @@
-"""Clusters of three brokers on real ZooKeeper, of whatever kind `--broker` names; or of kinds that a test chooses."""
+"""Clusters of three brokers on real ZooKeeper, of whatever kind `--broker` names; or of kinds that a test chooses.
+
+With `--security sasl_ssl` they are secured (`compat_tests.security.secured`), and those of three brokers that a test
+does not choose are mixed: two of the kind that `--broker` names, and one of real Kafka.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from compat_tests.conftest import Launcher
+from compat_tests.security.secured import Secured, prepare_with
 from compat_tests.support.cluster import Cluster
 
 MakeCluster = Callable[..., Cluster]
 _numbers = itertools.count()
 
 
-def _make(launcher: Launcher, kinds: list[str], properties: dict[str, str]) -> Cluster:
-    name = f"cluster-{next(_numbers)}"
-    return Cluster(launcher.directory / name, launcher.zookeeper(name), kinds, properties)
+@pytest.fixture(scope="session")
+def all_are_secured(request: pytest.FixtureRequest) -> bool:
+    chosen: str = request.config.getoption("--security")
+    return chosen == "sasl_ssl"
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(launcher: Launcher) -> Iterator[Cluster]:
-    cluster = _make(launcher, [launcher.kind] * 3, {})
+def secured(all_are_secured: bool, tmp_path_factory: pytest.TempPathFactory) -> Secured | None:
+    """None: clusters are open. A module may decide this for itself."""
+    return Secured(tmp_path_factory.mktemp("secured")) if all_are_secured else None
+
+
+@contextmanager
+def _maker(launcher: Launcher, secured: Secured | None) -> Iterator[MakeCluster]:
+    made: list[Cluster] = []
+
+    def make(*kinds: str, **properties: str) -> Cluster:
+        name = f"cluster-{next(_numbers)}"
+        keys = {key.replace("_", "."): value for key, value in properties.items()}
+        third = launcher.kind if secured is None else "kafka"
+        chosen = list(kinds) or [launcher.kind, launcher.kind, third]
+        zookeeper = launcher.zookeeper(name)
+        prepare = prepare_with(secured, zookeeper)
+        made.append(Cluster(launcher.directory / name, zookeeper, chosen, keys, prepare))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for cluster in made:
+            cluster.close()
+
+
+@pytest.fixture(scope="module")
+def any_cluster(launcher: Launcher, secured: Secured | None) -> Iterator[MakeCluster]:
+    """Makes clusters for a module: `any_cluster("kpybroker", "kafka", ..., some_key="value")`, not started yet."""
+    with _maker(launcher, secured) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(any_cluster: MakeCluster) -> Cluster:
+    cluster = any_cluster()
     cluster.start()
-    yield cluster
-    cluster.close()
+    return cluster
 
 
 @pytest.fixture
@@ -35,15 +75,7 @@ def cluster(shared_cluster: Cluster) -> Cluster:
 
 
 @pytest.fixture
-def own_cluster(launcher: Launcher) -> Iterator[MakeCluster]:
-    """Makes clusters for one test: `own_cluster("kpybroker", "kafka", ..., some_key="value")`, not started yet."""
-    made: list[Cluster] = []
-
-    def make(*kinds: str, **properties: str) -> Cluster:
-        keys = {key.replace("_", "."): value for key, value in properties.items()}
-        made.append(_make(launcher, list(kinds) or [launcher.kind] * 3, keys))
-        return made[-1]
-
-    yield make
-    for cluster in made:
-        cluster.close()
+def own_cluster(launcher: Launcher, secured: Secured | None) -> Iterator[MakeCluster]:
+    """The same for one test."""
+    with _maker(launcher, secured) as make:
+        yield make

@@ -1,6 +1,6 @@
 """How long a partition is without a leader that serves: kpybroker and Kafka 3.9.1, one after the other, in turns.
 
-    python -m compat_tests.cluster.failover [--rounds 7] [--only kill] [--quick]
+    python -m compat_tests.cluster.failover [--rounds 7] [--only kill] [--quick] [--secured]
 
 Two clusters of three brokers on one ZooKeeper, one partition of three replicas. From the moment of
 SIGKILL or SIGTERM of its leader, its successor is asked to write a record with acks=all, over and over, until it does.
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from compat_tests.bench.brokers import scratch_directory
 from compat_tests.overload.raw import Raw
+from compat_tests.security.secured import Secured, prepare_with
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.services import Broker, ZooKeeper
 from kpybroker.wire.errors import ErrorCode
@@ -105,10 +106,14 @@ def measure(cluster: Cluster, case: Case) -> float:
 Results = dict[tuple[Case, str], list[float]]
 
 
-def run(directory: Path, cases: list[Case], rounds: int) -> Results:
+def run(directory: Path, cases: list[Case], rounds: int, is_secured: bool = False) -> Results:
     zookeeper = ZooKeeper(directory / "zookeeper")
     zookeeper.start()
-    clusters = {kind: Cluster(directory / kind, f"{zookeeper.connect}/{kind}", [kind] * 3, SESSION) for kind in KINDS}
+    secured = Secured(directory / "secured") if is_secured else None
+    clusters = {}
+    for kind in KINDS:
+        connect = f"{zookeeper.connect}/{kind}"
+        clusters[kind] = Cluster(directory / kind, connect, [kind] * 3, SESSION, prepare_with(secured, connect))
     results: Results = {(case, kind): [] for case in cases for kind in KINDS}
     try:
         for cluster in clusters.values():
@@ -146,10 +151,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help="cases with these words in their names")
     parser.add_argument("--quick", action="store_true", help="one round")
     parser.add_argument("--dir", help="where the brokers keep their files [the system's temporary directory]")
+    parser.add_argument("--secured", action="store_true", help="with SASL_SSL, SCRAM and ACLs")
     options = parser.parse_args(arguments)
     cases = [case for case in CASES if options.only in case.words]
     with scratch_directory(options.dir) as directory:
-        missed = report(run(directory, cases, 1 if options.quick else options.rounds))
+        missed = report(run(directory, cases, 1 if options.quick else options.rounds, options.secured))
     if missed:
         print(f"missed: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0

@@ -6,12 +6,11 @@ Nothing here depends on `--broker`: the cluster is mixed by its nature.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from compat_tests.conftest import Launcher
+from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
 
@@ -20,13 +19,10 @@ VALUES = [f"value {n}" for n in range(200)]
 
 
 @pytest.fixture(scope="module")
-def whole_cluster(launcher: Launcher) -> Iterator[Cluster]:
-    directory = launcher.directory / "mixed"
-    kinds = ["kpybroker", "kafka", "kafka"]
-    cluster = Cluster(directory, launcher.zookeeper("mixed"), kinds)
+def whole_cluster(any_cluster: MakeCluster) -> Cluster:
+    cluster = any_cluster("kpybroker", "kafka", "kafka")
     cluster.start()  # ours first, so that it is the controller
-    yield cluster
-    cluster.close()
+    return cluster
 
 
 @pytest.fixture

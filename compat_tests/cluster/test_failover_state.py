@@ -16,6 +16,7 @@ from compat_tests.exchange.clients import Sequenced
 from compat_tests.exchange.contents import Entry
 from compat_tests.overload.raw import Raw
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.logins import reach
 from compat_tests.support.quick import DEADLINE_S, QUIET
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode
@@ -53,9 +54,7 @@ class Transactional:
 
     def __init__(self, cluster: Cluster, topic: str, name: str) -> None:
         self._topic = topic
-        self.producer = Producer(
-            {"bootstrap.servers": cluster.bootstrap, "transactional.id": name, "linger.ms": 0, **QUIET}
-        )
+        self.producer = Producer({**reach(cluster.bootstrap), "transactional.id": name, "linger.ms": 0, **QUIET})
         self.producer.init_transactions(DEADLINE_S)
 
     def begin(self, *values: str) -> None:

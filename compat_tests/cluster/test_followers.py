@@ -14,6 +14,7 @@ from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import wait_for_equal_logs
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.logins import reach
 from compat_tests.support.records import digest
 from compat_tests.support.services import write_properties
 
@@ -30,7 +31,7 @@ class RackConsumer:
         keys = {key.replace("_", "."): value for key, value in config.items()}
         self.consumer = Consumer(
             {
-                "bootstrap.servers": cluster.bootstrap,
+                **reach(cluster.bootstrap),
                 "group.id": "none",
                 "client.rack": rack,
                 "statistics.interval.ms": 100,
@@ -82,7 +83,7 @@ def test_a_consumer_reads_from_the_replica_of_its_rack(racks: Cluster, name: str
     racks.create(name, "1:2:3")
     consumer = RackConsumer(racks, "c", name, isolation_level=isolation)
     values = [f"{n} {'x' * 1000}" for n in range(500)]
-    producer = Producer({"bootstrap.servers": racks.bootstrap, "transactional.id": name, **quick.QUIET})
+    producer = Producer({**reach(racks.bootstrap), "transactional.id": name, **quick.QUIET})
     producer.init_transactions(quick.DEADLINE_S)
     for ended_by in ("abort_transaction", "commit_transaction"):
         producer.begin_transaction()
@@ -124,7 +125,7 @@ def test_messages_of_10_mb_replicate_and_no_session_ends(own_cluster: MakeCluste
     cluster.create(name, "1:2:3", "--config", "min.insync.replicas=3")
     sessions = [cluster.registration(broker_id).czxid for broker_id in cluster.brokers]
     limits = {"message.max.bytes": 11_000_000, "queue.buffering.max.kbytes": 200_000}
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", **limits, **quick.QUIET})
+    producer = Producer({**reach(cluster.bootstrap), "acks": "all", **limits, **quick.QUIET})
     for seed in range(LARGE_COUNT):
         producer.produce(name, _large(seed), partition=0)
     assert producer.flush(60) == 0

@@ -15,6 +15,7 @@ from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import Reader, Writer, verify, wait_for_equal_logs
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.logins import login_at
 
 PARTITIONS = 3
 SPREAD = "1:2:3,2:3:1,3:1:2"
@@ -108,6 +109,8 @@ def test_a_kpybroker_replicates_leads_and_serves_groups_among_kafka_brokers(
 
 def test_kafkas_own_verification_reads_every_replica_and_finds_them_equal(cluster: Cluster, name: str) -> None:
     """kafka-replica-verification fetches each replica from its own broker, the followers' too, and compares them."""
+    if login_at(cluster.bootstrap) is not None:
+        pytest.skip("this tool cannot log in")
     cluster.create(name, SPREAD)
     _all_in_sync(cluster, name)
     for partition in range(PARTITIONS):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from compat_tests.support.logins import reach
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 
@@ -52,7 +53,7 @@ class Writer(_Client):
         self._padding = "." * size
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **reach(bootstrap),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 2,
@@ -107,7 +108,7 @@ class Reader(_Client):
         self.twice = 0
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **reach(bootstrap),
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "auto.commit.interval.ms": 500,
@@ -168,7 +169,7 @@ def verify(
 
 def _read(bootstrap: str, topic: str, partition: int) -> dict[int, bytes]:
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "verify", "enable.auto.commit": False, "check.crcs": True, **QUIET}
+        {**reach(bootstrap), "group.id": "verify", "enable.auto.commit": False, "check.crcs": True, **QUIET}
     )
     try:
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=READ_DEADLINE_S)

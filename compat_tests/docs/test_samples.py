@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from compat_tests.support.tools import MAIN_CLASSES, Tools
+from compat_tests.support.tools import Tools, write_commands
 from kpybroker.cli.client.connect.settings import ENVIRONMENT
 from tests.support.samples import DevBroker, dev_broker, run_sample
 
@@ -22,13 +21,7 @@ def broker_of_samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevB
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with `kafka-topics.sh` and the others."""
-    directory = tmp_path_factory.mktemp("commands")
-    for name in MAIN_CLASSES:
-        words = [word for word in Tools("3.9.1", "-").command(name) if word not in ("--bootstrap-server", "-")]
-        script = directory / f"kafka-{name}.sh"
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        script.chmod(0o755)
-    return directory
+    return write_commands(tmp_path_factory.mktemp("commands"))
 
 
 def places(broker: DevBroker, **renamed: str) -> dict[str, str]:

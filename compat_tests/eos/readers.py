@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from compat_tests.eos.check import Seen, Stored
+from compat_tests.support.logins import reach
 from compat_tests.support.quick import QUIET
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
@@ -21,7 +22,7 @@ DAMNING = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RAN
 
 def settings(bootstrap: str, isolation: str) -> dict[str, object]:
     return {
-        "bootstrap.servers": bootstrap,
+        **reach(bootstrap),
         "group.id": "none",
         "isolation.level": isolation,
         "enable.auto.commit": False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import Any
 
 from kpybroker.wire.api import API_INFO, ApiKey
@@ -29,8 +30,17 @@ def frame_of(request: Any, version: int) -> bytes:
 class Raw:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, address: tuple[str, int], timeout_s: float = TIMEOUT_S, context: ssl.SSLContext | None = None
+    ) -> None:
+        """Over TLS with a `context`."""
         self.socket = socket.create_connection(address, timeout_s)
+        if context is not None:
+            try:
+                self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
+            except BaseException:
+                self.socket.close()
+                raise
 
     def __enter__(self) -> Raw:
         return self

@@ -6,6 +6,7 @@ Memory is the process's peak (VmHWM), which Linux lets one reset, so that nothin
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ MIB = 1024 * 1024
 class Bystander(threading.Thread):
     """A stock producer and a stock consumer with a topic of their own."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, login: Mapping[str, Any] | None = None) -> None:
+        """`login`: the settings of its clients, on another listener maybe."""
         super().__init__(name="bystander", daemon=True)
         self._topic = topic
         create_topic(bootstrap, topic)
-        settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET}
+        settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **QUIET, **(login or {})}
         self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 0})
         self._consumer = Consumer({**settings, "group.id": "bystander", "auto.offset.reset": "earliest"})
         self._consumer.assign([TopicPartition(self._topic, 0, 0)])
@@ -97,10 +99,10 @@ def memory(pid: int, name: str) -> int:
 class Victim:
     """A broker, its process and the bystander."""
 
-    def __init__(self, broker: Broker, topic: str = "bystander") -> None:
+    def __init__(self, broker: Broker, topic: str = "bystander", login: Mapping[str, Any] | None = None) -> None:
         self.broker = broker
         self.pid = broker.service.pid
-        self.bystander = Bystander(broker.bootstrap, topic)
+        self.bystander = Bystander(broker.bootstrap, topic, login)
 
     @property
     def address(self) -> tuple[str, int]:

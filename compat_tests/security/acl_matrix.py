@@ -6,21 +6,33 @@ import re
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from compat_tests.differential.messages import plain_answer, request_frame
-from compat_tests.security.acl_callers import ADMIN_HOST, CALLERS, Caller, all_acls, creation
+from compat_tests.security.acl_callers import ADMIN_HOST, CALLERS, all_acls, allow_admin, creation
+from compat_tests.security.acl_differences import is_listed
 from compat_tests.security.acl_requests import GROUP, TOPIC, TXN, Names, Request
-from compat_tests.support.services import Broker
+from compat_tests.support.services import Broker, ZooKeeper
 from compat_tests.support.waiting import eventually
+from kpybroker.core.security.acls import Binding
 from kpybroker.wire.api import ApiKey
 
 _DEADLINE_S: Final = 120.0
 _AUDIT_LINE: Final = re.compile(r"Principal = .*? with resourceRefCount = \d+")
 _AUDIT_LOGGER: Final = "kafka.authorizer.logger"
 _BROKER_LOGGERS: Final = 8
+_ANY_ACL: Final[dict[str, Any]] = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 CLOSED: Final = {"the broker": "closed the connection"}
 _KEPT: Final = re.compile(
     r"(?:.*_)?error_code|error_message|.*authorized_operations|name|topic|topic_name|group_id|transactional_id"
@@ -80,20 +92,27 @@ def asking(port: int, host: str) -> Iterator[Asker]:
         asker.close()
 
 
-class Side:
-    """One broker with the ACLs of all callers, a topic, a group and a transactional id."""
+class Asking(Protocol):
+    """Who asks: its name, and the address that it asks from."""
 
-    def __init__(self, broker: Broker) -> None:
+    @property
+    def host(self) -> str: ...
+
+
+class Side:
+    """One broker with some ACLs, by default those of all callers, a topic, a group and a transactional id."""
+
+    def __init__(self, broker: Broker, acls: Sequence[Binding] | None = None) -> None:
         self.broker = broker
         with asking(broker.port, ADMIN_HOST) as admin:
             self._admin = admin
-            self._create_acls()
+            self.create_acls(all_acls() if acls is None else acls)
             self._create_topic()
-            self._create_group_and_transaction()
+            self.create_group_and_transaction()
             self._log_audit()
             self.topic_id = self._topic_id()
 
-    def answers(self, request: Request, callers: Iterable[Caller] = CALLERS) -> dict[str, Any]:
+    def answers(self, request: Request, callers: Iterable[Asking] = CALLERS) -> dict[str, Any]:
         """Caller -> what is compared of its response."""
         found = {}
         for caller in callers:
@@ -107,19 +126,31 @@ class Side:
         lines = _AUDIT_LINE.findall(self.broker.service.output())
         return Counter(line for line in lines if f"host = {ADMIN_HOST} " not in line)
 
+    def by(self, admin: Asker) -> Side:
+        """Itself; the administrator's next requests go through this connection."""
+        self._admin = admin
+        return self
+
     def _ask(self, api: ApiKey, version: int, **fields: Any) -> dict[str, Any]:
         return self._admin.ask(api, version, fields)
 
-    def _create_acls(self) -> None:
-        answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=[creation(acl) for acl in all_acls()])
-        assert {result["error_code"] for result in answer["results"]} == {0}, answer["results"][:3]
+    def create_acls(self, acls: Sequence[Binding]) -> None:
+        """By the administrator."""
+        answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=[creation(acl) for acl in acls])
+        assert {result["error_code"] for result in answer["results"]} <= {0}, answer["results"][:3]
+
+    def delete_acls(self) -> None:
+        """All of them, by the administrator."""
+        answer = self._ask(ApiKey.DELETE_ACLS, 3, filters=[_ANY_ACL])
+        assert answer["filter_results"][0]["error_code"] == 0, answer
 
     def _create_topic(self) -> None:
         topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}
         answer = self._ask(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=60000)
         assert answer["topics"][0]["error_code"] == 0, answer
 
-    def _create_group_and_transaction(self) -> None:
+    def create_group_and_transaction(self) -> None:
+        """By the administrator, again where a caller has deleted them."""
         partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
         topics = [{"name": TOPIC, "partitions": [partition]}]
 
@@ -166,3 +197,52 @@ def compared(answer: Any) -> Any:
         elif _KEPT.fullmatch(name) or answer is CLOSED:
             kept[name] = value
     return kept
+
+
+AUTHORIZED: Final = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
+    "log.retention.ms": "-1",  # the records are old, and each broker looks for such at its own times
+}
+
+
+@contextmanager
+def running_sides(
+    directory: Path, keys: Mapping[str, str], acls: Sequence[Binding] | None = None, *, admin: bool = True
+) -> Iterator[tuple[Side, Side]]:
+    """Kafka and kpybroker, on two parts of one ZooKeeper. `admin`: the tree has an ACL of the administrator."""
+    zookeeper = ZooKeeper(directory / "zookeeper")
+    brokers = []
+    try:
+        zookeeper.start()
+        for kind in ("kafka", "kpybroker"):
+            if admin:
+                allow_admin(f"{zookeeper.connect}/{kind}")
+            broker = Broker(kind, directory / kind, f"{zookeeper.connect}/{kind}", {**AUTHORIZED, **keys})
+            brokers.append(broker)
+            broker.service.start(lambda output: "started" in output)
+        kafka, ours = (Side(broker, acls) for broker in brokers)
+        yield kafka, ours
+    finally:
+        for broker in brokers:
+            broker.service.kill()
+        zookeeper.stop()
+
+
+def differences(sides: tuple[Side, Side], request: Request, callers: Sequence[Asking] = CALLERS) -> str:
+    """What the two brokers answer or audit differently, as a report; empty if they are alike."""
+    kafka, ours = sides
+    before = kafka.audit(), ours.audit()
+    expected, found = kafka.answers(request, callers), ours.answers(request, callers)
+    different = {
+        caller: (expected[caller], found[caller])
+        for caller in expected
+        if expected[caller] != found[caller] and not is_listed(request, expected[caller], found[caller])
+    }
+    lines = [f"{caller}:\n  kafka {theirs}\n  ours  {our}" for caller, (theirs, our) in different.items()]
+    denied = [dict(sorted((side.audit() - earlier).items())) for side, earlier in zip(sides, before, strict=True)]
+    if denied[0] != denied[1]:
+        lines.append(f"denials:\n  kafka {denied[0]}\n  ours  {denied[1]}")
+    return "\n".join([f"{len(lines)} differences", *lines[:6]]) if lines else ""

@@ -30,6 +30,13 @@ PROPERTIES = {
 """Leaders stay where a test has put them. A broker that `kill` ends is noticed at once (`sessions`)."""
 
 
+Prepare = Callable[[Broker], None]
+
+
+def leave_open(_: Broker) -> None:
+    """A `Prepare` that changes nothing."""
+
+
 class PartitionState(NamedTuple):
     leader: int
     isr: set[int]
@@ -40,11 +47,18 @@ class Cluster:
     """Brokers 1 to n, each of its own kind (`kafka` or `kpybroker`), none started yet."""
 
     def __init__(
-        self, directory: Path, zookeeper: str, kinds: Sequence[str], properties: dict[str, str] | None = None
+        self,
+        directory: Path,
+        zookeeper: str,
+        kinds: Sequence[str],
+        properties: dict[str, str] | None = None,
+        prepare: Prepare = leave_open,
     ) -> None:
+        """`prepare` is called with each new broker, and may change its configuration."""
         self.zookeeper = zookeeper
         self._directory = directory
         self._properties = PROPERTIES | (properties or {})
+        self._prepare = prepare
         self.brokers: dict[int, Broker] = {}
         for kind in kinds:
             self.add(kind)
@@ -63,6 +77,7 @@ class Cluster:
         keys = {key.replace("_", "."): value for key, value in overrides.items()}
         own = {"broker.id": str(broker_id), **self._properties, **keys}
         broker = Broker(kind, self._directory / f"broker-{broker_id}", self.zookeeper, own)
+        self._prepare(broker)
         self.brokers[broker_id] = broker
         return broker
 

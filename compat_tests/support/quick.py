@@ -8,6 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.support.logins import reach
+
 DEADLINE_S = 120.0
 # librdkafka talks to stderr when a broker goes away; here brokers go away on purpose
 QUIET = {"log_level": 0}
@@ -15,7 +17,7 @@ QUIET = {"log_level": 0}
 
 def admin_client(bootstrap: str) -> AdminClient:
     """Keep it in a variable: the futures it returns never complete once it is collected."""
-    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+    return AdminClient({**reach(bootstrap), **QUIET})
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, replicas: int = 1, **config: Any) -> None:
@@ -32,7 +34,7 @@ def fill(
     bootstrap: str, topic: str, values: Sequence[str], partition: int = 0, timestamps: Sequence[int] | None = None
 ) -> None:
     """Write `values` in order into one partition and wait until they are acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **QUIET})
+    producer = Producer({**reach(bootstrap), "linger.ms": 5, **QUIET})
     failures: list[str] = []
 
     def report(error: object, _message: Message) -> None:
@@ -50,7 +52,7 @@ def read(bootstrap: str, partitions: Sequence[tuple[str, int]], count: int, grou
     """Read `count` records from the start of `partitions`; with `group`, commit there what was read."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **reach(bootstrap),
             "group.id": group or "none",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -77,7 +79,7 @@ def read(bootstrap: str, partitions: Sequence[tuple[str, int]], count: int, grou
 
 def committed(bootstrap: str, group: str, partitions: Sequence[tuple[str, int]]) -> list[int]:
     """The offsets that `group` has committed."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
+    consumer = Consumer({**reach(bootstrap), "group.id": group, **QUIET})
     try:
         found = consumer.committed([TopicPartition(*part) for part in partitions], timeout=DEADLINE_S)
         return [part.offset for part in found]
@@ -86,7 +88,7 @@ def committed(bootstrap: str, group: str, partitions: Sequence[tuple[str, int]])
 
 
 def end_offset(bootstrap: str, topic: str, partition: int) -> int:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", **QUIET})
+    consumer = Consumer({**reach(bootstrap), "group.id": "none", **QUIET})
     try:
         end: int = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)[1]
         return end

@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
 from compat_tests.deps import ROOT, jars_dir
 from compat_tests.support.quick import admin_client
 from compat_tests.support.sessions import end_session
@@ -246,7 +249,7 @@ class Broker:
         """`options` are what KAFKA_OPTS would hold."""
         directory.mkdir(parents=True)
         self.kind = kind
-        self.port = free_port()
+        self.port = self.client_port = free_port()
         self.data_dir = directory / "data"
         self.properties = stock_properties(self.port, self.data_dir)
         if zookeeper is not None:
@@ -264,7 +267,8 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        """Where clients connect. Where that is not `port`, they may have to log in: `support.logins`."""
+        return f"127.0.0.1:{self.client_port}"
 
     def configure(self, overrides: Mapping[str, str]) -> None:
         """For the next start."""
@@ -279,8 +283,7 @@ class Broker:
         line = f"[KafkaServer id={self.node_id}] started"
         self.service.start(lambda output: line in output)
         admin = admin_client(self.bootstrap)
-        # librdkafka asks once: a client that comes before the controller is known waits for minutes
-        eventually(lambda: admin.list_topics(timeout=START_DEADLINE_S).controller_id >= 0, "a controller")
+        eventually(lambda: _knows_controller(admin), "a controller")
 
     def stop(self) -> None:
         code = self.service.stop()
@@ -295,6 +298,17 @@ class Broker:
     def restart(self) -> None:
         self.stop()
         self.start()
+
+
+def _knows_controller(admin: AdminClient) -> bool:
+    """librdkafka asks once: a client that comes before the controller is known waits for minutes."""
+    try:
+        controller: int = admin.list_topics(timeout=START_DEADLINE_S).controller_id
+        return controller >= 0
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError._PARTIAL:  # it has not received yet which brokers there are
+            return False
+        raise
 
 
 def kpybroker_executable() -> Path:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from compat_tests.deps import CACHE, ROOT, jars_dir
+from compat_tests.support.logins import login_at
 
 TOOL_DEADLINE_S = 180.0
 ARCHIVES = CACHE / "jvm" / "cds"
@@ -76,6 +78,12 @@ BOOTSTRAP_OPTION = {
     "e2e-latency": None,
     "message-copier": "--broker-list",
     "replica-verification": "--broker-list",
+}
+# how a tool is given the settings of its clients
+LOGIN_OPTION = {
+    "leader-election": "--admin.config",
+    "console-producer": "--producer.config",
+    "console-consumer": "--consumer.config",
 }
 # KIP-1147: since 4.2 these options have other names; the old ones work, and say so on the standard output.
 RENAMED = {
@@ -172,6 +180,16 @@ def _argument_file(version: str) -> Path:
     return path
 
 
+def write_commands(directory: Path) -> Path:
+    """Make it a directory with `kafka-topics.sh` and the others, for the PATH of a sample."""
+    for name in MAIN_CLASSES:
+        words = [word for word in Tools("3.9.1", "-").command(name) if word not in ("--bootstrap-server", "-")]
+        script = directory / f"kafka-{name}.sh"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
+    return directory
+
+
 class Tools:
     """The tools of one Kafka version against one broker; of an old one, against a ZooKeeper that `bootstrap` names."""
 
@@ -188,8 +206,10 @@ class Tools:
         is_old = self.version in MAIN_CLASSES_ON_ZOOKEEPER
         option = "--zookeeper" if is_old else BOOTSTRAP_OPTION.get(tool, "--bootstrap-server")
         where = [option, self.bootstrap] if option else []
+        login = login_at(self.bootstrap)
+        with_login = [LOGIN_OPTION.get(tool, "--command-config"), str(login.file)] if login else []
         renamed = RENAMED.get(tool, {}) if self.version == "4.x" else {}
-        words = [renamed.get(word, word) for word in arguments]
+        words = [renamed.get(word, word) for word in (*with_login, *arguments)]
         return [*self._java(main), main, *where, *PATIENCE.get(tool, []), *words]
 
     def run(

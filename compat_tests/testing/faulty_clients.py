@@ -134,7 +134,7 @@ def consume(
 def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, options: dict[str, Any]) -> None:
     from confluent_kafka import KafkaException
 
-    quick = {"fetch_error_backoff_ms": 20, "reconnect_backoff_ms": 10}
+    quick: dict[str, Any] = {"fetch_error_backoff_ms": 20, "reconnect_backoff_ms": 10}
     consumer = broker.consumer(group, topic, library="confluent-kafka", check_crcs=True, **quick, **options)
     try:
         while wanted.goes_on():
@@ -151,7 +151,7 @@ def _confluent_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, 
 
 
 def _kafka_python_consumer(broker: Broker, topic: str, group: str, wanted: Wanted, options: dict[str, Any]) -> None:
-    quick = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 10}
+    quick: dict[str, Any] = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 10}
     consumer = broker.consumer(group, topic, library="kafka-python", **quick, **options)
     try:
         while wanted.goes_on():

@@ -242,7 +242,7 @@ class Broker:
         from kpybroker.broker.security.tokens import DelegationTokens, secret_key
 
         key = secret_key(self.config)
-        return None if key is None else DelegationTokens(self, key, lambda: self.controller.is_active)
+        return None if key is None else DelegationTokens(self, key, lambda after: self.controller.next_term(after))
 
     async def _open_tree(self) -> Tree:
         tree = self._given_tree

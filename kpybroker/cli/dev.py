@@ -6,20 +6,17 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kpybroker.broker.lifecycle.errors import EXIT_STORAGE
 from kpybroker.cli import run
-from kpybroker.cli.dev_security import DEFAULT_SASL, security_of, with_acls
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.logs import set_up_logging
 from kpybroker.cli.options import DevOptions, listener, parse_overrides, python_level
 from kpybroker.config.development import development_defaults
+from kpybroker.control.development.security import NoCertificates, broker_keys, tls_directory, tls_files
 from kpybroker.control.process.ephemeral import ephemeral_directory
-
-if TYPE_CHECKING:
-    from kpybroker.cli.dev_certificates import TlsFiles
 
 DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
@@ -27,8 +24,6 @@ DIRECTORY_KEYS = ("log.dirs", "log.dir")
 def run_dev(options: DevOptions) -> int:
     """Run the broker, or the cluster, until it is stopped; the exit code."""
     set_up_logging(options.log_format, python_level(options.log_level or "INFO"), quiet=options.log_level is None)
-    if options.acl and options.sasl is None:
-        options = options._replace(sasl=DEFAULT_SASL)
     given = parse_overrides(options.overrides)
     _check_directories(options, given)
     if options.ephemeral:
@@ -67,11 +62,18 @@ def _check_directories(options: DevOptions, given: Mapping[str, str]) -> None:
 
 
 def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary: str | None = None) -> int:
-    security = security_of(options.sasl, _certificates(options, data_dir, temporary) if options.tls else None)
-    if options.acl:
-        security = with_acls(security)
-    defaults = development_defaults(options.brokers) | dict(security.keys)
-    extras = run.Extras(f"{data_dir}-more", options.control, options.exit_with, security.show)
+    wanted = options.security
+    try:
+        tls = tls_files(tls_directory(data_dir, temporary), options.host) if wanted.tls else None
+    except NoCertificates as error:
+        fail(error.cause, error.fix, EXIT_CONFIG if error.is_missing else EXIT_STORAGE)
+    defaults = development_defaults(options.brokers) | broker_keys(wanted, tls)
+    show = None
+    if wanted.protocol != "PLAINTEXT":
+        from kpybroker.cli.dev_security import client_lines
+
+        show = partial(client_lines, wanted=wanted, tls=tls)
+    extras = run.Extras(f"{data_dir}-more", options.control, options.exit_with, show)
     if options.brokers > 1:
         from kpybroker.cli import dev_cluster
 
@@ -83,25 +85,9 @@ def _run(options: DevOptions, data_dir: str, given: Mapping[str, str], temporary
     if not any(key in given for key in DIRECTORY_KEYS):
         _check_no_cluster(data_dir)
         defaults["log.dirs"] = data_dir
-    props = {**defaults, "listeners": listener(options.host, options.port, security.protocol), **given}
+    props = {**defaults, "listeners": listener(options.host, options.port, wanted.protocol), **given}
     plan = run.plan(props, "from the command line", temporary)
     return run.run([plan], extras)
-
-
-def _certificates(options: DevOptions, data_dir: str, temporary: str | None) -> TlsFiles:
-    """Next to the data: they live as long."""
-    try:
-        from kpybroker.cli.dev_certificates import certificates
-
-        return certificates(Path(temporary) / "tls" if temporary else Path(f"{data_dir}-tls"), options.host)
-    except ModuleNotFoundError:
-        fail("--tls needs the package cryptography", "pip install 'kpybroker[security]'", EXIT_CONFIG)
-    except OSError as error:
-        fail(
-            f"the certificates of --tls cannot be written: {error}",
-            "choose another place with --data-dir",
-            EXIT_STORAGE,
-        )
 
 
 def _check_no_cluster(data_dir: str) -> None:

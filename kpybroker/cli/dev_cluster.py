@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kpybroker.cli import run
-from kpybroker.cli.dev_security import protocol_of
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
 from kpybroker.cli.options import DevOptions, listener
 
@@ -65,7 +64,7 @@ def plans(props: Mapping[str, str], options: DevOptions, data_dir: str, temporar
     """One plan for each broker: ids from 0, ports from `port` (0: any free ones), directories below `data_dir`."""
     Path(data_dir).mkdir(parents=True, exist_ok=True)
     wanted = []
-    protocol = protocol_of(options.sasl, options.tls)
+    protocol = options.security.protocol
     for broker_id in range(options.brokers):
         own = {
             "broker.id": str(broker_id),

@@ -1,4 +1,4 @@
-"""Garbage collection of the process, tuned for a broker that has it to itself.
+"""Garbage collection of the process, and its heap, tuned for a broker that has it to itself.
 
 These settings are of the whole interpreter, so only the command line makes them: a broker inside a Python program
 leaves the program's garbage alone.
@@ -7,13 +7,22 @@ leaves the program's garbage alone.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Final
+
+from kpybroker.system import give_back_memory, resident_bytes
 
 THRESHOLDS: Final = (5_000, 3, 1_000_000)
 """A young collection looks at 20,000 objects at most: it blocks the loop for 10 ms where ten times as many take 70. No
 full collection starts by itself, for the same reason."""
 INTERVAL_S: Final = 60.0
 YOUNG_COLLECTIONS_MIN: Final = 100
+
+LOOK_INTERVAL_S: Final = 10.0
+GROWN_BYTES_MIN: Final = 24 * 1024 * 1024
+"""A smaller heap is left alone."""
+STEADY_BYTES: Final = 4 * 1024 * 1024
+"""Growth between two looks that says nothing."""
 
 
 def freeze() -> None:
@@ -35,3 +44,27 @@ async def collect() -> None:
         if gc.get_count()[2] >= YOUNG_COLLECTIONS_MIN:
             gc.collect()
             freeze()
+
+
+async def give_back(
+    resident: Callable[[], int | None] = resident_bytes, give: Callable[[], None] = give_back_memory
+) -> None:
+    """Return memory to the system once a crowd of clients has gone that took it.
+
+    Much of it is in cycles, such as that of an exception with its frames, which young collections have passed by; and
+    what is freed is in pieces all over the heap, where the C library keeps it. Looked for is a process that has grown
+    since the last time, and grows no more.
+    """
+    import trio
+
+    base, last = resident(), 0
+    while base is not None:
+        await trio.sleep(LOOK_INTERVAL_S)
+        now = resident() or 0
+        base = min(base, now)
+        if now - base >= GROWN_BYTES_MIN and now - last < STEADY_BYTES:
+            gc.collect()
+            freeze()
+            await trio.to_thread.run_sync(give)  # a trim frees the interpreter, and the loop goes on
+            base = now = resident() or 0
+        last = now

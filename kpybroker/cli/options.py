@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kpybroker.cli.exit_codes import EXIT_CONFIG, fail
+from kpybroker.control.development.security import Wanted
 
 
 class DevOptions(NamedTuple):
@@ -25,6 +26,11 @@ class DevOptions(NamedTuple):
     sasl: str | None = None
     acl: bool = False
     tls: bool = False
+
+    @property
+    def security(self) -> Wanted:
+        """What `--tls`, `--sasl` and `--acl` ask for together."""
+        return Wanted(self.tls, self.sasl, self.acl).complete()
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -123,6 +124,7 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
         if extras.exit_with is not None:
             _exit_with(extras.exit_with, stop, plans[0].temporary)
         nursery.start_soon(garbage.collect)
+        nursery.start_soon(garbage.give_back)
         if REPORT_SIGNALS:
             await nursery.start(_report_on_signals, hosted)
         control = None
@@ -133,14 +135,23 @@ async def _serve(plans: Sequence[Plan], extras: Extras) -> None:
 
         async def on_ready() -> None:
             facts = _facts(list(hosted.brokers.values()), plans[0], control)
-            if extras.clients is not None:
-                facts = facts._replace(clients=extras.clients(bootstrap_servers(facts.nodes)))
+            show = extras.clients or partial(_secured_clients, plans[0].config)
+            facts = facts._replace(clients=show(bootstrap_servers(facts.nodes)))
             announce(facts, to_a_person=extras.exit_with is None)
 
         await hosted.run(on_ready)
         nursery.cancel_scope.cancel()
     if hosted.fatal is not None:
         raise hosted.fatal
+
+
+def _secured_clients(config: BrokerConfig, at: str) -> Sequence[str]:
+    """For the operator of a listener with TLS or logins; none for a plain one."""
+    if config.listeners[0].security_protocol == "PLAINTEXT":
+        return ()
+    from kpybroker.cli.secured_clients import lines
+
+    return lines(config, at)
 
 
 def _exit_with(pid: int, stop: Callable[[], None], temporary: str | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kpybroker.testing import Broker, TestingError
 
 
@@ -32,9 +34,12 @@ class _Elsewhere:
 class AttachedBroker(Broker):
     """As a `Broker`, but `stop` leaves it running."""
 
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__()
+    def __init__(self, host: str, port: int, directory: str | None = None, **security: Any) -> None:
+        """The address of its channel; where its files are, and the security that it was started with."""
+        super().__init__(**security)
         self._elsewhere = _Elsewhere(host, port)
+        if directory is not None:
+            self._launch.directory = directory
 
     def _new_runner(self) -> _Elsewhere:
         return self._elsewhere

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kpybroker.pytest_plugin.options import broker_scope, external, extra_config
+from kpybroker.pytest_plugin.options import broker_scope, external, extra_config, security
 
 if TYPE_CHECKING:
     from kpybroker.pytest_plugin.external import ExternalKafka
@@ -47,7 +47,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[AnyBroker]:
         return
     from kpybroker.testing import Broker
 
-    with Broker(config=extra_config(request.config)) as broker:
+    with Broker(config=extra_config(request.config), **security(request.config)) as broker:
         yield broker
 
 
@@ -63,13 +63,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     _skip_if_external(request, "kafka_cluster stops and parts brokers")
     from kpybroker.testing import Cluster
 
-    with Cluster(brokers=3, config=extra_config(request.config)) as cluster:
+    with Cluster(brokers=3, config=extra_config(request.config), **security(request.config)) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker | Cluster]]:
-    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(num_brokers=3)`.
+    """Starts brokers for this test: `kafka_broker_factory(partitions=3)`, `kafka_broker_factory(num_brokers=3)`,
+    `kafka_broker_factory(tls=True, sasl="scram")`.
 
     The arguments are those of `kpybroker.testing.Broker` and `Cluster`; all end with the test.
     """
@@ -80,6 +81,7 @@ def kafka_broker_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..
 
     def start(num_brokers: int = 1, *, config: dict[str, Any] | None = None, **options: Any) -> Broker | Cluster:
         keys = {**extra_config(request.config), **(config or {})}
+        options = {**security(request.config), **options}
         made = Broker(config=keys, **options) if num_brokers == 1 else Cluster(num_brokers, config=keys, **options)
         started.append(made.start())
         return made

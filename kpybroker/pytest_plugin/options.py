@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
@@ -29,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka-broker-scope", choices=SCOPES, help="how long one kafka_broker lives; overrides kafka_broker_scope"
     )
     parser.addini("kafka_broker_extra_config", "keys of the broker, one `key=value` a line", "linelist", [])
+    parser.addini("kafka_broker_tls", "whether brokers have TLS, with certificates of their own", "bool", False)
+    parser.addini("kafka_broker_sasl", "how clients log in: plain, scram, oauthbearer", default="")
+    parser.addini("kafka_broker_acl", "whether clients may only do what ACLs allow", "bool", False)
     parser.addini("kafka_broker_scope", "how long one kafka_broker lives: session, module, class, function", default="")
 
 
@@ -61,6 +64,12 @@ def scope(config: pytest.Config) -> Scope:
 def broker_scope(fixture_name: str, config: pytest.Config) -> Scope:
     """For `pytest.fixture(scope=...)`."""
     return scope(config)
+
+
+def security(config: pytest.Config) -> dict[str, Any]:
+    """The arguments of `Broker` by `kafka_broker_tls`, `kafka_broker_sasl` and `kafka_broker_acl`."""
+    found = {name: config.getini(f"kafka_broker_{name}") for name in ("tls", "sasl", "acl")}
+    return {name: value for name, value in found.items() if value}
 
 
 def extra_config(config: pytest.Config) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from kpybroker.pytest_plugin.options import extra_config, scope
+from kpybroker.pytest_plugin.options import extra_config, scope, security
 
 if TYPE_CHECKING:
     from kpybroker.testing import Broker
@@ -38,7 +38,8 @@ def shared_broker(request: pytest.FixtureRequest) -> Broker | None:
         return None
     from kpybroker.pytest_plugin.attached import AttachedBroker
 
-    return AttachedBroker(*_address(_place(worker["testrunuid"]), extra_config(config)))
+    wanted = security(config)
+    return AttachedBroker(*_address(_place(worker["testrunuid"]), extra_config(config), wanted), **wanted)
 
 
 def _is_remote(worker: Mapping[str, Any]) -> bool:
@@ -50,8 +51,8 @@ def _place(run_id: str) -> Path:
     return Path(tempfile.gettempdir()) / f"kpybroker-pytest-{run_id}"
 
 
-def _address(place: Path, keys: Mapping[str, str]) -> tuple[str, int]:
-    """Of the control channel; starts the broker if no other worker does."""
+def _address(place: Path, keys: Mapping[str, str], wanted: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Host and port of the control channel, and where its files are; starts the broker if no other worker does."""
     place.mkdir(exist_ok=True)
     found = place / "broker.json"
     try:
@@ -59,15 +60,17 @@ def _address(place: Path, keys: Mapping[str, str]) -> tuple[str, int]:
     except FileExistsError:
         return _wait_for(found)
     from kpybroker.testing.running.launch import Launch
+    from kpybroker.testing.security import Security
 
     try:
-        runner = Launch(1, dict(keys), "127.0.0.1", 0, None, False, False).process(exit_with=os.getppid())
-        host, port = runner.start(START_S_MAX)
+        security_ = Security(**{"tls": False, "sasl": None, "acl": False, **wanted})
+        launch = Launch(1, dict(keys), "127.0.0.1", 0, None, False, False, security_.wanted)
+        host, port = launch.process(exit_with=os.getppid()).start(START_S_MAX)
     except Exception as error:
         _publish(found, {"error": str(error)})
         raise
-    _publish(found, {"host": host, "port": port})
-    return host, port
+    _publish(found, {"host": host, "port": port, "directory": launch.directory})
+    return host, port, launch.directory
 
 
 def _publish(file: Path, value: Mapping[str, Any]) -> None:
@@ -76,7 +79,7 @@ def _publish(file: Path, value: Mapping[str, Any]) -> None:
     written.replace(file)
 
 
-def _wait_for(file: Path) -> tuple[str, int]:
+def _wait_for(file: Path) -> tuple[str, int, str]:
     end = time.monotonic() + START_S_MAX
     while not file.exists():
         if time.monotonic() > end:
@@ -85,7 +88,7 @@ def _wait_for(file: Path) -> tuple[str, int]:
     value = json.loads(file.read_text())
     if "error" in value:
         raise pytest.UsageError(f"the broker that the workers share did not start: {value['error']}")
-    return value["host"], value["port"]
+    return value["host"], value["port"], value["directory"]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

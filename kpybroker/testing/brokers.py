@@ -14,6 +14,7 @@ from kpybroker.testing.errors import BrokerGone, TestingError, UsageError
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.looking import text_of
 from kpybroker.testing.running.channel import Channel
+from kpybroker.testing.security import Security
 from kpybroker.testing.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from kpybroker.testing.look import Group
     from kpybroker.testing.running.runner import Runner
+    from kpybroker.testing.security import Sasl
 
 T = TypeVar("T")
 
@@ -42,6 +44,9 @@ class Brokers(Asserting):
         partitions: int | None = None,
         auto_create: bool | None = None,
         config: Mapping[str, Any] | None = None,
+        tls: bool = False,
+        sasl: Sasl | None = None,
+        acl: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
         data_dir: str | os.PathLike[str] | None = None,
@@ -57,7 +62,8 @@ class Brokers(Asserting):
         if auto_create is not None:
             keys["auto.create.topics.enable"] = text_of(auto_create)
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, partitions or 1)
-        self._launch = Launch(brokers, keys, host, port, data_dir, keep, in_thread)
+        self._security = Security(tls, sasl, acl)
+        self._launch = Launch(brokers, keys, host, port, data_dir, keep, in_thread, self._security.wanted)
         self._start_timeout = start_timeout
         self._runner: Runner | None = None
         self._channel: Channel | None = None
@@ -182,32 +188,55 @@ class Brokers(Asserting):
         """The same, under the name that other packages have for it."""
         return self.bootstrap_servers
 
-    def config(self, library: str, **extra: Any) -> dict[str, Any]:
+    @property
+    def users(self) -> Mapping[str, str]:
+        """The users of `sasl` with their passwords; with `acl`, admin may do everything."""
+        return self._security.users
+
+    def config(self, library: str, *, user: str | None = None, **extra: Any) -> dict[str, Any]:
         """The configuration of a client: of confluent-kafka, kafka-python, aiokafka, java or spark.
 
-        `extra` are further settings; `auto_offset_reset` is `auto.offset.reset` where names have dots.
+        `user`: one of `users`, by default alice. `extra` are further settings; `auto_offset_reset` is
+        `auto.offset.reset` where names have dots.
         """
-        return clients.config(library, self.bootstrap_servers, extra)
+        return clients.config(library, self.bootstrap_servers, self._settings(library, user, extra))
 
-    def admin(self, *, library: str | None = None, **extra: Any) -> Any:
-        """An admin client of confluent-kafka, or else of kafka-python. Close it."""
-        return clients.admin(clients.chosen(library), self.bootstrap_servers, extra)
+    def _settings(self, library: str, user: str | None, extra: dict[str, Any]) -> dict[str, Any]:
+        return {**self._security.settings(library, user, self._launch.place), **extra}
 
-    def producer(self, *, library: str | None = None, **extra: Any) -> Any:
+    def admin(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
+        """An admin client of confluent-kafka, or else of kafka-python. Close it. `user`: by default admin."""
+        library, user = clients.chosen(library), user or self._security.admin
+        return clients.admin(library, self.bootstrap_servers, self._settings(library, user, extra))
+
+    def producer(self, *, library: str | None = None, user: str | None = None, **extra: Any) -> Any:
         """A producer of confluent-kafka, or else of kafka-python. Flush and close it."""
-        return clients.producer(clients.chosen(library), self.bootstrap_servers, extra)
+        library = clients.chosen(library)
+        return clients.producer(library, self.bootstrap_servers, self._settings(library, user, extra))
 
-    def consumer(self, group: str | None = None, *topics: str, library: str | None = None, **extra: Any) -> Any:
+    def consumer(
+        self,
+        group: str | None = None,
+        *topics: str,
+        library: str | None = None,
+        user: str | None = None,
+        **extra: Any,
+    ) -> Any:
         """A consumer of confluent-kafka, or else of kafka-python, subscribed, from the earliest offset. Close it."""
-        return clients.consumer(clients.chosen(library), self.bootstrap_servers, group, topics, extra)
+        library = clients.chosen(library)
+        extra = self._settings(library, user, extra)
+        return clients.consumer(library, self.bootstrap_servers, group, topics, extra)
 
-    def aio_producer(self, **extra: Any) -> Any:
+    def aio_producer(self, *, user: str | None = None, **extra: Any) -> Any:
         """A producer of aiokafka: `async with broker.aio_producer() as producer`."""
-        return clients.aio_producer(self.bootstrap_servers, extra)
+        clients.check_aiokafka()
+        return clients.aio_producer(self.bootstrap_servers, self._settings(clients.AIOKAFKA, user, extra))
 
-    def aio_consumer(self, group: str | None = None, *topics: str, **extra: Any) -> Any:
+    def aio_consumer(self, group: str | None = None, *topics: str, user: str | None = None, **extra: Any) -> Any:
         """A consumer of aiokafka, from the earliest offset: `async with broker.aio_consumer("g", "orders") as ...`."""
-        return clients.aio_consumer(self.bootstrap_servers, group, topics, extra)
+        clients.check_aiokafka()
+        settings = self._settings(clients.AIOKAFKA, user, extra)
+        return clients.aio_consumer(self.bootstrap_servers, group, topics, settings)
 
     # --- faults and time
 

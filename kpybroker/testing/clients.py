@@ -94,7 +94,7 @@ def consumer(library: str, servers: str, group: str | None, topics: tuple[str, .
 
 def aio_producer(servers: str, extra: dict[str, Any]) -> Any:
     """`AIOKafkaProducer`, not started."""
-    _check_aiokafka()
+    check_aiokafka()
     from aiokafka import AIOKafkaProducer
 
     return AIOKafkaProducer(**config(AIOKAFKA, servers, extra))
@@ -102,14 +102,15 @@ def aio_producer(servers: str, extra: dict[str, Any]) -> Any:
 
 def aio_consumer(servers: str, group: str | None, topics: tuple[str, ...], extra: dict[str, Any]) -> Any:
     """`AIOKafkaConsumer` from the earliest offset, not started."""
-    _check_aiokafka()
+    check_aiokafka()
     from aiokafka import AIOKafkaConsumer
 
     settings = {"group_id": group, "auto_offset_reset": "earliest", **extra}
     return AIOKafkaConsumer(*topics, **config(AIOKAFKA, servers, settings))
 
 
-def _check_aiokafka() -> None:
+def check_aiokafka() -> None:
+    """Raise UsageError where it is not installed."""
     if importlib.util.find_spec("aiokafka") is None:
         raise UsageError("aiokafka is not installed", "pip install aiokafka")
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import os
 
     from kpybroker.testing.running.channel import Channel
+    from kpybroker.testing.security import Sasl
 
 
 class Node:
@@ -89,6 +90,9 @@ class Cluster(Brokers):
         partitions: int | None = None,
         auto_create: bool | None = None,
         config: Mapping[str, Any] | None = None,
+        tls: bool = False,
+        sasl: Sasl | None = None,
+        acl: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
         data_dir: str | os.PathLike[str] | None = None,
@@ -102,6 +106,9 @@ class Cluster(Brokers):
             partitions=partitions,
             auto_create=auto_create,
             config=config,
+            tls=tls,
+            sasl=sasl,
+            acl=acl,
             host=host,
             port=port,
             data_dir=data_dir,

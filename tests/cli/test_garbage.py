@@ -33,6 +33,41 @@ async def test_a_broker_inside_a_program_leaves_its_garbage_alone(
     assert called == []
 
 
+@pytest.mark.parametrize(
+    ("sizes_mb", "given_at"),
+    [
+        ([50, 51, 60, 70, 70, 70], []),
+        ([50, 150, 150, 60, 60, 60], [2]),
+        ([50, 100, 151, 153, 60, 60], [3]),
+        ([50, 100, 150, 150, 60, 150, 150, 61, 61], [3, 6]),
+        ([50, 150, 150, 149, 149, 149], [2]),
+        ([150, 50, 100, 99, 50], [3]),
+        ([None, 1000, 1000], []),
+    ],
+    ids=["small", "once", "nearly steady", "while it grows", "in use", "less than at first", "unknown"],
+)
+def test_memory_is_given_back_once_a_grown_process_grows_no_more(
+    restored: None, monkeypatch: pytest.MonkeyPatch, sizes_mb: list[int | None], given_at: list[int]
+) -> None:
+    """`sizes_mb` are those at the looks; what is looked at after a trim is the next one."""
+    looks: list[int | None] = []
+    given: list[int] = []
+    collected: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(len(looks) - 1))
+
+    def resident() -> int | None:
+        size = sizes_mb[min(len(looks), len(sizes_mb) - 1)]
+        looks.append(size)
+        return None if size is None else size * 1024 * 1024
+
+    async def for_all_looks() -> None:
+        with trio.move_on_after((len(sizes_mb) + 1) * garbage.LOOK_INTERVAL_S):
+            await garbage.give_back(resident, lambda: given.append(len(looks) - 1))
+
+    trio.run(for_all_looks, clock=trio.testing.MockClock(autojump_threshold=0.01))
+    assert given == collected == given_at
+
+
 def test_full_collections_wait_until_many_objects_have_survived(
     restored: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

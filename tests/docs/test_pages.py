@@ -16,6 +16,7 @@ TESTS = [
     ROOT / "tests" / "docs" / "test_samples.py",
     ROOT / "tests" / "docs" / "test_testing_samples.py",
     ROOT / "compat_tests" / "docs" / "test_samples.py",
+    ROOT / "compat_tests" / "security" / "test_rolling_change.py",
     ROOT / "tests" / "docs" / "test_deploy.py",
     ROOT / "compat_tests" / "test_delivery.py",
     ROOT / "tests" / "docs" / "test_security_samples.py",

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from kpybroker.broker.requests.served import SERVED
 from kpybroker.config.sources.properties import load_properties
 from tests.support.ports import free_port
 from tests.support.samples import (
     READY,
+    ROOT,
     SAMPLES,
     dev_broker,
     environment,
@@ -28,6 +30,7 @@ from tests.support.samples import (
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 SETTINGS = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "alice", "sasl.password": "alice-secret"}
+AUTHORITY = "certificates/ca.pem"
 
 
 def cluster_id(bootstrap: str, mechanism: str, **changed: str) -> str:
@@ -38,14 +41,23 @@ def cluster_id(bootstrap: str, mechanism: str, **changed: str) -> str:
 
 
 def test_a_user_is_created_logs_in_and_is_removed(tmp_path: Path) -> None:
-    with dev_broker(tmp_path / "data", "--sasl", "scram") as running:
-        out = run_sample("security/scram_users.py", tmp_path, {"127.0.0.1:9092": running.bootstrap})
+    with dev_broker(tmp_path / "data", "--tls", "--sasl", "scram") as running:
+        place = {"127.0.0.1:9092": running.bootstrap, AUTHORITY: str(tmp_path / "data-tls" / "ca.pem")}
+        out = run_sample("security/scram_users.py", tmp_path, place)
     first, second = out.splitlines()
     assert first.startswith("carol is logged in at cluster ")
     assert second == "carol is gone"
 
 
-@pytest.mark.parametrize("name", ["sasl.properties", "acls.properties"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.properties",
+        "acls.properties",
+        "oauthbearer/between.properties",
+        *(f"rolling/step-{step}.properties" for step in (1, 3, 4)),
+    ],
+)
 def test_every_key_of_the_sample_has_an_effect(name: str) -> None:
     assert unknown_or_without_effect(load_properties(str(SAMPLES / "security" / name))) == []
 
@@ -57,7 +69,8 @@ def broker_of(name: str, directory: Path) -> Iterator[str]:
     file = directory / "server.properties"
     file.write_text(f"{text_of(name, {'127.0.0.1:9092': address})}log.dirs={directory / 'data'}\n")
     command = [sys.executable, "-m", "kpybroker", "server", str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(directory / "home")) as process:
+    env = environment(directory / "home")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=directory) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline().startswith(READY)
@@ -67,8 +80,22 @@ def broker_of(name: str, directory: Path) -> Iterator[str]:
 
 
 def test_a_broker_of_the_sample_serves_both_mechanisms(tmp_path: Path) -> None:
+    run_sample("security/certificates.sh", tmp_path, {})
+    encrypted = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(tmp_path / AUTHORITY)}
     with broker_of("security/sasl.properties", tmp_path) as address:
-        assert len({cluster_id(address, mechanism) for mechanism in ("PLAIN", "SCRAM-SHA-256")}) == 1
+        found = {cluster_id(address, mechanism, **encrypted) for mechanism in ("PLAIN", "SCRAM-SHA-256")}
+        assert len(found) == 1
+        file = tmp_path / "client.properties"
+        file.write_text(text_of("security/sasl-client.properties", {AUTHORITY: str(tmp_path / AUTHORITY)}))
+        ping = [sys.executable, "-m", "kpybroker", "ping", address, "--command-config", str(file)]
+        env = environment(tmp_path / "home")
+        out = subprocess.run(ping, capture_output=True, text=True, check=True, timeout=60, env=env).stdout
+        assert out == f"{address} responds and serves {len(SERVED)} APIs; SCRAM-SHA-256 is accepted\n"
+
+
+def test_the_page_shows_what_ping_says() -> None:
+    page = (ROOT / "docs" / "guides" / "security" / "sasl.md").read_text(encoding="utf-8")
+    assert f"responds and serves {len(SERVED)} APIs; SCRAM-SHA-256 is accepted" in page
 
 
 def test_acls_decide_what_alice_may_write(tmp_path: Path) -> None:

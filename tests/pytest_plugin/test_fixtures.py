@@ -142,6 +142,37 @@ def test_workers_have_their_own_where_a_test_makes_faults(tmp_path: Path) -> Non
     assert len({pid for pid, _ in brokers_used(tmp_path)}) == 2
 
 
+SECURED = """
+import pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_a_client_logs_in(number, kafka_broker, kafka_producer, kafka_consumer, kafka_admin, kafka_topic):
+    assert kafka_broker.config("java")["security.protocol"] == "SASL_SSL"
+    kafka_producer.produce(kafka_topic, b"value")
+    assert kafka_producer.flush(30) == 0
+    assert kafka_consumer.poll(30).value() == b"value"
+    assert kafka_topic in kafka_admin.list_topics(timeout=30).topics
+
+def test_a_broker_of_its_own(kafka_broker_factory):
+    one = kafka_broker_factory(sasl="plain", tls=False, topics=["t"])
+    assert one.config("java")["sasl.mechanism"] == "PLAIN"
+    assert one.admin().list_topics(timeout=30).topics["t"].error is None
+"""
+SECURED_INI = "kafka_broker_tls = true\nkafka_broker_sasl = scram\n"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "load")], ids=["alone", "xdist"])
+def test_brokers_have_tls_and_logins_where_the_settings_say_so(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    run = run_pytest(tmp_path, SECURED.format(count=3), *workers, ini=SECURED_INI)
+    assert run.counts["passed"] == 4, run.output
+    eventually(lambda: brokers_of(tmp_path) == [], "the end of the broker")
+
+
+def test_a_way_to_log_in_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    run = run_pytest(tmp_path, "def test_it(kafka_broker): ...", ini="kafka_broker_sasl = kerberos\n")
+    assert "sasl='kerberos' is no way to log in" in run.output
+
+
 def test_the_configuration_reaches_the_broker(tmp_path: Path) -> None:
     tests = """
 def test_it(kafka_broker):

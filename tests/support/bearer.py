@@ -1,4 +1,4 @@
-"""Bearer tokens and their keys, and an HTTPS server of a JWKS document."""
+"""Bearer tokens and their keys, and an HTTPS server of a JWKS document, or of tokens."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def message(token: str, authorization_id: str = "", **extensions: str) -> bytes:
 
 
 class JwksServer:
-    """Serves `document` behind HTTPS at `url`; counts the requests. `status` other than 200: an error."""
+    """Serves `document` behind HTTPS at `url`; counts the requests. `status` other than 200: an error.
+
+    `asked`: the credentials and the form of the last POST.
+    """
 
     def __init__(self, document_: bytes, url: str, ca_file: Path) -> None:
         self.document = document_
@@ -58,6 +61,7 @@ class JwksServer:
         self.status = 200
         self.location: str | None = None
         self.requests = 0
+        self.asked: tuple[str, str] | None = None
 
 
 @contextmanager
@@ -77,6 +81,11 @@ def jwks_server(directory: Path, served: bytes, name: str = "localhost") -> Iter
             self.send_header("Content-Length", str(len(state.document)))
             self.end_headers()
             self.wfile.write(state.document)
+
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            state.asked = (self.headers["Authorization"], form)
+            self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -22,7 +22,7 @@ class Authority:
         self._key = directory / "ca.key"
         openssl(
             *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority"),
-            *("-keyout", self._key, "-out", self.certificate),
+            *("-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", self._key, "-out", self.certificate),
         )
         self.trust_p12 = directory / "ca.p12"
         openssl(
@@ -41,7 +41,9 @@ class Authority:
             "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject or f"/CN={name}", "-keyout", key, "-out", request
         )
         extensions = self.directory / f"{name}.ext"
-        extensions.write_text(f"subjectAltName=IP:{address}\n")
+        extensions.write_text(
+            f"subjectAltName=IP:{address}\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid:always\n"
+        )
         openssl(
             *("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial"),
             *("-days", "2", "-extfile", extensions, "-out", certificate),

@@ -13,7 +13,8 @@ from confluent_kafka.admin import (
 def settings(user: str, password: str) -> dict[str, str]:
     return {
         "bootstrap.servers": "127.0.0.1:9092",
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": "certificates/ca.pem",
         "sasl.mechanisms": "SCRAM-SHA-256",
         "sasl.username": user,
         "sasl.password": password,

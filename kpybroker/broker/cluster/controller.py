@@ -185,6 +185,17 @@ class ClusterController:
             while self.is_active and wanted & self.machine.parts.context.topics_to_be_deleted:
                 await self._event_ended.wait()
 
+    async def next_term(self, after: int | None) -> int | None:
+        """Wait until this broker becomes the controller again, or is no longer: the epoch, None if it is not.
+
+        `after` is what this returned the last time, at first None.
+        """
+        while True:
+            epoch = self.machine.parts.context.epoch if self._machine is not None and self.is_active else None
+            if epoch != after:
+                return epoch
+            await self._event_ended.wait()
+
     async def close(self) -> None:
         """Handle no more events. `/controller` and the registration end with the session.
 

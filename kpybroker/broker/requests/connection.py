@@ -111,6 +111,10 @@ class Connection:
         """As `ConnectionInfo.end`."""
         self.scope.cancel()
 
+    def release(self) -> None:
+        """It has ended, and is in no cycle any more: what it holds, keys of TLS included, is freed at once."""
+        del self.answer_now, self.frames
+
     def mute(self, deadline: float) -> None:
         """As `ConnectionInfo.mute`: until then a suspended request without a response is in progress."""
         self.suspended = Suspended(_nothing(), Wait(deadline))

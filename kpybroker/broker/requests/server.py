@@ -131,6 +131,7 @@ class Server:
             connection.answer_now = self._dispatcher.answer_now if gate is None else gate.guard(connection)
             self._register(connection)
             nursery.start_soon(self._serve_connection, connection, gate, tls)
+            del connection, stream  # its own task holds it, as long as it lasts
 
     def _close_excess(self, _changed: frozenset[str] = frozenset()) -> None:
         """The listener between brokers accepts beyond `max.connections`, and the limit may be lowered: others end."""
@@ -164,6 +165,7 @@ class Server:
         finally:
             connection.stream.close()
             self._unregister(connection)
+            connection.release()
 
     def _dismiss(self, connection: Connection, error: OtherProtocolError) -> None:
         """Log what a client of another protocol should do, once for each host, and send it what it understands."""

@@ -1,9 +1,9 @@
 """The client's side of a SASL login: this broker at another one, on the inter-broker or control plane listener.
 
-Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with `username` and
-`password` of the listener's own JAAS context, or its keytab. SaslHandshake 1, then SaslAuthenticate 1, which every
-Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 % of its
-lifetime (KIP-368).
+Kafka's `SaslClientAuthenticator` as brokers use it: `sasl.mechanism.inter.broker.protocol`, with what the listener's
+own JAAS context has for it: `username` and `password`, a keytab, or a token. SaslHandshake 1, then SaslAuthenticate 1,
+which every Kafka since 2.2 serves. A session that the other broker limits is renewed on the same connection, after 85 %
+of its lifetime (KIP-368).
 
 Passwords and tokens appear in no error. The other broker is not trusted with more than Kafka's clients trust it: SCRAM
 checks its signature, its nonce and the number of iterations.
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
+from kpybroker.broker.security.login_settings import PeerLoginFailed as PeerLoginFailed
 from kpybroker.broker.security.logins import NONCE_BYTES, PLAIN_MODULE, SCRAM_MODULE, LoginConfigError
 from kpybroker.config.jaas import JAAS, login_modules, mechanism_key, option
 from kpybroker.config.values import ConfigError
@@ -60,10 +61,6 @@ RENEWED_AFTER: Final = 0.85
 _SERVER_FIRST: Final = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[a-zA-Z0-9/+=]+),i=(?P<iterations>[0-9]{1,9})(?:,.*)?"
 )
-
-
-class PeerLoginFailed(OSError):
-    """The other broker refused the login, or is not the one it should be."""
 
 
 class ClientLogin(Protocol):
@@ -239,7 +236,18 @@ def _gssapi(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
     return initiator(config, listener)
 
 
-CLIENTS: Final[dict[str, Maker]] = {"PLAIN": _plain, **dict.fromkeys(BY_NAME, _scram), "GSSAPI": _gssapi}
+def _oauthbearer(config: BrokerConfig, listener: str, mechanism: str) -> Begin:
+    from kpybroker.broker.security.bearer_logins import initiator
+
+    return initiator(config, listener)
+
+
+CLIENTS: Final[dict[str, Maker]] = {
+    "PLAIN": _plain,
+    **dict.fromkeys(BY_NAME, _scram),
+    "GSSAPI": _gssapi,
+    "OAUTHBEARER": _oauthbearer,
+}
 """Mechanism -> what makes the client's side of it."""
 
 

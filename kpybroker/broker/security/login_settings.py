@@ -23,6 +23,10 @@ class LoginConfigError(Exception):
         self.fix = fix
 
 
+class PeerLoginFailed(OSError):
+    """The other broker refused the login, or is not the one it should be; or there is nothing to log in with now."""
+
+
 class Settings(Protocol):
     """The configuration as one mechanism of one listener sees it (`logins.MechanismSettings`)."""
 

@@ -131,15 +131,24 @@ def _expected(settings: Settings) -> Expected:
     )
 
 
-def _reader(url: str, options: Mapping[str, str]) -> Read:
-    from kpybroker.broker.security.jwks import reader
+def trusted_file(options: Mapping[str, str]) -> str | None:
+    """The certificates that an HTTPS server is checked with, by the JAAS module; None: the machine's.
 
+    Raises LoginConfigError for stores that are not PEM.
+    """
     ca_file = options.get(TRUSTSTORE)
     if ca_file is not None and options.get(TRUSTSTORE_TYPE, "JKS").upper() != "PEM":
         raise LoginConfigError(
             f"the option {TRUSTSTORE} of the JAAS module is not of the type PEM",
             f'write the certificates into a PEM file and set {TRUSTSTORE_TYPE}="PEM" in the JAAS module',
         )
+    return ca_file
+
+
+def _reader(url: str, options: Mapping[str, str]) -> Read:
+    from kpybroker.broker.security.jwks import reader
+
+    ca_file = trusted_file(options)
     try:
         return reader(url, ca_file)
     except ValueError:

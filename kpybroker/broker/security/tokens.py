@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ logger = logging.getLogger("kafka.server.DelegationTokenManagerZk")
 
 SECRET_KEY: Final = "delegation.token.secret.key"
 MASTER_KEY: Final = "delegation.token.master.key"
+NextTerm = Callable[[int | None], Awaitable[int | None]]
 READS_PER_BATCH: Final = 500
 SALT_BYTES: Final = 16
 
@@ -63,10 +65,11 @@ class _Known:
 class DelegationTokens:
     """Life: `start` once the tree is open, then until the broker stops. Methods raise KafkaError and TreeError."""
 
-    def __init__(self, host: Host, key: Secret, is_controller: Callable[[], bool]) -> None:
+    def __init__(self, host: Host, key: Secret, next_term: NextTerm) -> None:
+        """`next_term`: as that of the controller."""
         self._host = host
         self._key = key
-        self._is_controller = is_controller
+        self._next_term = next_term
         self._known: dict[str, _Known] = {}
         self._by_hmac: dict[bytes, str] = {}
         self._changing = trio.Lock()
@@ -148,13 +151,17 @@ class DelegationTokens:
                     await self._remove(token.token_id)
 
     async def _remove_expired_regularly(self) -> None:
+        """At once when this broker becomes the controller, and regularly while it is: `onControllerFailover`."""
+        term: int | None = None
         while True:
-            if self._is_controller():
+            interval_ms = self._host.config.get_int("delegation.token.expiry.check.interval.ms")
+            with nullcontext() if term is None else self._host.clock.pausing(interval_ms / 1000):
+                term = await self._next_term(term)
+            if term is not None:
                 try:
                     await self.remove_expired()
                 except (t.SessionExpired, t.ConnectionLoss) as error:
                     logger.warning("Expired delegation tokens are removed later: %r", error)
-            await self._host.clock.pause(self._host.config.get_int("delegation.token.expiry.check.interval.ms") / 1000)
 
     @property
     def _lifetimes(self) -> Lifetimes:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from kpybroker.cli.exit_codes import EXIT_FAILED, fail
+from kpybroker.cli.health.no_broker import NoBroker
 
 if TYPE_CHECKING:
     import socket
+
+T = TypeVar("T")
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 RESPONSE_BYTES_MAX: Final = 64 * 1024
@@ -30,17 +33,15 @@ Exit codes:
 """
 
 
-class NoBroker(Exception):
-    """No broker responds at the address: the cause, and what to do."""
-
-    def __init__(self, cause: str, fix: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.fix = fix
-
-
 @click.command(epilog=EXIT_CODES)
-@click.argument("address", metavar="[HOST:PORT]", default=DEFAULT_ADDRESS)
+@click.argument("address", metavar="[HOST:PORT]", required=False)
+@click.option(
+    "--command-config",
+    "config_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="A client's .properties file: the listener has TLS, or the login is to be tried too.",
+)
 @click.option(
     "--timeout",
     "timeout_s",
@@ -57,18 +58,27 @@ class NoBroker(Exception):
     metavar="SECONDS",
     help="Try again for so long, until the broker responds. [default: 0]",
 )
-def ping(address: str, timeout_s: float, wait_s: float) -> None:
+def ping(address: str | None, config_file: str | None, timeout_s: float, wait_s: float) -> None:
     """Check that a broker responds at HOST:PORT (127.0.0.1:9092 unless given).
 
-    It works with any Kafka broker on a listener without TLS, and needs no credentials. A broker that is still starting
-    does not respond, so that a success means that it is ready.
+    It works with any Kafka broker, and needs no credentials; a listener with TLS needs --command-config, whose user and
+    password are tried too. A broker that is still starting does not respond, so that a success means that it is ready.
     """
-    host, port = parse_address(address)
+    given = None if address is None else parse_address(address)
     try:
-        apis = wait_until(lambda: count_apis(host, port, timeout_s), wait_s)
+        if config_file is not None:
+            from kpybroker.cli.health.secured import asking
+
+            name, ask = asking(config_file, given, timeout_s)
+            answer = wait_until(ask, wait_s)
+            apis, login = answer.apis, f"; {answer.mechanism} is accepted" if answer.mechanism else ""
+        else:
+            name, login = address or DEFAULT_ADDRESS, ""
+            host, port = given or parse_address(DEFAULT_ADDRESS)
+            apis = wait_until(lambda: count_apis(host, port, timeout_s), wait_s)
     except NoBroker as error:
         fail(error.cause, error.fix, EXIT_FAILED)
-    click.echo(f"{address} responds and serves {apis} APIs")
+    click.echo(f"{name} responds and serves {apis} APIs{login}")
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -81,11 +91,11 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def wait_until(
-    attempt: Callable[[], int],
+    attempt: Callable[[], T],
     wait_s: float,
     now: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
-) -> int:
+) -> T:
     """What the first successful attempt returns. Raises the last attempt's NoBroker after `wait_s`."""
     deadline = now() + wait_s
     while True:
@@ -126,7 +136,9 @@ def count_apis(host: str, port: int, timeout_s: float) -> int:
 
 
 _OTHER_PROTOCOLS: Final = {b"HTTP": "HTTP", b"\x15\x03": "TLS"}  # a response line; an alert record
-_OTHER_LISTENER: Final = "give the address of a broker's listener without TLS"
+_OTHER_LISTENER: Final = (
+    "give --command-config FILE with security.protocol for a listener with TLS, or the address of one without"
+)
 
 
 def _ask(connection: socket.socket, deadline: float) -> int:

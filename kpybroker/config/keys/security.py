@@ -76,7 +76,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("sasl.jaas.config", PASSWORD, None, ANYTHING, MEDIUM, PER_BROKER, HONOURED),
     ("sasl.client.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
     ("sasl.login.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
-    ("sasl.login.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
+    ("sasl.login.callback.handler.class", CLASS, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("sasl.kerberos.service.name", STRING, None, ANYTHING, MEDIUM, PER_BROKER, HONOURED),
     ("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
     ("sasl.kerberos.ticket.renew.window.factor", DOUBLE, "0.8", ANYTHING, MEDIUM, PER_BROKER, NO_SASL),
@@ -92,7 +92,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ("sasl.login.retry.backoff.ms", LONG, "100", ANYTHING, LOW, READ_ONLY, NO_SASL),
     ("sasl.oauthbearer.scope.claim.name", STRING, "scope", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("sasl.oauthbearer.sub.claim.name", STRING, "sub", ANYTHING, LOW, READ_ONLY, HONOURED),
-    ("sasl.oauthbearer.token.endpoint.url", STRING, None, ANYTHING, MEDIUM, READ_ONLY, NO_SASL),
+    ("sasl.oauthbearer.token.endpoint.url", STRING, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("sasl.oauthbearer.jwks.endpoint.url", STRING, None, ANYTHING, MEDIUM, READ_ONLY, HONOURED),
     ("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, "3600000", ANYTHING, LOW, READ_ONLY, HONOURED),
     ("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, "100", ANYTHING, LOW, READ_ONLY, HONOURED),
@@ -123,11 +123,14 @@ PER_LISTENER: Final = frozenset(
         "max.connections",
         "sasl.enabled.mechanisms",
         "sasl.jaas.config",
+        "sasl.login.callback.handler.class",
         "sasl.server.callback.handler.class",
         "sasl.server.max.receive.size",
     }
 )
 """Keys that have an effect of their own for one listener."""
 
-PER_MECHANISM_ONLY: Final = frozenset({"sasl.jaas.config", "sasl.server.callback.handler.class"})
+PER_MECHANISM_ONLY: Final = frozenset(
+    {"sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.server.callback.handler.class"}
+)
 """Keys that a broker reads only as `listener.name.<listener>.<mechanism>.<key>`."""

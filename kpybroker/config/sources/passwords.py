@@ -55,18 +55,17 @@ class PasswordEncoder:
         salt, initial = random_bytes(SALT_BYTES), random_bytes(IV_BYTES[self.cipher])
         key = self._key(self.key_factory, salt, self.iterations, self.key_bits)
         encrypted = _encrypt(self.cipher, key, initial, password.encode())
-        fields = {
-            "keyFactoryAlgorithm": self.key_factory,
-            "cipherAlgorithm": self.cipher,
+        fields = {  # in the order of Kafka's map
+            "initializationVector": _base64(initial),
             "keyLength": str(self.key_bits),
             "salt": _base64(salt),
+            "keyFactoryAlgorithm": self.key_factory,
+            "cipherAlgorithm": self.cipher,
+            **({"authenticationTagLength": str(TAG_BITS)} if self.cipher == GCM else {}),
             "iterations": str(self.iterations),
-            "encryptedPassword": _base64(encrypted),
             "passwordLength": str(_java_length(password)),
-            "initializationVector": _base64(initial),
+            "encryptedPassword": _base64(encrypted),
         }
-        if self.cipher == GCM:
-            fields["authenticationTagLength"] = str(TAG_BITS)
         return ",".join(f"{name}:{value}" for name, value in fields.items())
 
     def decode(self, text: str) -> str:

@@ -10,6 +10,7 @@ from kpybroker.testing.errors import UsageError
 from kpybroker.testing.running.process import Process, new_directory_name
 
 if TYPE_CHECKING:
+    from kpybroker.control.development.security import Wanted
     from kpybroker.testing.running.runner import Runner
 
 BROKERS_MAX = 9
@@ -27,6 +28,7 @@ class Launch:
         data_dir: str | os.PathLike[str] | None,
         keep: bool,
         in_thread: bool,
+        security: Wanted | None = None,
     ) -> None:
         if not 1 <= brokers <= BROKERS_MAX:
             raise UsageError(f"{brokers} brokers", f"choose 1 to {BROKERS_MAX}")
@@ -36,6 +38,7 @@ class Launch:
         self._host = host
         self._port = port
         self._in_thread = in_thread
+        self._security = security
         self._is_kept = keep or data_dir is not None
         self.directory = new_directory_name() if data_dir is None else os.path.abspath(os.fspath(data_dir))
 
@@ -44,13 +47,22 @@ class Launch:
         if self._in_thread:
             from kpybroker.testing.running.thread import Thread
 
-            return Thread(self._brokers, self._keys, self._host, self._port, self.directory, self._is_kept)
+            address = self._host, self._port
+            return Thread(self._brokers, self._keys, address, self.directory, self._is_kept, self._security)
         return self.process()
+
+    @property
+    def place(self) -> tuple[str, str | None]:
+        """Where the data are, and the directory that goes with the brokers, if any."""
+        return (self.directory, None) if self._is_kept else (f"{self.directory}/data", self.directory)
 
     def process(self, exit_with: int | None = None) -> Process:
         """A child process; with `exit_with` it ends with that process instead of this one."""
         arguments = ["--host", self._host, "--port", str(self._port), "--brokers", str(self._brokers)]
         where = ["--data-dir", self.directory] if self._is_kept else ["--ephemeral", "--ephemeral-dir", self.directory]
+        if self._security is not None:
+            where += [f"--{name}" for name in ("tls", "acl") if getattr(self._security, name)]
+            where += ["--sasl", self._security.sasl] if self._security.sasl is not None else []
         overrides = [part for name, value in self._keys.items() for part in ("--override", f"{name}={value}")]
         return Process([*arguments, *where, *overrides], None if self._is_kept else self.directory, exit_with)
 

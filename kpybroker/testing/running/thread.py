@@ -13,6 +13,8 @@ from kpybroker.testing.errors import BrokerGone, StartError, TestingError
 if TYPE_CHECKING:
     import trio
 
+    from kpybroker.control.development.security import Wanted
+
 STOP_S_MAX = 30.0
 LOGGERS = ("kafka", "kpybroker", "state.change.logger")
 """What the broker logs by; the program's own loggers are left alone."""
@@ -24,11 +26,18 @@ class Thread:
     """See `kpybroker.testing.running.launch`."""
 
     def __init__(
-        self, brokers: int, keys: Mapping[str, str], host: str, port: int, directory: str, is_kept: bool
+        self,
+        brokers: int,
+        keys: Mapping[str, str],
+        listen_at: Address,
+        directory: str,
+        is_kept: bool,
+        security: Wanted | None = None,
     ) -> None:
         self._brokers = brokers
         self._keys = keys
-        self._listen_at = (host, port)
+        self._listen_at = listen_at
+        self._security = security
         self._directory = directory
         self._is_kept = is_kept
         self._started: queue.SimpleQueue[Address | BaseException] = queue.SimpleQueue()
@@ -102,12 +111,14 @@ class Thread:
     async def _serve(self, directory: Path) -> None:
         import trio
 
-        from kpybroker.control.development import development_plans
+        from kpybroker.control.development.plans import development_plans
+        from kpybroker.control.development.security import Wanted
         from kpybroker.control.hosted import Hosted
         from kpybroker.control.log_ring import LogRing
         from kpybroker.control.start import open_channel
 
-        plans = development_plans(self._keys, self._brokers, self._listen_at, directory)
+        security = self._security or Wanted(), None if self._is_kept else self._directory
+        plans = development_plans(self._keys, self._brokers, self._listen_at, directory, security)
         hosted = Hosted(plans, directory)
         ring = hosted.part(LogRing)
         ring.only_of_thread(threading.get_ident())

@@ -315,7 +315,8 @@ async def test_a_topic_made_on_first_use_counts_and_its_request_does_not_wait(tm
         await one.limit("c", controller_mutation_rate=1)
         topics = [MetadataRequest.MetadataRequestTopic(name="a")]
         made = await one.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 4)
-        assert (made.topics[0].error_code, made.throttle_time_ms) == (0, 0)
+        assert made.topics[0].error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)  # elected by then, or not
+        assert made.throttle_time_ms == 0
         assert (await one.ask(new_topic("b", 1), 6)).throttle_time_ms == 9000
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.clock import Clock
+from kpybroker.broker.requests.connection import Connection
 from kpybroker.core.authorizer import Principal
 from kpybroker.core.security.sasl.mechanism import LoggedIn
 from kpybroker.wire.api import ApiKey
@@ -441,3 +444,40 @@ async def test_a_mechanism_that_fails_refuses_and_shows_nothing(
         )
         assert "SASL mechanism PLAIN failed: RuntimeError in Ticket.step line" in caplog.text
         assert "alice-secret" not in caplog.text
+
+
+# --- the end
+
+
+def connections_in_memory() -> int:
+    return sum(type(one) is Connection for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("how", ["silent", "logged in", "wrong password", "wrong password of scram"])
+async def test_a_connection_that_has_ended_waits_for_no_collection(
+    tmp_path: Path, transport: MemoryTransport, how: str
+) -> None:
+    """Attackers leave nothing that only a full collection, which is rare, would free."""
+    async with sasl_broker(tmp_path, transport) as broker:
+        gc.collect()
+        before = connections_in_memory()
+        gc.disable()
+        try:
+            client = await connect(broker, transport)
+            await trio.testing.wait_all_tasks_blocked()  # it is accepted
+            if how == "logged in":
+                assert (await log_in(client)).error_code == 0
+            elif how == "wrong password":
+                assert (await log_in(client, password="wrong")).error_code != 0
+            elif how == "wrong password of scram":
+                await handshake(client, "SCRAM-SHA-256")
+                assert (await authenticate(client, b"n,,n=alice,r=nonce")).error_code == 0
+                assert (await authenticate(client, b"c=biws,r=nonce,p=AA==")).error_code != 0
+            client.close()
+            with trio.fail_after(5):
+                while broker.server.connection_count:
+                    await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked()
+            assert connections_in_memory() == before
+        finally:
+            gc.enable()

@@ -46,6 +46,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await trio.lowlevel.checkpoint()
 
 
+async def never(_: int | None) -> int | None:
+    """Of a broker that does not become the controller."""
+    await trio.sleep_forever()
+
+
 def ids(tokens: DelegationTokens) -> set[str]:
     return {token.token_id for token, _ in tokens.tokens(lambda _: True)}
 
@@ -94,7 +99,7 @@ async def test_a_token_is_a_node_and_its_change_is_announced(tmp_path: Path) -> 
 
 async def test_changes_of_another_broker_are_seen(tmp_path: Path) -> None:
     async with token_broker(tmp_path) as (broker, tokens):
-        other = DelegationTokens(broker, Secret(KEY["delegation_token_secret_key"]), lambda: False)
+        other = DelegationTokens(broker, Secret(KEY["delegation_token_secret_key"]), never)
         await other.start()
         token, token_hmac = await other.create(ALICE, ALICE, (), -1)
         await until(lambda: token.token_id in ids(tokens))
@@ -109,7 +114,7 @@ async def test_a_start_finds_what_is_in_the_tree(tmp_path: Path, caplog: pytest.
     async with token_broker(tmp_path) as (broker, tokens):
         token, _ = await tokens.create(ALICE, ALICE, (), -1)
         await broker.tree.create(znodes.delegation_token_path("broken"), b"{}")
-        other = DelegationTokens(broker, Secret("key"), lambda: False)
+        other = DelegationTokens(broker, Secret("key"), never)
         await other.start()
         assert ids(other) == {token.token_id}
     assert "Error while getting Token for tokenId: 'broken'" in caplog.text
@@ -121,7 +126,7 @@ async def test_a_broken_announcement_does_not_stop_the_next(
 ) -> None:
     async with token_broker(tmp_path) as (broker, tokens):
         await broker.tree.create(znodes.delegation_token_change_path(), data, sequential=True)
-        other = DelegationTokens(broker, Secret("key"), lambda: False)
+        other = DelegationTokens(broker, Secret("key"), never)
         await other.start()
         token, _ = await other.create(ALICE, ALICE, (), -1)
         await until(lambda: token.token_id in ids(tokens))
@@ -138,6 +143,43 @@ async def test_the_controller_removes_expired_tokens(tmp_path: Path) -> None:
         await clock.advance(2 * HOUR_MS, trio.testing.wait_all_tasks_blocked)
         assert ids(broker.tokens) == {kept.token_id}
         assert await broker.tree.exists(znodes.delegation_token_path(token.token_id)) is None
+
+
+async def test_a_new_controller_removes_expired_tokens_at_once(tmp_path: Path) -> None:
+    """Not only at its next check, which would be an hour later."""
+    send, receive = trio.open_memory_channel[int | None](0)
+
+    async def next_term(_: int | None) -> int | None:
+        return await receive.receive()
+
+    async with token_broker(tmp_path) as (broker, tokens):
+        other = DelegationTokens(broker, Secret(KEY["delegation_token_secret_key"]), next_term)
+        await other.start()
+
+        async def expired() -> str:
+            token, token_hmac = await tokens.create(ALICE, ALICE, (), -1)
+            expiry_ms = await tokens.expire(ALICE, token_hmac, 0)
+            await until(lambda: broker.clock.time_ms() > expiry_ms and token.token_id in ids(other))
+            return token.token_id
+
+        for before, term in ((None, 1), (1, 2)):
+            token_id = await expired()
+            assert ids(tokens) == {token_id}, f"in term {before}"
+            await send.send(term)
+            await until(lambda: not ids(tokens))
+        token_id = await expired()
+        await send.send(None)  # another broker is the controller
+        await trio.testing.wait_all_tasks_blocked()
+        assert ids(tokens) == {token_id}
+
+
+async def test_the_controller_says_when_its_term_begins(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as broker:
+        with trio.fail_after(5):
+            first = await broker.controller.next_term(None)
+            assert first is not None
+            await broker.tree.delete(znodes.CONTROLLER)
+            assert await broker.controller.next_term(first) == first + 1
 
 
 async def test_old_announcements_are_removed(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import click
 import pytest
 
 from kpybroker.broker.requests.served import SERVED
-from kpybroker.cli.health.ping import PAUSE_S, RESPONSE_BYTES_MAX, NoBroker, count_apis, parse_address, wait_until
+from kpybroker.cli.health.no_broker import NoBroker
+from kpybroker.cli.health.ping import PAUSE_S, RESPONSE_BYTES_MAX, count_apis, parse_address, wait_until
 from tests.cli.test_main import finish, ready, two_lines
 from tests.support.ports import free_port
 
@@ -100,7 +101,7 @@ def test_what_responds_is_no_broker(response: bytes, cause: str) -> None:
     with responding(response) as port, pytest.raises(NoBroker) as caught:
         count_apis("127.0.0.1", port, TIMEOUT_S)
     assert cause in caught.value.cause
-    assert "listener without TLS" in caught.value.fix
+    assert "--command-config FILE" in caught.value.fix
 
 
 def test_a_response_is_bounded() -> None:

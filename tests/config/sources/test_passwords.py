@@ -37,6 +37,15 @@ def test_what_kafka_has_written_is_read_whatever_the_settings_are_now(text: str)
         PasswordEncoder("another").decode(text)
 
 
+def names(text: str) -> list[str]:
+    return [part.partition(":")[0] for part in text.split(",")]
+
+
+@pytest.mark.parametrize(("cipher", "kafkas"), [(CBC, KAFKAS_CBC), (GCM, KAFKAS_GCM)], ids=["cbc", "gcm"])
+def test_the_parts_are_in_kafkas_order(cipher: str, kafkas: str) -> None:
+    assert names(PasswordEncoder("s", cipher).encode(PASSWORD, os.urandom)) == names(kafkas)
+
+
 @pytest.mark.parametrize("cipher", [CBC, GCM])
 @pytest.mark.parametrize("password", ["", "x", PASSWORD, "sixteen letters.", "😀" * 50, "a,b:c\n"])
 def test_a_password_comes_back(cipher: str, password: str) -> None:
@@ -44,7 +53,7 @@ def test_a_password_comes_back(cipher: str, password: str) -> None:
     text = made.encode(password, os.urandom)
     assert made.decode(text) == password
     assert made.encode(password, os.urandom) != text, "each has a salt of its own"
-    assert {part.partition(":")[0] for part in text.split(",")} >= {"salt", "keyLength", "passwordLength"}
+    assert set(names(text)) >= {"salt", "keyLength", "passwordLength"}
 
 
 @pytest.mark.parametrize(

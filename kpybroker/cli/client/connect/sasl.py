@@ -17,6 +17,7 @@ from kpybroker.cli.client.connect.errors import CommandError, usage
 
 Exchange = Generator[bytes, bytes, None]
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+KNOWN: Final = ("PLAIN", *SCRAM)
 
 
 def mechanism(properties: Mapping[str, str]) -> str:
@@ -27,7 +28,7 @@ def mechanism(properties: Mapping[str, str]) -> str:
 def exchange(properties: Mapping[str, str]) -> Exchange:
     """The messages of a login with the configured mechanism. Raises CommandError for one that is not here."""
     name = mechanism(properties)
-    if name != "PLAIN" and name not in SCRAM:
+    if name not in KNOWN:
         raise usage(f"this command cannot log in with sasl.mechanism={name}", "use PLAIN, SCRAM-SHA-256 or -512")
     missing = [key for key in ("sasl.username", "sasl.password") if key not in properties]
     if missing:

@@ -58,6 +58,8 @@ class WireBroker:
         self.node_id: int | None = None
         """Its id, where `WireCluster` knows it."""
         self.versions: Ranges = {}
+        self.mechanism: str | None = None
+        """Of the login, once there was one."""
         self._correlation_id = 0
         self._name = f"{address[0]}:{address[1]}"
         try:
@@ -99,6 +101,7 @@ class WireBroker:
             try:
                 message = exchange.send(bytes(answer.auth_bytes))
             except StopIteration:
+                self.mechanism = mechanism
                 return
 
     def request(self, key: ApiKey, message: Any) -> Any:
@@ -172,12 +175,22 @@ class WireBroker:
         self.close()
 
 
-def connect(address: tuple[str, int], settings: Settings) -> WireBroker:
-    """A connection that is ready for requests: TLS and SASL as configured, versions known."""
+def handshaken(address: tuple[str, int], settings: Settings) -> WireBroker:
+    """A connection whose versions are known: TLS as configured, and no login yet."""
     context = tls.context(settings.properties) if tls.is_tls(settings.protocol) else None
     broker = WireBroker(address, settings, context=context)
     try:
         broker.handshake()
+    except BaseException:
+        broker.close()
+        raise
+    return broker
+
+
+def connect(address: tuple[str, int], settings: Settings) -> WireBroker:
+    """A connection that is ready for requests: TLS and SASL as configured, versions known."""
+    broker = handshaken(address, settings)
+    try:
         if settings.protocol.startswith("SASL"):
             broker.login(settings.properties)
     except BaseException:

@@ -46,3 +46,9 @@ def test_what_cannot_be_read_is_named(authority: Authority, tmp_path: Path) -> N
 
 def test_protocols_that_are_encrypted() -> None:
     assert [tls.is_tls(p) for p in ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")] == [False, False, True, True]
+
+
+def test_a_certificate_needs_no_more_than_other_clients_want(authority: Authority) -> None:
+    """Python 3.13 wants the extensions of RFC 5280 by default."""
+    made = tls.context({"ssl.ca.location": str(authority.certificate)})
+    assert not made.verify_flags & ssl.VERIFY_X509_STRICT

@@ -1,4 +1,4 @@
-"""The certificates of `kpybroker dev --tls`: an authority of its own, a broker that it signed, and a client.
+"""The certificates of brokers for development: an authority of its own, a broker that it signed, and a client.
 
 They are files in one directory, which stay the same from start to start, so that a client's settings stay valid. They
 are made again when one is about to expire, or when the broker has another name than they say.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate, GeneralName
+    from cryptography.x509 import Certificate, GeneralName, KeyUsage
 
 CLIENT_NAME: Final = "alice"
 VALID_DAYS: Final = 365
@@ -32,12 +32,17 @@ class TlsFiles(NamedTuple):
 
 def certificates(directory: Path, host: str) -> TlsFiles:
     """The files in the directory, made if need be. `host`: what `--host` says. Raises OSError."""
-    files = TlsFiles(*(str(directory / name) for name in ("ca.pem", "broker.pem", "client.pem")))
+    files = files_in(directory)
     names = _names(host)
     if not _are_usable(files, names):
         directory.mkdir(parents=True, exist_ok=True)
         _make(files, names)
     return files
+
+
+def files_in(directory: Path) -> TlsFiles:
+    """Where the files of a directory are, made or not."""
+    return TlsFiles(*(str(directory / name) for name in ("ca.pem", "broker.pem", "client.pem")))
 
 
 def _names(host: str) -> list[str]:
@@ -47,13 +52,14 @@ def _names(host: str) -> list[str]:
 
 
 def _are_usable(files: TlsFiles, names: Sequence[str]) -> bool:
-    from cryptography.x509 import SubjectAlternativeName, load_pem_x509_certificate
+    from cryptography.x509 import ExtensionNotFound, KeyUsage, SubjectAlternativeName, load_pem_x509_certificate
 
     limit = datetime.now(UTC) + timedelta(days=LEFT_DAYS_MIN)
     try:
         found = [load_pem_x509_certificate(Path(file).read_bytes()) for file in files]
+        found[0].extensions.get_extension_for_class(KeyUsage)  # which Python 3.13 wants of an authority
         shown = found[1].extensions.get_extension_for_class(SubjectAlternativeName).value
-    except (OSError, ValueError, LookupError):
+    except (OSError, ValueError, ExtensionNotFound):
         return False
     has_names = {str(name.value) for name in shown} >= set(names)
     return has_names and all(one.not_valid_after_utc > limit for one in found)
@@ -100,12 +106,26 @@ def _certificate(name: str, key: Any, issuer: Certificate | None, issuer_key: An
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=VALID_DAYS))
         .add_extension(extension, critical=issuer is None)
+        .add_extension(_key_usage(is_authority=issuer is None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     if issuer is not None:
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
         builder = builder.add_extension(identifier, critical=False)
     return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _key_usage(is_authority: bool) -> KeyUsage:
+    from cryptography.x509 import KeyUsage
+
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
+    return KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        decipher_only=False,
+        **dict.fromkeys(unused, False),
+    )
 
 
 def _write(path: str, certificate: Certificate, key: Any = None) -> None:
