@@ -185,7 +185,7 @@ def disk_usage(path: str) -> tuple[int, int]:
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
-HAS_FLOCK: Final = sys.platform != "win32"
+HAS_FLOCK: Final = sys.platform != "win32" and not IS_PORTABLE
 
 
 def try_flock(fd: int) -> bool:

@@ -32,6 +32,7 @@ NAMES = (
     "HAS_SENDFILE",
     "HAS_SENDMSG",
     "HAS_POSIX_FILES",
+    "HAS_FLOCK",
     "MSG_MORE",
     "RWF_NOWAIT",
     "pread",

@@ -22,6 +22,7 @@ from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served import SERVED
 from kpybroker.cli import garbage
+from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -184,6 +185,7 @@ def test_lookups_by_time_among_false_timestamps(tmp_path: Path) -> None:
     assert {name: held for name, held in found.items() if held > HELD_S_MAX} == {}
 
 
+@pytest.mark.skipif(IS_PORTABLE, reason="the check of Windows' rules lists 20 000 descriptors at each rename")
 def test_ten_thousand_partitions(tmp_path: Path) -> None:
     """Made, doubled, and deleted: placement, znodes, the controller's scenarios, logs, metadata."""
     names = (f"many-{number}" for number in itertools.count())
