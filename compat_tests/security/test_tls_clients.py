@@ -21,7 +21,7 @@ VALUES = [f"value {number} äöü {'x' * (number * 7 % 300)}" for number in rang
 def sides(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     def start(port: int, keys: dict[str, str]) -> Broker:
         broker = launcher.unstarted()
-        broker.port = port
+        broker.port = broker.client_port = port
         broker.configure(keys)
         broker.start()
         return broker

@@ -17,7 +17,8 @@ from kpybroker.testing import Broker
 from tests.support.leftovers import SECONDS_MAX, eventually, is_bound
 
 PROGRAM = """
-import os, sys, tempfile
+import os, signal, sys, tempfile
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in a shell's background ignores it
 tempfile.tempdir = {directory!r}
 from kpybroker.testing import Broker, Cluster
 broker = {make}.start()
