@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from compat_tests.conftest import Launcher
 from compat_tests.security.locked import OTHER_USER, Caller, Locked, java_settings, start_locked
-from compat_tests.spark.support import Stream, batch, records, seen, write
+from compat_tests.spark.support import Seen, Stream, batch, records, seen, write
 from compat_tests.spark.test_sink import content, frame_of, stored
 from compat_tests.support.quick import create_topic, end_offset
 
@@ -107,28 +107,29 @@ def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, stream: Stream
     assert content(copied) == content(rows)
 
 
+def refuses(spark: SparkSession, door: Door, name: str, caller: Caller, rows: list[Seen], why: str) -> None:
+    """Neither the source nor the sink of this caller gets anywhere."""
+    with pytest.raises(Exception, match=why):
+        batch(spark, caller.bootstrap, subscribe=name, **door.options(name, caller))
+    with pytest.raises(Exception, match=why):
+        frame_of(spark, rows).write.format("kafka").options(**door.sink(name, caller)).save()
+    assert end_offset(door.locked.plain, name, 0) == 0
+
+
 @pytest.mark.wide
 def test_another_principal_may_neither_read_nor_write(
     spark: SparkSession, locked: Locked, door: Door, name: str
 ) -> None:
     rows = records(door.topic(name), 0, 5)
     other = locked.caller("scram" if door.caller.user else "mtls", OTHER_USER)
-    with pytest.raises(Exception, match="TopicAuthorizationException"):
-        batch(spark, other.bootstrap, subscribe=name, **door.options(name, other))
-    with pytest.raises(Exception, match="TopicAuthorizationException"):
-        frame_of(spark, rows).write.format("kafka").options(**door.sink(name, other)).save()
-    assert end_offset(locked.plain, name, 0) == 0
+    refuses(spark, door, name, other, rows, "TopicAuthorizationException")
 
 
 @pytest.mark.wide
 def test_a_wrong_password_ends_reads_and_writes(spark: SparkSession, locked: Locked, name: str) -> None:
     door = Door(locked, locked.caller("scram"), "PEM")
     rows, wrong = records(door.topic(name), 0, 5), door.caller.but(password="wrong")
-    with pytest.raises(Exception, match="invalid credentials with SASL mechanism SCRAM-SHA-512"):
-        batch(spark, wrong.bootstrap, subscribe=name, **door.options(name, wrong))
-    with pytest.raises(Exception, match="invalid credentials with SASL mechanism SCRAM-SHA-512"):
-        frame_of(spark, rows).write.format("kafka").options(**door.sink(name, wrong)).save()
-    assert end_offset(locked.plain, name, 0) == 0
+    refuses(spark, door, name, wrong, rows, "invalid credentials with SASL mechanism SCRAM-SHA-512")
 
 
 @pytest.mark.wide

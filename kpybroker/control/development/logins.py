@@ -132,12 +132,8 @@ BY_LIBRARY: Final[Mapping[str, Callable[[Login], dict[str, Any]]]] = {
 
 def unsecured_token(user: str) -> str:
     """A token without a signature, for `TOKEN_S` from now: brokers for development take it from anyone."""
-    import base64
-    import json
     import time
 
-    def encoded(value: Mapping[str, Any]) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+    from kpybroker.core.security.sasl.bearer_client import UnsecuredTokens
 
-    now = int(time.time())
-    return f"{encoded({'alg': 'none'})}.{encoded({'sub': user, 'iat': now, 'exp': now + TOKEN_S})}."
+    return UnsecuredTokens({"sub": user}, TOKEN_S).make(int(time.time() * 1000))
