@@ -137,7 +137,7 @@ class Side:
     def create_acls(self, acls: Sequence[Binding]) -> None:
         """By the administrator."""
         answer = self._ask(ApiKey.CREATE_ACLS, 3, creations=[creation(acl) for acl in acls])
-        assert {result["error_code"] for result in answer["results"]} <= {0}, answer["results"][:3]
+        assert [result["error_code"] for result in answer["results"]] == [0] * len(acls), answer["results"][:3]
 
     def delete_acls(self) -> None:
         """All of them, by the administrator."""
