@@ -116,10 +116,17 @@ def test_a_fork_that_ends_leaves_the_broker_alone(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_of_the_terminal_reaches_the_test_only(tmp_path: Path) -> None:
-    then = "try: input()\nexcept KeyboardInterrupt: print(len(broker.topics()), flush=True)"
+    then = """
+try:
+    print("waits", flush=True)
+    input()
+except KeyboardInterrupt:
+    print(len(broker.topics()), flush=True)
+"""
     with program(tmp_path, then) as (process, pid, _, _):
-        os.killpg(process.pid, signal.SIGINT)
         assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"  # an earlier interrupt would end it
+        os.killpg(process.pid, signal.SIGINT)
         assert process.stdout.readline() == "0\n"
         process.wait(SECONDS_MAX)
     eventually(lambda: not is_alive(pid), "the broker is left")
