@@ -102,7 +102,7 @@ def test_java_consumers_of_new_protocols(
     tools = Tools("4.x", broker.bootstrap)
     result = tools.run(
         tool, "--topic", made, "--group", name, "--consumer-property", f"client.id={name}", *options,
-        "--timeout-ms", "60000", check=False,
+        "--timeout-ms", "20000", check=False,
     )  # fmt: skip
     assert error in result.out + result.err, str(result)
     (line,) = said(f"client_id={name}", CLASSIC)

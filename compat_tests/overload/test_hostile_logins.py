@@ -71,7 +71,13 @@ def descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("descriptors")
-@pytest.mark.parametrize("how", list(HalfOpen), ids=lambda how: how.value)
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(how, id=how.value, marks=[pytest.mark.wide] if how is not HalfOpen.HELLO else [])
+        for how in HalfOpen
+    ],
+)
 def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, how: HalfOpen) -> None:
     victim, address, context = attacked
     victim.is_unharmed()

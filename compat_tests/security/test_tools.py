@@ -50,7 +50,7 @@ def resources(name: str, pattern: str) -> dict[str, tuple[str, str]]:
 
 
 @EVERY_VERSION
-@pytest.mark.parametrize("pattern", ["LITERAL", "PREFIXED"])
+@pytest.mark.parametrize("pattern", ["LITERAL", pytest.param("PREFIXED", marks=pytest.mark.wide)])
 def test_acls_of_every_type_of_resource(locked: Locked, name: str, version: str, pattern: str) -> None:
     """Added, listed and removed in one command each; what was there before stays."""
     before = acls_in(locked.run(version, "acls", "--list").out)
@@ -96,6 +96,7 @@ def test_acls_of_users_and_those_that_do_not_fit(locked: Locked, name: str, vers
     assert "ClusterAuthorizationException" in denied.out + denied.err
 
 
+@pytest.mark.wide
 def test_acls_of_the_tool_that_writes_to_zookeeper(locked: Locked, name: str) -> None:
     """Kafka 3.9.1 is the last that has it. The broker decides by them, and it reads the broker's."""
     tools = Tools("3.9.1", locked.broker.bootstrap)
@@ -128,6 +129,7 @@ def test_acls_of_the_tool_that_writes_to_zookeeper(locked: Locked, name: str) ->
 
 
 @EVERY_VERSION
+@pytest.mark.wide
 def test_a_user_of_scram_and_its_quota(locked: Locked, name: str, version: str) -> None:
     """Both are of the same entity, and each can be taken away alone."""
     user = ["--entity-type", "users", "--entity-name", name]
@@ -188,6 +190,7 @@ def test_quotas_of_every_entity(
     assert key not in locked.run(version, "configs", "--describe", *named).out
 
 
+@pytest.mark.wide
 def test_users_of_kafka_configs_on_zookeeper(locked: Locked, name: str) -> None:
     user = ["--entity-type", "users", "--entity-name", name]
     added = f"{SCRAM}=[iterations=4096,password=z-1]"
@@ -274,6 +277,7 @@ def test_console_clients_need_acls_and_then_work(locked: Locked, name: str, vers
 
 
 @EVERY_VERSION
+@pytest.mark.wide
 def test_perf_clients_log_in_and_keep_to_a_quota(locked: Locked, name: str, version: str) -> None:
     """Of 2 000 records of 1 KB at most 50 KB a second: the clients report that they were throttled."""
     locked.run(version, "topics", "--create", "--topic", name)
