@@ -83,11 +83,19 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
     """Runs callbacks at once, in the calling thread: never `running`, so kazoo queues none of them.
 
     Connections are made with the given TLS context, since kazoo's own arguments cover too few of its settings.
+
+    No wait for bytes is longer than a third of the session's timeout. kazoo waits for the response to its first
+    request as long as the session lasts, and a server that starts can lose that request without closing the
+    connection (3.8 does, until its database is there): the session would be over before kazoo tried again.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, options: ClientOptions) -> None:
         super().__init__()
-        self._tls = tls
+        self._tls = options.tls
+        self._wait_seconds_max = options.session_timeout_ms / 1000 / 3
+
+    def select(self, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
+        return super().select(readers, writers, others, min(timeout, self._wait_seconds_max))
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: Any
@@ -137,7 +145,7 @@ class Client:
     def __init__(self, hosts: str, options: ClientOptions, emit: Callable[[Signal], None]) -> None:
         self._emit = emit
         self._log = _Log()
-        handler = _Handler(options.tls)
+        handler = _Handler(options)
         retry = KazooRetry(
             max_tries=-1,
             delay=RECONNECT_SECONDS_MIN,
@@ -218,7 +226,7 @@ def end_session(hosts: str, options: ClientOptions, credentials: tuple[int, byte
     take_over = serialization.Connect(0, 0, options.session_timeout_ms, *credentials, False).serialize()
     close = struct.pack(">ii", 1, serialization.Close.type)
     requests = b"".join(struct.pack(">i", len(request)) + request for request in (take_over, close))
-    with _Handler(options.tls).create_connection(address, address[0], END_SESSION_SECONDS_MAX) as connection:
+    with _Handler(options).create_connection(address, address[0], END_SESSION_SECONDS_MAX) as connection:
         connection.sendall(requests)
         while connection.recv(4096):
             pass  # the server closes the connection when the session is over

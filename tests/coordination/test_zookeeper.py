@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from kazoo.handlers.threading import SequentialThreadingHandler
 
 from kpybroker.coordination import zookeeper as adapter
 from kpybroker.coordination.kazoo_client import ClientOptions, end_session
@@ -224,6 +225,25 @@ async def test_a_restarted_server_finds_the_session_alive(
         await tree.set("/e", b"1")
         assert log.states() == [(CONNECTED, 1), (DISCONNECTED, 1), (CONNECTED, 1)]
         assert len(log.watch_events) == 1
+
+
+async def test_a_server_that_swallows_the_first_request_is_asked_again_while_the_session_lasts(
+    zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ZooKeeper 3.8 does for a moment when it starts."""
+    select, waits = SequentialThreadingHandler.select, list[float]()
+
+    def swallowing(self: SequentialThreadingHandler, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
+        if len(readers) == 1:
+            waits.append(timeout)
+            if len(waits) == 1:
+                return [], [], []
+        return select(self, readers, writers, others, timeout)
+
+    monkeypatch.setattr(SequentialThreadingHandler, "select", swallowing)
+    async with client(zookeeper_server_shared.address):
+        assert len(waits) > 1
+        assert max(waits) == SESSION_TIMEOUT_MS / 1000 / 3
 
 
 # --- starting and closing

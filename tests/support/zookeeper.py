@@ -81,7 +81,7 @@ def zookeeper(directory: Path, *, jvm_options: Sequence[str] = (), **settings: s
         "maxSessionTimeout": "60000",
         "maxClientCnxns": "0",
         "admin.enableServer": "false",
-        "4lw.commands.whitelist": "ruok",
+        "4lw.commands.whitelist": "srvr",
     } | {key.replace("__", "."): value for key, value in settings.items()}
     config = directory / "zookeeper.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -148,7 +148,7 @@ def _wait_until_serving(server: ZooKeeperServer) -> None:
 def _is_ok(server: ZooKeeperServer) -> bool:
     try:
         with socket.create_connection((server.host, server.port), timeout=1) as connection:
-            connection.sendall(b"ruok")
-            return connection.recv(4) == b"imok"
+            connection.sendall(b"srvr")  # unlike ruok, answered so only once the data is loaded
+            return connection.recv(100).startswith(b"Zookeeper version")
     except OSError:
         return False
