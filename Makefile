@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # The tests wait for timers and JVMs most of the time. WORKERS=0 runs one after the other.
-WORKERS ?= 2
+WORKERS ?= 3
 
 # Compiled modules make every start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE
