@@ -51,8 +51,8 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 test: lint docs test-deps  ## everything that must pass before a change lands
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
-unit: $(VENV)/.test-stamp  ## the fast tests only: those of tests/ that start no other process; 80 seconds
-	$(PYTEST) tests --in-process -n $(WORKERS)
+unit: $(VENV)/.test-stamp  ## the fast tests only: those of tests/ that run in one process and are no search; 80 seconds
+	$(PYTEST) tests --quick -n $(WORKERS)
 
 compat-deps: test-deps
 	$(BIN)/python -m compat_tests.deps clients

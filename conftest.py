@@ -34,16 +34,32 @@ STARTS_PROCESSES = (
     "testing",
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
+SEARCHES = (
+    "broker/interception/test_every_api.py",
+    "broker/lifecycle/test_damage.py",
+    "broker/security/test_bearer_logins.py",
+    "control/methods/test_topology.py",
+    "core/group/test_model.py",
+    "core/group/test_stateful.py",
+    "core/transaction/test_stateful.py",
+    "docs/test_site.py",
+    "storage/cleaning/test_crash.py",
+    "storage/cleaning/test_load.py",
+    "storage/test_crash_matrix.py",
+    "storage/test_faults.py",
+    "wire/records/test_slow_validation.py",
+)
+"""A third of what remains: searches through many cases, and what takes seconds by its nature."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--in-process", action="store_true", help="of tests/, leave out what starts other processes")
+    parser.addoption("--quick", action="store_true", help="of tests/, what runs in this process and is not a search")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     tests = Path(__file__).parent / "tests"
-    left_out = config.getoption("--in-process") and collection_path in {tests / name for name in STARTS_PROCESSES}
-    return True if left_out else None
+    left_out = {tests / name for name in (*STARTS_PROCESSES, *SEARCHES)}
+    return True if config.getoption("--quick") and collection_path in left_out else None
 
 
 def scope_of(nodeid: str) -> str:
