@@ -51,7 +51,7 @@ lint: $(VENV)/.test-stamp  ## ruff, mypy --strict, import contracts and circles,
 test: lint docs test-deps  ## everything that must pass before a change lands
 	$(PYTEST) compat_tests tests -n $(WORKERS) --durations=15 --junitxml=.cache/test.xml
 
-unit: $(VENV)/.test-stamp  ## the fast tests only: those of tests/ that run in one process and are no search; 80 seconds
+unit: $(VENV)/.test-stamp  ## the quick tests of tests/: no other processes, no long searches; 80 seconds
 	$(PYTEST) tests --quick -n $(WORKERS)
 
 compat-deps: test-deps

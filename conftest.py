@@ -34,7 +34,7 @@ STARTS_PROCESSES = (
     "testing",
 )
 """Below `tests/`, what takes half of the time: brokers, ZooKeeper, pytest and commands as processes of their own."""
-SEARCHES = (
+TAKES_LONG = (
     "broker/interception/test_every_api.py",
     "broker/lifecycle/test_damage.py",
     "broker/security/test_bearer_logins.py",
@@ -49,16 +49,16 @@ SEARCHES = (
     "storage/test_faults.py",
     "wire/records/test_slow_validation.py",
 )
-"""A third of what remains: searches through many cases, and what takes seconds by its nature."""
+"""A third of what remains: many cases or examples, or seconds of waiting, in few files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="of tests/, what runs in this process and is not a search")
+    parser.addoption("--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     tests = Path(__file__).parent / "tests"
-    left_out = {tests / name for name in (*STARTS_PROCESSES, *SEARCHES)}
+    left_out = {tests / name for name in (*STARTS_PROCESSES, *TAKES_LONG)}
     return True if config.getoption("--quick") and collection_path in left_out else None
 
 
