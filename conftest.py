@@ -53,7 +53,9 @@ TAKES_LONG = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches")
+    parser.addoption(
+        "--quick", action="store_true", help="of tests/, what is quick: no other processes, no long searches"
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
